@@ -33,9 +33,9 @@ pub(crate) enum Step {
     Send(Cow<'static, [u8]>),
     /// Send this number of filler bytes.
     Fill(u64),
-    /// Do nothing for this time, ns.
+    /// Wait for this time, ns, before the next action.
     Pause(u64),
-    /// Do nothing before this time of the monotonic clock, ns.
+    /// Wait until this time of the monotonic clock, ns, before the next action.
     Until(u64),
     /// Close the connection normally.
     Close,
@@ -57,7 +57,8 @@ pub(crate) struct Request<'a> {
 
 /// The behaviour of one server.
 pub(crate) trait Service: Send + 'static {
-    /// Called before the loop handles new events. An implementation may block the thread here.
+    /// Called in each turn of the loop, before new events are handled. An implementation may block
+    /// the thread here.
     fn turn(&mut self) {}
     /// Whether the thread polls for events without ever sleeping.
     fn spins(&self) -> bool {
@@ -135,8 +136,8 @@ impl Stats {
 }
 
 impl Published {
-    /// Publishes the counts. The loop calls this function before it sends a response, so that a
-    /// request is counted before its client has the response.
+    /// Publishes the counts. The loop calls this function before it sends a response, so that every
+    /// response that a client has received is counted.
     fn store_counts(&self, counts: &Counts) {
         self.requests.store(counts.requests, Ordering::Relaxed);
         self.connections.store(counts.connections, Ordering::Relaxed);
@@ -357,7 +358,7 @@ impl<S: Service> Loop<S> {
     }
 
     /// Removes one complete request from the received bytes and appends the steps of its response.
-    /// `None` if the request is incomplete; false if it is too long.
+    /// Returns `None` if the request is incomplete, and false if the request is too long.
     fn take_request(&mut self, connection: &mut Connection) -> Option<bool> {
         if connection.input.is_empty() {
             return None;
@@ -423,7 +424,7 @@ impl Connection {
                 }
                 Step::Close => return Progress::End,
                 Step::Reset => {
-                    // On failure the connection is already broken.
+                    // If the call fails, the connection is already broken.
                     let _ = self.socket.set_reset_on_close();
                     return Progress::End;
                 }
@@ -435,7 +436,7 @@ impl Connection {
     }
 }
 
-/// Returns the request at the start of `input` and its length; `None` if it is incomplete.
+/// Returns the request at the start of `input` and its length; `None` if the request is incomplete.
 fn parse(input: &[u8]) -> Option<(Request<'_>, usize)> {
     let end = input.windows(4).position(|w| w == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&input[..end]).unwrap_or_default();

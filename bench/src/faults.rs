@@ -26,7 +26,7 @@ pub enum Outcome {
 
 use Outcome::{Closed, Connect, Protocol, Reset, Status, Success, Timeout};
 
-/// A way in which a server misbehaves, or a correct behaviour that is rarely tested.
+/// A fault of a server, or a correct behaviour that is rarely tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Refuses all connections.
@@ -41,7 +41,7 @@ pub enum Fault {
     ResetOnRequest,
     /// Closes the connection once the request is read.
     CloseOnRequest,
-    /// Reads requests and never answers.
+    /// Reads requests and never responds.
     NeverAnswers,
     /// Closes the connection in the middle of the head.
     CloseInHead,
@@ -111,7 +111,7 @@ type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 /// All faults: fault, name, effect, and the outcomes that a correct client may report.
 const TABLE: [Row; 39] = [
     (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
-    // In both cases, a client that notices the close only after its request sees a reset.
+    // In the next two faults, a client that notices the close only after its request sees a reset.
     (Fault::ResetOnConnect, "reset-on-connect", "resets before it reads", &[Reset, Connect, Closed]),
     (Fault::CloseOnConnect, "close-on-connect", "closes before it reads", &[Closed, Reset, Connect]),
     (Fault::NeverReads, "never-reads", "accepts and never reads", &[Timeout]),

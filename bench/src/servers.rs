@@ -102,8 +102,8 @@ pub fn slots(count: usize, service_ms: f64) -> io::Result<Running> {
 }
 
 /// Starts a server with one slot that holds a request for `us` microseconds without CPU time,
-/// behind an unlimited queue. The capacity is 1 000 000 / `us` a second. Above it no request fails,
-/// but response times grow without bound.
+/// behind an unlimited queue. The capacity is 1 000 000 / `us` a second. At a higher rate no
+/// request fails, but response times grow without bound.
 pub fn deep_queue(us: u64) -> io::Result<Running> {
     Running::start(format!("{us} us a request behind a queue without end"), Queue::new(1, us * 1000))
 }
@@ -140,7 +140,7 @@ pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) ->
 }
 
 /// Starts a server like [`exact_cpu`] whose CPU time for each request alternates between `us_fast`
-/// and `us_slow` microseconds. Each lasts for the time `switch`, the fast phase first.
+/// and `us_slow` microseconds. Each phase lasts for the time `switch`, the fast phase first.
 pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
     let regimes = Regimes {
@@ -152,9 +152,9 @@ pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Runni
     Running::start(description, regimes)
 }
 
-/// Starts a server that applies `fault` to every `every`-th request, and answers the other requests
-/// correctly. A fault that affects connections applies to every `every`-th connection. With 1, the
-/// fault applies to each request.
+/// Starts a server that applies `fault` to every `every`-th request, and responds to the other
+/// requests correctly. A fault that affects connections applies to every `every`-th connection.
+/// With 1, the fault applies to each request.
 pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
     let description = match every {
         0 | 1 => fault.description(),
@@ -319,7 +319,8 @@ impl Stalls {
 
 impl Service for Stalls {
     fn turn(&mut self) {
-        // The phase follows the clock, even if no request came meanwhile.
+        // Stalls follow the clock, even if no request came meanwhile. Stalls that are already over
+        // are skipped.
         loop {
             let now_ns = clock::monotonic_ns();
             if now_ns < self.next_ns {

@@ -17,6 +17,6 @@ fn benchmark_scripts_run_with_small_settings() {
         .expect("bench/run needs python3");
     let (text, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{text}{errors}");
-    // The table has a header, a line under it, and a row for each measure.
+    // The table has a header, a separator row, and a row for each measure.
     assert_eq!(text.lines().filter(|line| line.starts_with('|')).count(), 2 + 24, "{text}{errors}");
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How the server ended a connection.
+/// The way in which the server ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Refused,
@@ -21,7 +21,7 @@ enum End {
 
 const QUIET: Duration = Duration::from_millis(250);
 
-/// Tests that measure time or CPU run one after the other.
+/// The lock of the tests that measure time or CPU use, so that these tests run one after the other.
 static MEASURING: Mutex<()> = Mutex::new(());
 
 fn measuring() -> impl Drop {
@@ -148,7 +148,7 @@ fn check_fault(fault: Fault) {
     let (bytes, ended) = observe(&server, GET);
     let text = String::from_utf8_lossy(&bytes);
     let shown: String = text.chars().take(200).collect();
-    // A close that crosses the request becomes a reset.
+    // If the request arrives after the server's close, the client sees a reset.
     let crossed = fault == Fault::CloseOnConnect && ended == End::Reset;
     assert!(ended == end || crossed, "{}: {ended:?} after {shown:?}", fault.name());
     assert!(holds(&text), "{}: {shown:?}", fault.name());
@@ -251,8 +251,8 @@ fn a_token_bucket_allows_its_burst_and_its_rate() {
         given += statuses(&mut stream, 10).iter().filter(|status| **status == 200).count() as f64;
     }
     let expect = 20.0 + 200.0 * start.elapsed().as_secs_f64();
-    // Never more than the bucket gives; less if this client was delayed for longer than the bucket
-    // saves tokens.
+    // The server sends at most as many 200 responses as the bucket has tokens. It sends fewer if
+    // this client was delayed for so long that the full bucket lost tokens.
     assert!(given <= expect + 1.0 && given >= 0.8 * expect, "{given} of {expect}");
     assert!(server.stats().special > 0);
 }
@@ -270,7 +270,7 @@ fn requests_beyond_the_slots_wait() {
         assert_eq!(receive(&mut BufReader::new(stream)).0, 200);
         took.push(start.elapsed());
     }
-    // 12 requests, 4 at a time, 20 ms each: three rounds.
+    // The server handles 12 requests of 20 ms each, 4 at a time, so in three rounds.
     assert!(took[0] >= Duration::from_millis(20), "{took:?}");
     assert!((60..1000).contains(&took[11].as_millis()), "{took:?}");
 }
@@ -283,7 +283,7 @@ fn a_deep_queue_serves_in_order_at_a_constant_pace() {
     let start = Instant::now();
     assert_eq!(statuses(&mut stream, 100), [200; 100]);
     let took = start.elapsed();
-    // Never faster than the service times; a busy machine may make it slower.
+    // The responses come no earlier than the service times allow. A busy machine may delay them.
     assert!(took >= Duration::from_millis(50) && took < Duration::from_secs(1), "{took:?}");
     assert!(server.stats().cpu_s < 0.03, "{:?}", server.stats());
 }
@@ -303,7 +303,7 @@ fn a_stall_stops_all_connections() {
         }
         thread::sleep(Duration::from_millis(1));
     }
-    // One stall in each period that began; a busy machine may add one.
+    // Each period that began has one stall. A busy machine may add one.
     assert!((2..=4).contains(&longest.len()), "{longest:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Build script: sets linker options, and tells the program its own commit and target.
+//! Build script: sets linker options, and passes the commit and the target to the program as
+//! environment variables.
 //!
 //! Lua scripts may `require` C modules, which take Lua's functions from the program that loads
 //! them. The program therefore exports Lua's symbols, and no other symbols.
@@ -26,7 +27,7 @@ fn main() {
             println!("cargo:rustc-link-arg-bins=-rdynamic");
             println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
         } else {
-            // All other linkers accept this form, also those of older systems.
+            // All other linkers accept this option, also those of older systems.
             println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
         }
     }

@@ -1,9 +1,9 @@
-//! A closed-loop HTTP/1.1 client that does the least possible work. The difference between a load
-//! tester and this client shows the load tester's own cost.
+//! A closed-loop HTTP/1.1 client that does the least possible work. The difference between the
+//! figures of a load tester and of this client is the load tester's own cost.
 //!
 //! One thread serves N connections with edge-triggered epoll. A response costs one `recv`, one read
-//! of the clock and one `send`. Its bytes are counted but not parsed. The client assumes that every
-//! response is as long as the first response.
+//! of the clock and one `send`. The bytes of a response are counted but not parsed. The client
+//! assumes that every response is as long as the first response.
 //!
 //! Not here: the checks, errors, rates and percentiles (beyond the median) that a load tester
 //! needs.

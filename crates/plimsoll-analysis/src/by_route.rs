@@ -1,4 +1,4 @@
-//! The figures of each route in one load ([`RouteSummary`]), for plans with several routes.
+//! The figures of each route of a load ([`RouteSummary`]), for plans with several routes.
 //!
 //! Not here: the figures of all routes together ([`crate::summary`]).
 
@@ -10,18 +10,18 @@ use plimsoll_model::{Histogram, RouteFigures, Run};
 pub struct RouteSummary {
     /// The name of the route.
     pub name: String,
-    /// Requests of this route that ended with a response or a failure.
+    /// Number of requests of this route that ended with a response or a failure.
     pub requests: u64,
     /// Share of the route's scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
     /// Successes a second of this route inside the measured window.
     pub throughput_rps: f64,
-    /// The distributions of times, and the counts of requests, of the route.
+    /// The distributions of the route's times, and the counts of its requests.
     pub figures: RouteFigures<Latency>,
 }
 
-/// Returns the figures of each route of a load, in the order of the plan. Routes without requests
-/// are included. The list is empty for a plan with one route.
+/// Returns the figures of each route of a load, in the order of the plan. Routes without any
+/// request are included. The result is empty for a plan with a single route.
 pub fn by_route(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {

@@ -2,13 +2,13 @@
 //! and lists of conditions ([`Conditions`]).
 //!
 //! A condition *holds* when it is true of the run. The caller decides whether that is good or bad.
-//! For a gate ([`Conditions::crossed`]), a condition on a figure that was not measured counts as
-//! crossed: a gate without evidence must not pass.
+//! For a gate ([`Conditions::conditions_met`]), a condition on a figure that was not measured
+//! counts as crossed, too: a gate without evidence must not pass.
 //!
 //! Latencies cover all scheduled requests, as in an [`crate::Slo`]. A request that failed, was
-//! never sent or got no response is slower than any bound. Otherwise a server that sends only
-//! errors would have no slow request. So a percentile may be infinite. The mean and the maximum are
-//! infinite as soon as one request did not succeed.
+//! never sent or got no response counts as slower than any bound. Without this rule, a server that
+//! sends only errors would have no slow request. So a percentile may be infinite. The mean and the
+//! maximum are infinite as soon as one request did not succeed.
 //!
 //! Not here: the check of conditions during a run ([`crate::ConditionWatch`]).
 
@@ -23,7 +23,8 @@ use std::str::FromStr;
 /// A statistic of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistic {
-    /// The quantile of this share, 0..1: the given share of the values is at or below the quantile.
+    /// The quantile of this share, 0..1: this share of the values is at most as large as the
+    /// quantile.
     Quantile(f64),
     /// The maximum of the distribution.
     Max,
@@ -42,12 +43,12 @@ pub enum Metric {
     Errors,
     /// Successful requests a second (goodput).
     Throughput,
-    /// CPU time of the server for each request with a response, in ns. The time is known only after
+    /// CPU time of the server per request with a response, in ns. The CPU time is known only after
     /// the run.
     Cpu,
-    /// Requests that were never sent, as a number or a share.
+    /// Requests that were never sent, as a number or as a share of all requests.
     Unsent(Amount),
-    /// Requests that timed out, as a number or a share.
+    /// Requests that timed out, as a number or as a share of all requests.
     Timeouts(Amount),
 }
 
@@ -60,7 +61,7 @@ pub enum Amount {
     Share,
 }
 
-/// How a figure is compared with the condition's value.
+/// The comparison operator between the figure of a run and the value of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// `<`: the figure is less than the value.
@@ -91,7 +92,7 @@ impl Op {
         (!name.is_empty() && !value.is_empty()).then_some((name, op, value))
     }
 
-    /// Returns whether `figure` and `value` satisfy this operator.
+    /// Returns whether the comparison `figure` (operator) `value` is true.
     pub fn holds(self, figure: f64, value: f64) -> bool {
         match self {
             Op::Below => figure < value,
@@ -111,8 +112,8 @@ pub struct Condition {
     pub metric: Metric,
     /// The comparison operator.
     pub op: Op,
-    /// The value on the right of the operator. Its unit depends on the metric: ns, a share (0..=1),
-    /// a count, or requests a second.
+    /// The value on the right of the operator. The unit of the value depends on the metric: ns, a
+    /// share (0..=1), a count, or requests a second.
     pub value: f64,
 }
 
@@ -160,11 +161,11 @@ impl Condition {
             Err(ConditionError::Unit(text.to_owned(), likely.join(" or ")))
         };
         match metric {
-            // A number without a unit is refused. Other tools read seconds, but users of plimsoll
-            // mostly mean ms.
+            // A latency without a unit is refused. Other tools read a bare number as seconds, but
+            // users of plimsoll mostly mean ms.
             Metric::Latency(..) if number => return unit("ms, s"),
-            // A fraction has a decimal point. A whole number could be a percentage or a share, so
-            // it is refused.
+            // A number with a decimal point is a share of 1. A whole number could mean a percentage
+            // or a share, so it is refused.
             Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
                 return unit(if value == "1" { "%, 00%" } else { "%" });
             }
@@ -181,14 +182,15 @@ impl Condition {
     }
 
     /// Returns the figure of a finished run that this condition compares. A latency is infinite if
-    /// more requests failed than its quantile may leave out. Returns `None` if nothing was
+    /// so many requests failed that the quantile falls among them. Returns `None` if nothing was
     /// measured: a latency without any success, or a share of no requests.
     pub fn figure(&self, run: &Run) -> Option<f64> {
         self.figure_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// Returns the figure like [`Condition::figure`], with the server's CPU use from `used`. Use it
-    /// for a `run` that was merged from several loads, which does not contain the CPU use.
+    /// Returns the figure like [`Condition::figure`], with the server's CPU use from `used`. Use
+    /// this function for a `run` that was merged from several loads, because a merged run does not
+    /// contain the CPU use.
     pub fn figure_with_cpu_use(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
@@ -219,8 +221,8 @@ impl Condition {
         seen.figure(self.metric)
     }
 
-    /// Returns the latency bound, in ns, if the condition is true for latencies above the bound;
-    /// otherwise `None`.
+    /// Returns the latency bound of a condition such as `p99>200ms`, in ns. Returns `None` for a
+    /// condition that compares no latency, or that holds for latencies below its value.
     pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
         let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
@@ -232,8 +234,8 @@ impl Condition {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
 
-    /// Formats the measured figure as a clause, which follows the text of the condition and a
-    /// colon.
+    /// Formats the measured figure as a clause. The clause follows the text of the condition and a
+    /// colon: `errors>5%: it was 10.0 %`.
     pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
@@ -320,13 +322,14 @@ pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
     /// The number of requests that is the denominator of shares.
     pub requests: u64,
-    /// Requests without a response that are known to have waited longer than the bound.
+    /// Requests that are still in flight and are known to have waited longer than the condition's
+    /// latency bound.
     pub overdue: u64,
     /// The histogram of the time that the condition bounds.
     pub times: Option<&'a Histogram>,
     pub succeeded_in_window: u64,
     pub window_ns: u64,
-    /// CPU time of the server for each request, in ns, where that time is known.
+    /// CPU time of the server per request, in ns; `None` if not known.
     pub cpu_ns: Option<f64>,
 }
 
@@ -354,8 +357,8 @@ impl FigureInputs<'_> {
 }
 
 impl FigureInputs<'_> {
-    /// Computes a latency over all requests. The histogram also contains timeouts, which are longer
-    /// than the times of all responses.
+    /// Computes a statistic of the latency over all requests. The histogram also contains timeouts,
+    /// which are longer than the times of all responses.
     fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
         let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
         if good == 0 && self.overdue == 0 {
@@ -363,10 +366,11 @@ impl FigureInputs<'_> {
         }
         Some(match statistic {
             Statistic::Quantile(q) => {
-                // The subtraction compensates the rounding error of products such as 0.99 * 100.
+                // The small subtraction compensates for the rounding error of products such as 0.99
+                // * 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
-                // This is the quantile in the middle of the step of the distribution that belongs
-                // to this rank.
+                // The quantile is read in the middle of this rank's step of the cumulative
+                // distribution.
                 match rank <= good {
                     true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
                     false => f64::INFINITY,
@@ -379,7 +383,7 @@ impl FigureInputs<'_> {
     }
 }
 
-/// A condition of a gate that the run crossed.
+/// A condition of a gate that counts as crossed: it is true of the run, or its figure is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrossedCondition {
     /// The condition that is true of the run, or whose figure is missing.
@@ -389,9 +393,9 @@ pub struct CrossedCondition {
 }
 
 impl CrossedCondition {
-    /// Returns whether this crossing decides the gate. A crossing without a figure never decides.
-    /// In a void load (the generator was the limit, or other processes disturbed the load) only a
-    /// crossing about errors decides.
+    /// Returns whether this crossed condition decides the gate. A condition without a measured
+    /// figure never decides. In a void load (the generator was the limit, or other processes
+    /// disturbed the load) only a condition on errors decides.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
@@ -428,9 +432,9 @@ impl Conditions {
         self.crossed_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// Returns the crossed conditions like [`Conditions::crossed`], with the server's CPU use from
-    /// `used`. Use it for a `run` that was merged from several loads, which does not contain the
-    /// CPU use.
+    /// Returns the crossed conditions like [`Conditions::conditions_met`], with the server's CPU
+    /// use from `used`. Use this function for a `run` that was merged from several loads, because a
+    /// merged run does not contain the CPU use.
     pub fn crossed_with_cpu_use(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<CrossedCondition> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with_cpu_use(run, used);
@@ -479,7 +483,8 @@ impl Statistic {
     }
 }
 
-/// Returns the prefix of a time in a condition. Response times are the default and have no prefix.
+/// Returns the prefix of a time in the syntax of conditions, such as `service.`. Response times are
+/// the default and have no prefix.
 pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
     if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
 }
@@ -666,7 +671,7 @@ mod tests {
         assert_eq!(crossing.to_string(), "errors>5%: it was 10.0 %");
     }
 
-    /// A run of one second with these counts of outcomes. Each success took `latency_ns`.
+    /// Creates a run of one second with these counts of outcomes. Each success took `latency_ns`.
     fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let mut interval = tick(succeeded, failed, latency_ns);

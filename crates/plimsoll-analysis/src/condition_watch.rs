@@ -1,6 +1,6 @@
-//! Conditions checked during a run ([`ConditionWatch`]).
+//! Checks conditions while a run is in progress ([`ConditionWatch`]).
 //!
-//! Not here: the language of conditions, and conditions on a finished run ([`crate::condition`]).
+//! Not here: the syntax of conditions, and conditions on a finished run ([`crate::condition`]).
 
 use crate::condition::{Amount, Condition, Conditions, CrossedCondition, FigureInputs, Metric};
 use crate::named;
@@ -8,21 +8,21 @@ use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
 use std::collections::VecDeque;
 
-/// Conditions that are checked during a run. Shares refer to the requests that have ended so far.
-/// For an upper latency bound, requests that have waited longer than the bound also count, because
-/// a hanging server ends no request.
+/// Conditions that are checked while a run is in progress. Shares refer to the requests that have
+/// ended so far. For a condition such as `p99>200ms`, requests in flight for longer than the bound
+/// also count, because a hanging server ends no request.
 ///
-/// No condition is checked in the first second of the measured window. A share of fewer than 20
-/// requests is not checked before the fifth second, so that one early slow or failed request
-/// decides nothing. Throughput counts from the start of the measured window.
+/// No condition is checked in the first second of the measured window. A share or latency over
+/// fewer than 20 requests is not checked in the first five seconds. So a single early request, slow
+/// or failed, decides nothing. Throughput is measured from the start of the measured window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
-    /// For each condition, the index of its totals in `totals`; `None` if no request has the name
-    /// in the condition.
+    /// For each condition, the index of its totals in `totals`; `None` if the plan has no request
+    /// with the name in the condition.
     totals_index: Vec<Option<usize>>,
     measured_from_ns: u64,
-    /// The totals of all requests, and the totals of each named request.
+    /// The totals of all requests come first, then the totals of each named request.
     totals: Vec<ConditionTotals>,
     reach_ns: u64,
 }
@@ -33,11 +33,11 @@ struct ConditionTotals {
     /// The route of these totals; `None` means all routes.
     route: Option<u16>,
     ledger: Ledger,
-    /// A histogram of each time that a condition bounds.
+    /// A histogram of each time that any condition compares.
     times: Vec<(TimeMeasure, Histogram)>,
     succeeded_in_window: u64,
-    /// For each tick, its end in ns of schedule time, and the number of requests scheduled up to
-    /// that end. The list reaches back as far as the longest latency bound.
+    /// For each recent tick, the end of the tick in ns of schedule time, and the number of requests
+    /// scheduled up to that end. The list reaches back as far as the longest latency bound.
     scheduled: VecDeque<(u64, u64)>,
 }
 
@@ -74,8 +74,8 @@ impl ConditionTotals {
         self.ledger.requests() + self.ledger.unsent
     }
 
-    /// Returns a lower bound of the number of requests that have waited longer than `bound_ns`: the
-    /// requests scheduled before that time, minus all ended requests.
+    /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
+    /// limit is the number of requests scheduled at least that long ago, minus all ended requests.
     fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
         let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
         old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
@@ -83,9 +83,11 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// The minimum number of requests before a share is checked, unless `PATIENCE_NS` has passed.
+    /// The minimum number of requests for which a share or latency is checked, unless `PATIENCE_NS`
+    /// has passed.
     const REQUESTS_MIN: u64 = 20;
-    /// After this time of the measured window, in ns, shares of fewer requests are also checked.
+    /// After this time of the measured window, in ns, shares and latencies over fewer requests are
+    /// checked, too.
     const PATIENCE_NS: u64 = 5 * units::SECOND;
 
     /// Creates a watch for a run of this plan.
@@ -120,7 +122,7 @@ impl ConditionWatch {
     }
 
     /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition
-    /// that holds after this tick.
+    /// that holds now; `None` if no condition holds.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<CrossedCondition> {
         let reach_ns = self.reach_ns;
         self.totals.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
@@ -153,8 +155,8 @@ impl ConditionWatch {
                 window_ns,
                 cpu_ns: None,
             };
-            // Failed requests count as measured. If all ended requests failed, all these requests
-            // are slower than any bound.
+            // Failed requests count as slower than any bound. So if all ended requests failed, the
+            // latency is infinite and not missing.
             let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
             let figure = seen.figure(condition.metric).or_else(failed)?;
             condition

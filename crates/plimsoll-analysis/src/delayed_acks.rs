@@ -1,30 +1,31 @@
-//! Delayed acknowledgements: the last part of a response waits until the client acknowledges the
-//! first part.
+//! Delayed acknowledgements (TCP): the server's kernel sends the last part of a response only after
+//! the client has acknowledged the first part.
 //!
-//! The server writes the head and the body of a short response separately. Its kernel sends the
-//! second small piece only when the first is acknowledged (Nagle's algorithm, RFC 896). The
-//! client's kernel delays that acknowledgement (RFC 1122, 4.2.3.2). Meanwhile nothing works on the
-//! request, and no other request waits behind this request, so the request is no backlog. This file
-//! detects the delay in a load ([`ack_delay_ns`]) and computes the time that responses waited
-//! ([`ack_wait_sum_ns`]).
+//! The server writes the head and the body of a short response separately. The server's kernel
+//! sends the second small segment only after the first is acknowledged (Nagle's algorithm, RFC
+//! 896). The client's kernel delays that acknowledgement (RFC 1122, 4.2.3.2). Meanwhile the server
+//! does not work on the request, and the request delays no other request. So the request is no part
+//! of the backlog. This file detects the delay in a load ([`ack_delay_ns`]), and computes for how
+//! long responses waited ([`ack_wait_sum_ns`]).
 //!
 //! At first, kernels delay only some acknowledgements: Linux sends up to 16 acknowledgements of a
-//! new connection immediately. So responses become slower by 40 ms during a load, and more requests
-//! are in flight, without any overload.
+//! new connection immediately. So during a load, responses become slower by 40 ms and more requests
+//! are in flight, although there is no overload.
 
 use crate::summary::Summary;
 use plimsoll_model::Interval;
 use std::ops::Range;
 
 /// Range of the delay of an acknowledgement, in ns: at the median, and at the 99th percentile. On
-/// Linux the delay is at least 40 ms (TCP_DELACK_MIN), give or take a kernel tick. Tails vary more.
+/// Linux the delay is at least 40 ms (TCP_DELACK_MIN), plus or minus one kernel tick. The 99th
+/// percentile varies more.
 const ACK_DELAY_NS: [Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
-/// Largest response, in bytes, that can be delayed. When the first byte of a longer response
-/// arrives, the rest is already in transit.
+/// Largest response, in bytes, that can be delayed in this way. When the first byte of a longer
+/// response arrives, the kernel has already sent the rest.
 const SHORT_ANSWER_BYTES: f64 = 16_384.0;
 
-/// Returns how long the rest of responses waits for an acknowledgement in this load, in ns; `None`
-/// if responses do not wait.
+/// Returns for how long the rest of a response waits for an acknowledgement in this load, in ns;
+/// `None` if responses do not wait.
 pub(crate) fn ack_delay_ns(summary: &Summary) -> Option<f64> {
     let whole = &summary.whole;
     let behind = |service_ns: u64, ttfb_ns: u64| service_ns as f64 - ttfb_ns as f64;
@@ -32,17 +33,17 @@ pub(crate) fn ack_delay_ns(summary: &Summary) -> Option<f64> {
     held_back_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
 }
 
-/// Returns the acknowledgement delay of responses of `answer_bytes` bytes, in ns; `None` without a
-/// delay. `behind_ns` says how much later the last byte arrives than the first, at the median and
-/// at the 99th percentile.
+/// Returns the delay of responses of `answer_bytes` bytes by acknowledgements, in ns; `None`
+/// without such a delay. `behind_ns` contains the time from the first byte to the last byte of a
+/// response, at the median and at the 99th percentile.
 fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_DELAY_NS).find(|(ns, range)| range.contains(ns))?;
     (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
 }
 
-/// Returns the time that the short responses of this tick waited for their rest, in ns, summed over
-/// responses. Each response counts for at most the delay of one acknowledgement. The sum divided by
-/// a length of time is the mean number of waiting responses (Little's law).
+/// Returns the time for which the short responses of this tick waited for their rest, in ns, summed
+/// over the responses. Each response counts with the delay of one acknowledgement at most. The sum
+/// divided by the length of the tick is the mean number of waiting responses (Little's law).
 pub(crate) fn ack_wait_sum_ns(tick: &Interval) -> f64 {
     let whole = tick.all_routes();
     let answers = whole.ttfb.count() as f64;
@@ -64,10 +65,10 @@ mod tests {
             assert_eq!(found, expect_ms.map(|ms| ms * 1e6), "{behind_ms:?}");
         }
         check([41.0, 41.0], 200.0, Some(41.0));
-        // Only some responses are delayed.
+        // Only some of the responses are delayed.
         check([4.0, 36.0], 200.0, Some(36.0));
-        // The delay is equal by chance, but the response is so long that its rest is sent
-        // meanwhile.
+        // The time is equal to an acknowledgement delay by chance. The response is so long that the
+        // kernel sends the rest without waiting.
         check([41.0, 41.0], 1e6, None);
         check([21.0, 24.0], 200.0, None);
         check([60.0, 300.0], 200.0, None);

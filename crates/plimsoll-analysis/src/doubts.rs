@@ -1,29 +1,29 @@
-//! The evidence against the figures of a finding ([`Doubts`]). Every finding contains its doubts in
-//! reading order, and returns its figures only together with the doubts. Each doubt has a sentence,
-//! and a kind that determines where an output shows it.
+//! The evidence against the figures of a finding ([`Doubts`]). Every finding has its doubts in
+//! reading order, and gives its figures only together with these doubts. Each doubt has a sentence,
+//! and a kind that determines where an output shows the sentence.
 //!
-//! Not here: when a figure is doubtful (each finding decides), and how a doubt looks.
+//! Not here: when a figure is doubtful (each kind of finding decides this), and how a doubt looks.
 
 use crate::sentence::Sentence;
 
 /// The kind of a doubt: the reason why a figure is doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
-    /// A warning that was known before the first load.
+    /// A warning that was already known before the first load.
     Noted,
     /// plimsoll was the limit, not the server.
     Generator,
     /// Requests were not sent, because the server kept every connection waiting.
     Unsent,
-    /// Other processes of the machine disturbed the load.
+    /// Other processes of the machine disturbed the measurement.
     Others,
     /// Some loads are void: the generator was the limit, or other processes disturbed these loads.
     Void,
     /// Some loads were measured, but the finding ignores them.
     SetAside,
-    /// The load or the study ended before its planned end.
+    /// A load or the whole study ended before its planned end.
     Ended,
-    /// The recording was cut off, so that it may lack later measurements.
+    /// The recording was cut off, so later measurements may be missing.
     CutOff,
     /// A measurement that the user requested is missing.
     Unmeasured,
@@ -31,7 +31,7 @@ pub enum DoubtKind {
     Restarted,
     /// The server sent bytes that belong to no response.
     Surplus,
-    /// No single trial confirmed the figure, for example a load line.
+    /// No single complete trial confirmed the figure, for example a load line.
     Unconfirmed,
     /// Complete trials contradict the figure, for example a load line.
     Contradicted,
@@ -39,20 +39,19 @@ pub enum DoubtKind {
     Spread,
     /// The figure is known only approximately.
     Rough,
-    /// The figure lies outside the range of the loads that were tried.
+    /// The figure is outside the range of the loads that were tried.
     Beyond,
-    /// The figure is missing, because no request succeeded or got a response.
+    /// A figure is missing, because no request succeeded or got a response.
     Nothing,
     /// The SLO cannot be met.
     Promise,
     /// The measurement was too short to prove a bound of the SLO.
     Unproven,
-    /// The server stalls, rejects requests, or its speed alternates or drifts, which a single
-    /// figure cannot show.
+    /// The server stalls, rejects requests, or changes its speed. A single figure cannot show this.
     Server,
-    /// Two counts of the same quantity differ, although they must be equal.
+    /// Two counts of the same quantity differ, although they should be equal.
     Accounts,
-    /// The compared sides differ in more than the change under test.
+    /// The compared sides differ in more than the change that is tested.
     Unlike,
 }
 
@@ -83,8 +82,8 @@ impl DoubtKind {
         DoubtKind::Unlike,
     ];
 
-    /// Returns whether a doubt of this kind is a short remark beside the figure, and not a sentence
-    /// above all figures.
+    /// Returns whether a doubt of this kind is a short remark next to its figure. All other doubts
+    /// are sentences above all figures.
     pub fn is_inline(self) -> bool {
         matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread | DoubtKind::Unproven)
     }
@@ -93,9 +92,10 @@ impl DoubtKind {
 /// One piece of evidence against a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// The reason why the figure is doubtful; it determines where the doubt is shown.
+    /// The kind of the doubt, which determines where the doubt is shown.
     pub kind: DoubtKind,
-    /// The text of the doubt: a sentence, or a few words for kinds that stand beside a figure.
+    /// The text of the doubt: a sentence, or a few words for a kind that is shown next to its
+    /// figure.
     pub text: Sentence,
 }
 
@@ -115,8 +115,8 @@ impl Doubts {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
-    /// Adds a doubt so that one cause gives one warning. If a doubt of the same kind exists, the
-    /// text is appended to the existing doubt.
+    /// Adds a doubt, so that one cause gives one warning. If there is a doubt of the same kind, the
+    /// new text is appended to its text.
     pub fn join(&mut self, doubt: Doubt) {
         match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
             Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
@@ -129,17 +129,17 @@ impl Doubts {
         self.0.iter()
     }
 
-    /// Returns the texts of the doubts for whose kind `of` returns true.
+    /// Returns the texts of the doubts whose kind satisfies `of`.
     pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &Sentence> {
         self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| &doubt.text)
     }
 
-    /// Returns the texts that stand above all figures.
+    /// Returns the texts that are shown above all figures.
     pub fn banner_texts(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(|kind| !kind.is_inline())
     }
 
-    /// Returns the texts that stand on one line with the figure.
+    /// Returns the texts that are shown next to the figure.
     pub fn inline_texts(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(DoubtKind::is_inline)
     }
@@ -156,7 +156,7 @@ impl Doubts {
 }
 
 /// Figures together with the evidence against them. A caller can read the figures only together
-/// with the evidence.
+/// with this evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment<T> {
     doubts: Doubts,
@@ -164,7 +164,7 @@ pub struct Assessment<T> {
 }
 
 impl<T> Assessment<T> {
-    /// Combines figures with the evidence against them.
+    /// Combines figures with the evidence against these figures.
     pub fn new(doubts: Doubts, figures: T) -> Assessment<T> {
         Assessment { doubts, figures }
     }
@@ -174,7 +174,7 @@ impl<T> Assessment<T> {
         (&self.doubts, &self.figures)
     }
 
-    /// Replaces the figures and keeps the evidence against them.
+    /// Replaces the figures by `of(figures)`, and keeps the evidence against them.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Assessment<U> {
         Assessment { doubts: self.doubts, figures: of(self.figures) }
     }

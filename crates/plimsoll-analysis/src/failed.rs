@@ -1,5 +1,5 @@
-//! Groups the failed responses of one or several loads by kind: the first response and the number
-//! of requests of each kind.
+//! Groups the failed responses of one or several loads by kind. Each kind has its first response
+//! and the number of its requests.
 //!
 //! Not here: the text of a response (`plimsoll_model::failed_answer`), and the report.
 
@@ -10,32 +10,31 @@ use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag,
 pub struct FailedKind {
     /// The first failed response of this kind.
     pub first: FailedAnswer,
-    /// When the first response of this kind arrived, in ns since the first of these loads began.
+    /// When the first response of this kind arrived, in ns since the start of the first load.
     pub at_ns: u64,
     /// The tag of the load that received the first response of this kind.
     pub tag: Tag,
-    /// Measured requests that ended with a response of this kind.
+    /// Number of measured requests that ended with a response of this kind.
     pub requests: u64,
-    /// The name of the route; `None` if the kind does not include the route, or the plan has one
-    /// route.
+    /// The name of the route, for a kind that belongs to one route of several; otherwise `None`.
     pub route: Option<String>,
 }
 
 impl FailedKind {
-    /// Returns the kinds of failed responses of one load, in the order of kinds.
+    /// Returns the kinds of failed responses of one load, sorted by kind.
     pub fn failures_of_run(run: &Run) -> Vec<FailedKind> {
         kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
     }
 
-    /// Returns the kinds of failed responses of several loads.
+    /// Returns the kinds of failed responses of several loads, sorted by kind.
     pub fn of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
         let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
         kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
     }
 }
 
-/// Collects the kinds of failed responses of several loads. Each load is given with its tag and its
-/// start, in ns.
+/// Collects the kinds of failed responses of several loads. Each item contains the tag of a load,
+/// the start of the load in ns, and its run.
 fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
     let mut kinds: Vec<FailedKind> = Vec::new();
     for (tag, start_ns, run) in loads {
@@ -57,14 +56,14 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
             }
         }
     }
-    // A response that did not end in time does not count as a response, so it is no failed
-    // response.
+    // A response that was not complete at the timeout is no failed response: its request counts as
+    // a timeout.
     kinds.retain(|kind| kind.requests > 0);
     kinds
 }
 
-/// Counts the requests of a load that failed like `answer`. These requests have the same HTTP
-/// status, the same status of the gRPC call, bytes that are not HTTP, or the same missing
+/// Counts the requests of a load that failed in the same way as `answer`. Such requests have the
+/// same HTTP status, the same status of the gRPC call, bytes that are not HTTP, or the same unmet
 /// expectation.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {

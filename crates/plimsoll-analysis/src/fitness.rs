@@ -1,8 +1,8 @@
-//! Decides whether a machine is fit to measure ([`MachineFitness`]): one check for each fact, with
-//! the observation and the remedy.
+//! Decides whether a machine is fit for measurements ([`MachineFitness`]). There is one check for
+//! each fact about the machine, with the observation and the remedy.
 //!
-//! On an *unfit* machine loads would be void, or figures would not describe the server. On a
-//! *limited* machine some loads, probes or profiles do not work, or are less exact.
+//! On an *unfit* machine, loads would be void, or figures would not describe the server. On a
+//! *limited* machine, some loads, probes or profiles do not work, or are less exact.
 //!
 //! Not here: how facts are read (`plimsoll-probe`), and how checks look (`plimsoll-report`).
 
@@ -11,39 +11,44 @@ use crate::interference::{BURST_CORES, CORES_MAX, STEAL_MAX};
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
 use plimsoll_model::units::MS;
 
-/// The highest rate of plimsoll against the reference server, 1/s, from
+/// The highest rate of plimsoll with the reference server, 1/s. The value comes from
 /// docs/reference/benchmarks.md (`sweep`, 1 000 users, two cores).
 pub const BENCHMARK_RPS: f64 = 79_523.0;
-/// CPU time of plimsoll for each request in docs/reference/benchmarks.md, us (64 connections, one
-/// thread).
+/// CPU time of plimsoll for each request, us. The value comes from docs/reference/benchmarks.md (64
+/// connections, one thread).
 pub const BENCHMARK_CPU_US: f64 = 9.06;
 
-/// If a larger share of CPU time is stolen, the machine is limited (loads are less exact).
+/// Largest stolen share of the CPU time of a fit machine. Above this share the machine is limited:
+/// loads are less exact.
 const STEAL_LIMITED_SHARE: f64 = 0.01;
-/// A machine with a lower limit of open files is limited: the limit is too low for the users of a
-/// usual sweep.
+/// Smallest limit of open files of a fit machine. Below this limit the machine is limited: the
+/// users of a usual sweep need more files.
 const FILES_FEW: u64 = 4096;
-/// A machine with a lower limit of open files is unfit: the limit is too low for the loads of a
-/// search.
+/// Smallest limit of open files of a limited machine. Below this limit the machine is unfit: the
+/// loads of a search need more files.
 const FILES_MIN: u64 = 512;
-/// A machine with fewer local ports is limited: soon all ports would be in TIME-WAIT.
+/// Smallest number of local ports of a fit machine. With fewer ports the machine is limited: soon
+/// all ports would be in TIME-WAIT.
 const PORTS_FEW: u64 = 16_000;
-/// A machine with a shorter accept queue is limited: the queue drops connections that are opened at
-/// one time.
+/// Shortest accept queue of a fit machine. A machine with a shorter queue is limited: the queue
+/// drops connections if many are opened at one time.
 const ACCEPT_QUEUE_SHORT: u64 = 1024;
-/// A machine with less available memory, in bytes, is limited.
+/// Smallest available memory of a fit machine, in bytes. With less memory the machine is limited.
 const MEMORY_LIMITED_BYTES: u64 = 1 << 30;
-/// A machine with less available memory, in bytes, is unfit.
+/// Smallest available memory of a limited machine, in bytes. With less memory the machine is unfit.
 const MEMORY_UNFIT_BYTES: u64 = 256 << 20;
-/// With a longer lag p99, in ns, a machine is limited: requests of an open loop are late. Loads use
-/// the limit of `summary::lag_allowed_ns`.
+/// Longest lag p99 of a fit machine, in ns. With a longer lag the machine is limited: plimsoll
+/// sends the requests of an open loop late. Loads use the limit of `summary::lag_allowed_ns`
+/// instead.
 pub const LAG_LIMITED_NS: u64 = MS;
-/// With a longer lag p99, in ns, a machine is unfit: a p99 of 100 ms cannot be stated.
+/// Longest lag p99 of a limited machine, in ns. With a longer lag the machine is unfit: a p99 of
+/// 100 ms cannot be stated.
 const LAG_MAX_NS: u64 = 10 * MS;
-/// A machine on which plimsoll reaches a lower rate, 1/s, is limited: most servers reach more.
+/// Lowest rate of plimsoll on a fit machine, 1/s. With a lower rate the machine is limited, because
+/// most servers reach more.
 const RATE_LOW_RPS: f64 = 10_000.0;
 
-/// The fitness of a machine in one respect.
+/// How fit a machine is in one respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fitness {
     /// The machine is fit to measure.
@@ -55,7 +60,7 @@ pub enum Fitness {
 }
 
 impl Fitness {
-    /// Returns the word for this fitness in texts and documents.
+    /// Returns the word for this fitness in texts and in machine-readable documents.
     pub fn word(self) -> &'static str {
         match self {
             Fitness::Fit => "fit",
@@ -70,24 +75,25 @@ impl Fitness {
 pub struct FitnessCheck {
     /// The name of the check.
     pub name: &'static str,
-    /// The fitness in this respect.
+    /// The fitness of the machine in this respect.
     pub fitness: Fitness,
     /// The observed fact, in words.
     pub observation: String,
-    /// The remedy: a command or a sentence. `None` means that the machine is fit, or that no remedy
-    /// is known.
+    /// The remedy: a command or a sentence. `None` if the machine is fit in this respect, or if no
+    /// remedy is known.
     pub remedy: Option<String>,
 }
 
 /// All checks of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineFitness {
-    /// The checks, in reading order.
+    /// The checks, in the order in which they are shown.
     pub checks: Vec<FitnessCheck>,
 }
 
 impl MachineFitness {
-    /// Checks the facts of a machine, and the result of the self-measurement if there is one.
+    /// Checks the facts of a machine, and the result of plimsoll's measurement of itself if there
+    /// is one.
     pub fn assess(facts: &MachineFacts, measured: Option<&SelfMeasurement>) -> MachineFitness {
         let mut checks = vec![cores(facts), governor(facts)];
         checks.extend(interference(facts.interference.as_ref()));
@@ -264,7 +270,7 @@ fn probes(facts: &MachineFacts) -> FitnessCheck {
         MissingProbe::OtherUsers => "servers of other users",
     };
     let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
-    // The remedy that most users can apply comes first.
+    // Of several remedies, the remedy that most users can apply comes first.
     let remedy = match &facts.probes_missing[..] {
         [] => return check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {
@@ -393,7 +399,7 @@ mod tests {
             (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET }, Fitness::Limited),
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..QUIET }, Fitness::Limited),
-            // A lag that other processes caused says nothing about plimsoll.
+            // If other processes caused the lag, the lag does not describe plimsoll.
             (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
         ] {
             let found = MachineFitness::assess(&good(), Some(&measured));

@@ -1,6 +1,6 @@
-//! The agents of a fleet (machines that make the load together) in the results. [`limit`] decides
-//! whether one agent was the limit of the load. [`sum_agents`] sums the work of each agent over
-//! several loads.
+//! The agents of a fleet in the results. Agents are machines that generate a load together.
+//! [`limit`] decides whether one agent was the limit of a load. [`sum_agents`] sums the work of
+//! each agent over several loads.
 //!
 //! Not here: the coordinator, and the table of agents.
 
@@ -8,8 +8,8 @@ use crate::format;
 use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
-/// Returns a sentence, without a full stop, about the agent that limited the load; `None` if no
-/// agent did. Lost agents come first, then busy agents, then late agents.
+/// Returns a sentence, without a full stop, about the agent that was the limit of the load; `None`
+/// if no agent was. Lost agents are checked first, then busy agents, then late agents.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
@@ -32,7 +32,7 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
     })
 }
 
-/// Sums the work of each agent over several loads; agents are identified by name.
+/// Sums the work of each agent over several loads. Agents with the same name are one agent.
 pub fn sum_agents<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
     let mut sums: BTreeMap<&str, AgentAccount> = BTreeMap::new();
     for agent in runs.into_iter().flat_map(|run| &run.agents) {

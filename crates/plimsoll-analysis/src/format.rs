@@ -1,8 +1,8 @@
-//! Formats numbers for people: three significant digits, suitable units, no false precision. Every
-//! figure of every output is formatted here, so that one value never has two spellings.
+//! Formats numbers for people: three significant digits, suitable units, no false precision. All
+//! figures in all outputs are formatted here, so that one value is always written in the same way.
 //!
 //! Not here: conditions and SLOs, such as `p99<=500ms`. Conditions and SLOs have a syntax of their
-//! own, because they are parsed again. See [`crate::condition`].
+//! own, because plimsoll parses them again. See [`crate::condition`].
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
@@ -43,8 +43,8 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// Formats a time in ns as the value of a flag, rounded up to whole seconds: `45s`, `4m`, `90m`,
-/// `3h`.
+/// Formats a time in ns as the value of a command-line flag, rounded up to whole seconds: `45s`,
+/// `4m`, `90m`, `3h`.
 pub fn flag_time(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
     match s {
@@ -76,7 +76,8 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// Formats a rate in 1/s: whole numbers from 100 on, three significant digits below.
+/// Formats a rate in 1/s. From 100/s on it is a whole number, below it has three significant
+/// digits.
 pub fn rate(value: f64) -> String {
     if value == 0.0 {
         "0".into()
@@ -95,9 +96,9 @@ pub fn times(value: f64) -> String {
     rate(value)
 }
 
-/// Formats a share as a percentage with three significant digits. From 99.9 % on there are more
-/// digits, since the nines of a success rate matter. The text is never rounded up to 100 %, nor
-/// down to 0 %.
+/// Formats a share (0..=1) as a percentage with three significant digits. From 99.9 % on it has
+/// more digits, because the nines of a success rate matter. The text is never rounded up to 100 %
+/// or down to 0 %.
 pub fn share(value: f64) -> String {
     match value {
         all if all >= 1.0 => "100 %".into(),
@@ -112,8 +113,8 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// Formats a share as a whole percentage. Use this format for probabilities and shares of samples,
-/// whose decimals have no meaning. The text is 0 % or 100 % only for exactly that share.
+/// Formats a share (0..=1) as a whole percentage, for probabilities and shares of samples, whose
+/// decimals have no meaning. The text is 0 % or 100 % only if the share is exactly 0 or 1.
 pub fn whole_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent <= 0.0 => "0 %".to_owned(),
@@ -123,8 +124,8 @@ pub fn whole_percent(share: f64) -> String {
     }
 }
 
-/// Formats a share as a percentage with up to three digits and no trailing zeros, as users type
-/// bounds.
+/// Formats a share (0..=1) as a percentage with up to three digits and no trailing zeros, as users
+/// write bounds.
 pub fn short_percent(share: f64) -> String {
     format!("{} %", rounded(share * 100.0, 3))
 }
@@ -134,21 +135,21 @@ pub fn change(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-/// Rounds `value` to `digits` significant digits, to the nearest decimal: 2002.3, never
-/// 2002.3000000000002. Whole numbers stay unchanged.
+/// Rounds `value` to `digits` significant digits, to the float nearest to the decimal number:
+/// 2002.3, never 2002.3000000000002. Whole numbers stay unchanged.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     if !value.is_finite() || value.fract() == 0.0 {
         return value;
     }
     let places = digits - 1 - value.abs().log10().floor() as i32;
     let near = match places {
-        // A power of ten below 10^22 is exact. A quotient of two such numbers is the float nearest
-        // to the decimal.
+        // Powers of ten up to 10^22 are exact floats. So the quotient is the float nearest to the
+        // decimal number.
         1..=22 => (value * 10f64.powi(places)).round() / 10f64.powi(places),
         ..=0 => value.round(),
         _ => value,
     };
-    // A value below 1 stays below 1.
+    // A value below 1 must not be rounded up to 1.
     if value.abs() < 1.0 && near.abs() >= 1.0 { value } else { near }
 }
 

@@ -1,11 +1,12 @@
-//! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time
-//! that the server, its dependencies, the kernel's own threads and plimsoll did not use. Time
-//! stolen by the host of a virtual machine, and waits for a core, count too.
+//! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time of
+//! the machine that was used neither by the server, its dependencies and the kernel's own threads,
+//! nor by plimsoll. Time stolen by the host of a virtual machine, and waits for a core, are
+//! evidence, too.
 //!
-//! One rule, fixed beforehand, applies to every command. The rule ignores what the load measured,
-//! so that no outcome can decide which loads count. There is one exception: a load in which every
-//! response failed measured nothing that interference could lower. For example, a 404 is not caused
-//! by interference.
+//! One rule, fixed beforehand, applies to every command. The rule ignores the measured figures of
+//! the load, so that a result cannot decide which loads count. There is one exception: a load in
+//! which every response failed measured nothing that interference could lower. For example,
+//! interference does not cause a 404.
 //!
 //! Other processes disturb a load if two conditions hold. First, they used more than [`CORES_MAX`]
 //! and more than [`PART_MAX`] of the CPU time of the server and plimsoll. Second, this use had an
@@ -13,10 +14,10 @@
 //! for a core. Waits count if they were more than [`WAIT_SHARE`] of the time in which these threads
 //! wanted a core.
 //!
-//! On a machine with idle cores other processes have no effect. The rule also applies to any half
-//! second in which other processes used [`BURST_CORES`], which is enough to spoil a p99. The host
-//! disturbs a load by taking [`STEAL_MAX`] of the wanted CPU time. If the use of other processes is
-//! not known, the load does not count as disturbed.
+//! If cores are idle, other processes have no effect. The rule also applies to any half second in
+//! which other processes used more than [`BURST_CORES`], because so short a burst can raise a p99.
+//! The host of a virtual machine disturbs a load if it takes more than [`STEAL_MAX`] of the wanted
+//! CPU time. If the CPU use of other processes is not known, the load does not count as disturbed.
 //!
 //! Not here: how the readings were taken.
 
@@ -25,40 +26,44 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that other processes may use without disturbing a load. A quiet machine uses far less. The
-/// error of one kernel tick at both ends of the shortest loads is also far less.
+/// Number of cores that other processes may use on average without disturbing a load. On a quiet
+/// machine they use far less. The measurement error of one kernel tick at both ends of the shortest
+/// load is also far smaller.
 pub const CORES_MAX: f64 = 0.15;
-/// Share of the CPU time of the server and of plimsoll that other processes may use without
-/// disturbing a load.
+/// CPU time that other processes may use without disturbing a load, as a share of the CPU time of
+/// the server and plimsoll.
 pub const PART_MAX: f64 = 0.05;
-/// Other processes have an effect if at least this share of all cores is in use.
+/// Other processes affect a load if at least this share of all cores is in use.
 pub const BUSY_SHARE: f64 = 0.75;
-/// Other processes have an effect if they make threads of the server and of plimsoll wait for a
-/// core. The waits must exceed this share of the time in which these threads want a core.
+/// Other processes affect a load if threads of the server and of plimsoll wait for a core. The
+/// waits must exceed this share of the time in which these threads want a core.
 pub const WAIT_SHARE: f64 = 0.1;
-/// Cores that other processes may use for half a second without disturbing a load. If twice the
-/// share [`PART_MAX`] is more, the larger limit applies.
+/// Number of cores that other processes may use for half a second without disturbing a load. If
+/// twice the limit from [`PART_MAX`] is larger, that limit applies instead.
 pub const BURST_CORES: f64 = 0.4;
-/// Share of the wanted CPU time that the host may take without disturbing a load.
+/// Share of the wanted CPU time that the host of a virtual machine may take without disturbing a
+/// load.
 pub const STEAL_MAX: f64 = 0.05;
-/// Less stolen time than this, in ns, is ignored, because the kernel counts stolen time in
+/// Stolen time below this value, in ns, is ignored, because the kernel counts stolen time in
 /// hundredths of a second.
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
 /// If more than this share of several loads is disturbed, all these loads together count as
 /// disturbed.
 pub const LOADS_MAX: f64 = 0.1;
-/// The minimum length of a burst, in ns.
+/// The minimum length, in ns, of a period that is checked for a burst of other processes.
 const BURST_NS: i64 = 500 * MS as i64;
-/// Shortest load, in ns, that shows the use of other processes.
+/// Shortest observed time of a load, in ns, from which the CPU use of other processes is computed.
 const SPAN_NS_MIN: i64 = 250 * MS as i64;
-/// The maximum distance of a reading from the requested time, in ns: three times the usual step.
+/// Maximum distance, in ns, between a probe reading and the time for which it is used: three times
+/// the usual time between readings.
 const REACH_NS: i64 = 300 * MS as i64;
 
-/// The kinds of CPU time in which a core works.
+/// The series of a machine's CPU time during which its cores work.
 const KINDS_OF_WORK: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
-/// The CPU of the server's machine used by other processes, during one load or several loads.
+/// The use of the CPU by processes other than the server and plimsoll, during one load or several
+/// loads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
     /// Cores used on average by processes other than the server, its dependencies, the kernel's own
@@ -66,19 +71,19 @@ pub struct Interference {
     pub cores: Option<f64>,
     /// Cores of the machine; 0 means that the number is not known.
     pub machine_cores: f64,
-    /// Steal, 0..=1: of the time in which the virtual machine wanted a core, the share that its
-    /// host took. `None` means that the value is not known.
+    /// Steal, 0..=1: the share of the time in which the virtual machine wanted a core, but its host
+    /// gave the core to others. `None` means that the value is not known.
     pub steal_share: Option<f64>,
     /// Whether other processes, or the host of the virtual machine, disturbed the load.
     pub disturbed: bool,
-    /// For a disturbed load, a sentence without a full stop about the disturbance. Otherwise a
-    /// sentence about what is not known and why, or `None`.
+    /// For a disturbed load, a sentence without a full stop about the disturbance. For other loads,
+    /// a sentence about a figure that is not known and why, or `None`.
     pub reason: Option<String>,
     /// Length of the time that the figures cover, ns.
     pub span_ns: u64,
 }
 
-/// CPU times from the first reading of a load to another reading, ns.
+/// CPU times of the machine from the first reading of a load to a later reading, ns.
 #[derive(Debug, Clone, Copy)]
 struct CpuAccount {
     at_ns: i64,
@@ -89,11 +94,12 @@ struct CpuAccount {
     known_ns: Option<f64>,
 }
 
-/// The series of one machine that takes part in a load.
+/// The probe series of one machine that takes part in a load.
 #[derive(Clone, Copy)]
 struct MachineSeries<'a> {
     probes: &'a Probes,
-    /// Whether the machine only makes the load, while the server is watched on another machine.
+    /// Whether this machine only generates the load, while the server runs on another machine and
+    /// is watched there.
     is_generator: bool,
 }
 
@@ -111,7 +117,8 @@ impl<'a> MachineSeries<'a> {
     }
 
     /// Returns the change of a counter, summed over plimsoll's own processes on this machine. There
-    /// are two such processes if the server is watched in a container of this machine.
+    /// are two such processes if one plimsoll process watches the server inside a container of this
+    /// machine.
     fn own_processes_change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
@@ -161,8 +168,8 @@ impl Interference {
             return unknown("the run file was written by an older plimsoll");
         };
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
-        // All counters are read at the same times, so whole steps between readings need no
-        // interpolation.
+        // All counters are read at the same times. The period starts and ends at such readings, so
+        // no value must be interpolated.
         let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
@@ -175,15 +182,15 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // There are two counts of busy CPU time, each with an error. The first count includes
-            // time to sleep and to wake, which belongs to no process. The second count is sampled
-            // at the kernel's ticks. The smaller count is used, because both counts include a busy
-            // process.
+            // Two counts give the machine's busy CPU time, each with an error. The first count is
+            // all time that is not idle. The first count includes time to fall asleep and to wake
+            // up, which belongs to no process. The second count is sampled at the kernel's ticks.
+            // The smaller count is used, because a process that works appears in both counts.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // Dependencies work for the server. The kernel's own threads also work for the server:
-            // for example, these threads write the server's files.
+            // Dependencies such as a database work for the server. The kernel's own threads do so,
+            // too: for example, they write the server's files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
             let our_ns = machine.own_processes_change(table::CLIENT_CPU.name, start_ns, at_ns);
@@ -235,8 +242,8 @@ impl Interference {
         others
     }
 
-    /// Combines the interference of several loads; `what` names the loads, such as `trials`. All
-    /// loads together count as disturbed if more than a tenth of the loads was disturbed.
+    /// Combines the interference of several loads. `what` names the loads, such as `trials`. All
+    /// loads together count as disturbed if more than [`LOADS_MAX`] of the loads were disturbed.
     pub fn combine<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -263,7 +270,7 @@ impl Interference {
         all
     }
 
-    /// Formats the mean disturbance of these loads as a sentence without a full stop.
+    /// Formats the mean disturbance of these disturbed loads as a sentence without a full stop.
     pub(crate) fn mean_disturbance_text(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
@@ -286,7 +293,8 @@ impl Interference {
     }
 }
 
-/// Returns the mean of a figure over the loads that have it, weighted by length.
+/// Returns the mean of a figure over the loads in which the figure is known, weighted by the length
+/// of the load.
 fn mean(loads: &[&Interference], of: fn(&Interference) -> Option<f64>) -> Option<f64> {
     let known = loads.iter().filter_map(|load| Some((of(load)?, load.span_ns.max(1) as f64)));
     let (sum, weight) = known.fold((0.0, 0.0), |sum, (value, ns)| (sum.0 + value * ns, sum.1 + ns));
@@ -307,11 +315,13 @@ fn unknown_server_reason(probes: &Probes) -> String {
     }
 }
 
-/// Returns the interval of about half a second in which other processes used most CPU time: the
-/// cores used, and the length in seconds. Returns `None` if no interval exceeds `used_max` cores.
+/// Finds the period of about half a second in which other processes used most CPU time. Returns the
+/// number of cores used, and the length of the period in s. Returns `None` if no period exceeds
+/// `used_max` cores.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
-    // The CPU time of a server's short-lived children is recorded late. Until then it seems to
-    // belong to other processes. A running minimum from the end on corrects this.
+    // The CPU time of a server's short-lived children is added to the server's counter late. Until
+    // then this time seems to belong to other processes. A running minimum, computed from the end
+    // backwards, corrects this.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {
@@ -355,7 +365,8 @@ mod tests {
         downstream: f64,
         /// Cores used by the kernel's own threads.
         kernel: f64,
-        /// Cores of threads that sleep or wake: time that is neither idle nor work of a process.
+        /// Cores' worth of time in which threads fall asleep or wake up: neither idle time nor the
+        /// work of a process.
         waking: f64,
         /// The length of the load in tenths of a second.
         length: usize,
@@ -529,7 +540,8 @@ mod tests {
 
     #[test]
     fn late_child_cpu_time_is_not_a_burst() {
-        // The server waits for its children every half second, and only then gets their CPU time.
+        // The server waits for its child processes every half second. Only then the children's CPU
+        // time is added to the server's counter.
         let mut late = run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
         for (at, sample) in server.samples.iter_mut().enumerate() {
@@ -572,7 +584,8 @@ mod tests {
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
-            // The use of other processes is known although the load does not count as disturbed.
+            // The CPU use of other processes is known, although the load does not count as
+            // disturbed.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
             assert_eq!(others.doubt().is_some(), expect);
         }

@@ -5,23 +5,25 @@
 //! requests are slower than any bound.
 //!
 //! A trial is **void** if the generator was the limit, whatever the SLO says. There is one
-//! exception: requests had been sent, and the server gave no response for so long that this stall
-//! alone broke a bound. In all other cases the trial **fails**. A closed trial has no SLO: it
-//! passes unless it is void.
+//! exception: the trial **fails** if sent requests waited without any response, and this stall
+//! alone broke a bound. A trial is also void if it was stopped before its verdict was certain, or
+//! if no request was scheduled. Every other open trial that does not pass **fails**. A closed trial
+//! has no SLO: it passes unless it is void.
 //!
 //! Other processes of the machine ([`Interference`]) can only take capacity from the server. So a
-//! load that met the SLO in spite of a disturbance counts. A disturbed load that broke the SLO has
-//! no information about the server. Therefore a disturbed open trial is void unless it passes, and
-//! a disturbed closed trial is void.
+//! load that met the SLO in spite of a disturbance counts as passed. A disturbed load that broke
+//! the SLO has no information about the server. Therefore a disturbed open trial is void unless it
+//! passes, and a disturbed closed trial is void. There is one exception: the trial fails if the SLO
+//! was broken by refusals (statuses 400 to 499) that interference does not explain.
 //!
 //! The backlog consists of the requests in flight, and of the requests that were not sent because
-//! all connections waited for the server. Its growth is the mean of the last quarter minus the mean
-//! of the second quarter. The backlog grows if this growth exceeds two limits. The
-//! first limit is 1 % of the arrivals between the middles of the two quarters. The second limit is
-//! what chance explains: one request, plus two standard deviations of the difference of two such
-//! means. For independent requests that deviation is sqrt(4 n W / T). Here n is the number in
-//! flight, W the mean time in flight, and T the length of a quarter. At high rates with short
-//! response times the first limit is larger.
+//! all connections waited for the server. The growth of the backlog is its mean in the last quarter
+//! of the judged window minus its mean in the second quarter. The backlog counts as growing if this
+//! growth exceeds two limits. The first limit is 1 % of the arrivals between the middles of the two
+//! quarters. The second limit is the growth that chance explains: one request, plus two standard
+//! deviations of the difference of the two means. For independent requests that standard deviation
+//! is sqrt(4 n W / T). Here n is the number in flight, W the mean time in flight, and T the length
+//! of a quarter. At high rates with short response times the first limit is larger.
 //!
 //! A request does not count as backlog while the rest of its response waits for a delayed
 //! acknowledgement ([`crate::delayed_acks`]).
@@ -44,9 +46,11 @@ use plimsoll_model::{
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// A single failed request does not show that the server rejects surplus requests.
+/// Smallest number of failures, other than timeouts, that shows that the server rejects surplus
+/// requests. A single failed request shows nothing.
 const REJECTIONS_MIN: u64 = 2;
-/// Largest growth of the backlog in a trial that passes, as a share of the arrivals.
+/// Largest growth of the backlog in a trial that passes, as a share of the arrivals: the requests
+/// scheduled in half of the judged window.
 pub const GROWTH_MAX: f64 = 0.01;
 
 /// The load that a trial offers to the server.
@@ -54,7 +58,8 @@ pub const GROWTH_MAX: f64 = 0.01;
 pub enum OfferedLoad {
     /// The rate of an open loop: requests a second, or sessions a second.
     Rate(f64),
-    /// The number of users of a closed loop, each of whom waits for a response.
+    /// The number of users of a closed loop. Each user waits for a response before the next
+    /// request.
     Users(u64),
 }
 
@@ -121,14 +126,14 @@ pub struct TrialOutcome {
 pub struct Evidence {
     /// Requests scheduled in the judged window.
     pub scheduled: u64,
-    /// The ratio of bad to allowed requests, for the bound with the highest ratio. Above 1 the
-    /// bound is broken.
+    /// For the most violated bound of the SLO: the number of bad requests divided by the number of
+    /// allowed bad requests. Above 1 the bound is broken.
     pub excess: f64,
-    /// Bad requests for the bound that `excess` describes.
+    /// Number of bad requests for the bound that `excess` describes.
     pub bad: u64,
-    /// A response slower than this, in ns, is bad for the bound that `excess` describes. `None`
-    /// means that only failures are bad, or that the bound applies to one named request or to
-    /// another time than the response time.
+    /// The latency limit, in ns, of the bound that `excess` describes: a slower response is bad.
+    /// `None` means that only failures are bad, or that the bound applies to one named request or
+    /// to another time than the response time.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KINDS],
@@ -138,10 +143,10 @@ pub struct Evidence {
     pub unanswered: u64,
     /// Mean number of requests in flight in each quarter of the judged window.
     pub in_flight: [f64; 4],
-    /// In each quarter, the mean number of requests in flight that wait only for the rest of their
-    /// response, because an acknowledgement is delayed.
+    /// Mean number of requests in flight whose response is delayed only by a delayed
+    /// acknowledgement, in each quarter of the judged window.
     pub held_back: [f64; 4],
-    /// Growth of the backlog as a share of the arrivals.
+    /// Growth of the backlog (see the head of this file) as a share of the arrivals.
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
@@ -151,13 +156,14 @@ pub struct Evidence {
     pub saturated_rps: Option<f64>,
     /// Relative standard error of `saturated_rps`, the measured capacity.
     pub saturated_error: f64,
-    /// Whether the server rejects more requests than the SLO allows, and its backlog does not grow.
+    /// Whether requests failed other than by timeout, a bound of the SLO is broken, and the backlog
+    /// does not grow.
     pub rejecting: bool,
-    /// Whether requests were rejected before the judged window began. If so, the tokens that a rate
-    /// limiter had saved up were used up.
+    /// Whether requests failed before the judged window began. If so, the saved tokens of a rate
+    /// limiter are already used up.
     pub primed: bool,
-    /// Relative difference between the number of requests in flight and rate x response time, which
-    /// are equal by Little's law; `None` if not known.
+    /// Relative difference between the time integral of the requests in flight and the sum of all
+    /// response times. By Little's law both are equal. `None` if not known.
     pub littles_law_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -179,8 +185,8 @@ pub struct Evidence {
 /// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
-    /// A response slower than this, in ns, is bad. The value is `None` if only failures are bad, or
-    /// if the bound applies to connections.
+    /// The latency limit, in ns: a slower response is bad. `None` if only failures are bad, or if
+    /// the bound applies to connections.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
@@ -188,8 +194,8 @@ pub struct BoundEvidence {
     pub scheduled: u64,
     /// Requests that broke the bound.
     pub bad: u64,
-    /// Mean number of bad requests that occur together and count as one independent observation; at
-    /// least 1.
+    /// Mean number of bad requests that count as one independent observation, because bad requests
+    /// often occur together; at least 1.
     pub bunch_size: f64,
 }
 
@@ -359,8 +365,9 @@ fn rejections(ledger: &Ledger) -> u64 {
     ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize]
 }
 
-/// Returns whether more requests fail than the SLO allows, from the first failure on. A limiter
-/// first accepts as many requests as it has tokens.
+/// Returns whether more requests fail than the SLO allows, counted from the first tick with a
+/// failure. Earlier ticks do not count, because a limiter first accepts as many requests as it has
+/// tokens.
 fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
     let from_first = series.iter().skip_while(|tick| tick.failed == 0);
     let (failed, ended) =
@@ -368,9 +375,9 @@ fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
     failed as f64 > (1.0 - slo.success_min) * ended as f64
 }
 
-/// Returns the success rate of a run. Requests that plimsoll itself ended count neither as
-/// successes nor as failures. These are requests in flight when the verdict was certain and the
-/// trial was stopped, or at the end of a closed loop.
+/// Returns the success rate of a run. Requests in flight at the end count neither as successes nor
+/// as failures if plimsoll itself ended them. For example, plimsoll ends them when it stops a trial
+/// whose verdict is certain, and at the end of a closed loop.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(Stop::Shown(_))));
@@ -381,9 +388,9 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     }
 }
 
-/// Returns whether a failed trial breaks the success rate of the SLO by statuses that no
-/// interference explains. With such a status (400..=499) the server rejects the request itself,
-/// whatever the load.
+/// Returns whether a failed trial breaks the success rate of the SLO by refusals that interference
+/// does not explain. A refusal has a status of 400..=499, except 408, 425 and 429: the server
+/// rejects the request itself, whatever the load.
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
@@ -396,7 +403,7 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
 }
 
 /// Makes a disturbed trial void, unless it is an open trial that passed. The disturbance becomes
-/// the reason, also if the generator was late.
+/// the reason of the verdict, even if the generator was the limit too.
 fn void_if_disturbed(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
@@ -463,10 +470,10 @@ fn open_verdict(
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
     // Requests that wait only for a delayed acknowledgement are not part of the backlog.
     let [_, second_held, _, last_held] = evidence.held_back;
-    // The number in flight is limited by the connections. A request that finds all connections
-    // waiting for the server is unsent, and belongs to the backlog that an unlimited client sees.
-    // Of all unsent requests until then, the mean in the last quarter minus the mean in the second
-    // quarter counts.
+    // The connections limit the number of requests in flight. A request that finds all connections
+    // waiting for the server is unsent. An unlimited client would see this request as part of the
+    // backlog. So the growth includes the unsent requests: the mean of their running total in the
+    // last quarter minus the mean in the second quarter.
     let weight = |tick: usize| {
         let place = (tick as f64 + 0.5) / series.len() as f64;
         (4.0 * place - 1.0).min(4.0 - 4.0 * place).clamp(0.0, 1.0)
@@ -513,8 +520,9 @@ fn open_verdict(
     };
 }
 
-/// Returns the length of the server's longest stall, ns, if stalls alone break a bound; otherwise
-/// `None`. Requests scheduled early in a stall are late even if the generator is fast enough.
+/// Returns the length of the server's longest stall, ns, if stalls alone break a bound of the SLO;
+/// otherwise `None`. Requests scheduled early in a stall are late even if the generator is fast
+/// enough.
 fn longest_breaking_stall_ns(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.request_was_sent);
     let length_ns = window.length_ns() as f64;
@@ -546,10 +554,10 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
-/// Returns the relative deviation of a whole run from Little's law. By this law, the integral of
-/// the requests in flight equals the sum of all response times. Returns `None` if response times
-/// are missing (warm-up, unanswered or unsent requests), with too few requests, or for a load that
-/// was stopped.
+/// Returns the relative deviation of a whole run from Little's law. By this law, the time integral
+/// of the requests in flight equals the sum of all response times. Returns `None` if response times
+/// are missing (warm-up, unanswered or unsent requests), with fewer than 100 requests, or for a
+/// load that was stopped.
 fn littles_law_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
@@ -583,8 +591,9 @@ impl Window {
         (self.length_ns() / self.tick_ns) as usize
     }
 
-    /// Returns the mean of a quantity in each quarter of the window. `integral_ns` returns the
-    /// integral of the quantity over one interval, of which the part inside the quarter counts.
+    /// Returns the mean of a quantity in each quarter of the window. `integral_ns` returns the time
+    /// integral of the quantity over one interval. If an interval lies partly in a quarter, the
+    /// same part of its integral counts.
     fn quarters(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
@@ -618,7 +627,7 @@ mod tests {
 
     const TICK: u64 = Plan::TICK_NS;
 
-    /// A run at 1 000/s. `tick` supplies the content of each tick of 100 requests.
+    /// Creates a run at 1 000/s. `tick` supplies the content of each tick of 100 requests.
     fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
         let stages: Vec<Stage> = stages
             .iter()
@@ -635,7 +644,7 @@ mod tests {
         run
     }
 
-    /// A tick in which `succeeded` of 100 requests succeeded after `ms` milliseconds.
+    /// Creates a tick in which `succeeded` of 100 requests succeeded after `ms` milliseconds.
     fn tick(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
         let mut response = Histogram::new();
         response.record_n(ms * MS, succeeded);
@@ -736,7 +745,8 @@ mod tests {
 
     #[test]
     fn a_growing_backlog_fails_within_the_latency_bound() {
-        // The rate is 3 % too high: after a second 30 requests wait, which is work for 30 ms.
+        // The rate is 3 % higher than the server's throughput. After one second 30 requests wait,
+        // which is 30 ms of work.
         let outcome = judged(&run(&[(1000.0, 10)], |at| tick(97, 20, 3 * (at + 1))));
         assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
         assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
@@ -779,7 +789,7 @@ mod tests {
         }
         let put_off = |at: u64| (at * 8).min(40);
         check(put_off, |at| 4 + put_off(at), Verdict::Pass);
-        // The backlog grows by more requests than the requests that wait for an acknowledgement.
+        // The backlog grows by more requests than the number that wait for an acknowledgement.
         check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
         // If a response is equally late without a delayed acknowledgement, the server still works
         // on this response.
@@ -854,8 +864,8 @@ mod tests {
         }
     }
 
-    /// Probe readings of a machine of two cores. The load used 0.6 cores, and other processes used
-    /// `others` cores.
+    /// Creates the probe readings of a machine of two cores. The load used 0.6 cores, and other
+    /// processes used `others` cores.
     fn beside(others: f64, seconds: f64) -> Probes {
         let mut probes = Probes::default();
         for (name, kind, rate) in [
@@ -917,8 +927,8 @@ mod tests {
 
     #[test]
     fn refusals_are_not_interference() {
-        // Each row contains the status, the failures of a hundred requests each tick, and the
-        // verdict with interference.
+        // Each row contains the status of the failures, the number of failures of a hundred
+        // requests in each tick, and the expected verdict with interference.
         for (status, failed, expect) in [
             (404, 50, Verdict::Fail),
             (401, 2, Verdict::Fail),
@@ -1033,8 +1043,8 @@ mod tests {
 
     #[test]
     fn only_certain_verdicts_stop_a_trial_early() {
-        // The server falls behind by 40 %. The trial is stopped early, and the verdict from its
-        // record alone is fail.
+        // In each tick the server leaves 40 % of the requests unanswered. The trial is stopped
+        // early, and the verdict computed from its record alone is still fail.
         let whole = run(&[(1000.0, 40)], |at| tick(60, 50, 40 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());
@@ -1045,7 +1055,7 @@ mod tests {
         cut.window_ns.1 = (stop as u64 + 1) * TICK;
         cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
         assert_eq!(judged(&cut).verdict, Verdict::Fail);
-        // If the trial was stopped for another reason, no verdict is certain.
+        // If the trial was stopped for a reason other than its verdict, no verdict is certain.
         let mut interrupted = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
         interrupted.intervals.retain(|at, _| *at < 4);
         interrupted.ending = Some(LoadEnd::Stopped(Stop::Interrupted));

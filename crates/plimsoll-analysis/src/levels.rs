@@ -1,6 +1,6 @@
-//! The figures at each level of a sweep, from runs or from the text of `.dat` files. This file also
-//! finds the peak and the knee, compares two lists of levels, and computes how long to measure a
-//! level.
+//! The figures at each level of a sweep, from recorded runs or from the text of `.dat` files. This
+//! file also finds the peak and the knee, compares two lists of levels, and gives the rules for the
+//! length of a level's measurement.
 //!
 //! A line of a `.dat` file holds one level: `concurrency qps mean_ms success_percent`, separated by
 //! white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), a heading of words,
@@ -27,10 +27,10 @@ pub enum LoadUnit {
     Sessions,
 }
 
-/// The figures at one level.
+/// The figures measured at one level of load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// The load: users, or offered requests or sessions a second.
+    /// The load: the number of users, or the offered requests or sessions a second.
     pub load: f64,
     /// Successful requests a second.
     pub rps: f64,
@@ -40,13 +40,13 @@ pub struct Level {
     pub p99_ns: Option<f64>,
     /// Share of the requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// The variation of the goodput inside the level; `None` if it is not known.
+    /// The variation of the goodput within the measurement of the level; `None` if it is not known.
     pub spread: Option<Spread>,
 }
 
 impl Level {
     /// Computes the level that `run` measured, and the unit of its load. Returns `None` if the load
-    /// of the run changes over time.
+    /// changes during the run.
     pub fn from_run(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
@@ -73,10 +73,11 @@ impl Level {
     }
 }
 
-/// A measured load of an experiment: one trial, or all visits of one level of a sweep combined.
+/// A measured load of an experiment: a single trial, or all visits of one level of a sweep
+/// combined.
 #[derive(Debug, Clone)]
 pub struct MeasuredLoad<'a> {
-    /// The visits that measured the level; at least one.
+    /// The visits (trials) of this load; at least one.
     pub visits: Vec<&'a Trial>,
     /// All visits merged into one run.
     pub run: Cow<'a, Run>,
@@ -92,7 +93,7 @@ impl<'a> MeasuredLoad<'a> {
         Some(MeasuredLoad { visits, run })
     }
 
-    /// Returns the interference of other processes over all visits.
+    /// Returns the interference by other processes, combined over all visits.
     pub fn interference(&self) -> Interference {
         match self.visits.as_slice() {
             [only] => Interference::from_run(&only.run),
@@ -109,7 +110,8 @@ impl<'a> MeasuredLoad<'a> {
         Summary::with_interference(&self.run, None, self.interference())
     }
 
-    /// Returns the server's CPU and memory use, or why it is not known for some visit.
+    /// Returns the server's CPU and memory use over all visits. The error is the reason why the use
+    /// is not known for some visit.
     pub fn server_use(&self) -> Result<ServerUse, String> {
         let mut sum: Option<ServerUse> = None;
         for visit in &self.visits {
@@ -134,8 +136,8 @@ fn goodput(run: &Run) -> f64 {
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }
 
-/// Returns the loads of an experiment that measured its target, in order. The levels of a sweep
-/// have the order of the command line. Pilot trials and loads for profiles are excluded.
+/// Returns the loads of an experiment that measured the target itself, in order. The levels of a
+/// sweep are in the order of the command line. Pilot trials and loads for profiles are left out.
 pub fn measured_loads(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.spec {
@@ -149,8 +151,8 @@ pub fn measured_loads(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     }
 }
 
-/// Returns the levels of a recorded experiment and the unit of their loads; `None` if the
-/// experiment has no comparable levels.
+/// Returns the levels of a recorded experiment and the unit of their loads. Returns `None` if the
+/// experiment has no levels, or levels of different units.
 pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     let levels: Option<Vec<(LoadUnit, Level)>> =
         measured_loads(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
@@ -159,43 +161,45 @@ pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)
     levels.iter().all(|level| level.0 == over).then(|| (over, levels.into_iter().map(|level| level.1).collect()))
 }
 
-/// Returns one level of a sweep, from the visits that were measured.
+/// Returns level number `turn` of a sweep, combined from its measured visits; `None` without a
+/// visit.
 pub(crate) fn visits_of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
     MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
 }
 
-/// Returns the trials of level number `turn` of a sweep that have this purpose.
+/// Returns the trials of one purpose at level number `turn` of a sweep.
 pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
     trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::for_purpose(purpose) })
 }
 
-/// The knee is the lowest load whose rate reaches this share of the peak.
+/// Share of the peak's goodput. The knee is the lowest load whose goodput reaches this share.
 pub const KNEE_SHARE: f64 = 0.95;
 
-/// Returns the level with the most successes a second; of equal levels, the level with the lowest
-/// load. So the rate and the load of a peak always belong to one level.
+/// Returns the level with the most successes a second. If several levels are equal, the level with
+/// the lowest load counts. The rate and the load of a peak always belong to one level.
 pub fn peak(levels: &[Level]) -> Option<&Level> {
     let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
     measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))
 }
 
-/// Returns the level with the lowest load that reaches 95 % of the peak.
+/// Returns the knee: the level with the lowest load whose goodput reaches [`KNEE_SHARE`] of the
+/// peak.
 pub fn knee(levels: &[Level]) -> Option<&Level> {
     let enough = peak(levels)?.rps * KNEE_SHARE;
     levels.iter().filter(|level| level.rps >= enough).min_by(|a, b| a.load.total_cmp(&b.load))
 }
 
-/// The goodput of a level is exact enough if half its 95 % interval is at most this share of the
-/// goodput.
+/// Largest error of a level's goodput at which the goodput counts as exact: half of its 95 %
+/// interval, as a share of the goodput.
 pub const LEVEL_ERROR_MAX: f64 = 0.03;
-/// The shortest measurement of a level, as a multiple of the mean response time. The users of a
-/// closed loop get their responses in turns, and the measurement needs several turns.
+/// Shortest measurement of a level, as a multiple of the mean response time. The users of a closed
+/// loop get their responses in turns, and a measurement needs several turns.
 pub(crate) const ANSWERS_MIN: f64 = 5.0;
-/// A level within a budget needs at least this time, in ns, including its pilot trial.
+/// Smallest time for a level of a sweep with a budget, in ns, including its pilot trial.
 pub const SHARE_MIN_NS: u64 = 500 * MS;
 
 /// Returns the length of the pilot trial of a level, in ns. The pilot trial shows how long
-/// responses take. `share_ns` is the level's part of the budget.
+/// responses take. `share_ns` is the level's part of the budget, in ns.
 pub fn pilot_ns(share_ns: u64) -> u64 {
     (share_ns / 12).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
 }
@@ -203,9 +207,9 @@ pub fn pilot_ns(share_ns: u64) -> u64 {
 /// Why a `.dat` file could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatError {
-    /// The number of the faulty line (from 1), and the fault.
+    /// The number of the faulty line of the file (from 1), and a description of the fault.
     Line(usize, String),
-    /// The file has no level.
+    /// The file contains no level.
     Empty,
 }
 
@@ -220,10 +224,10 @@ impl fmt::Display for DatError {
 
 impl std::error::Error for DatError {}
 
-/// The largest value that the parser accepts. A larger value has lost its decimal point, or is not
-/// a number.
+/// Largest value that the parser accepts. A larger value has lost its decimal point, or is no
+/// measurement.
 const VALUE_MAX: f64 = 1e15;
-/// The maximum number of levels of a recording: a chart of more levels would be unreadable.
+/// Maximum number of levels of a recording. A chart of more levels would be unreadable.
 const LEVELS_MAX: usize = 1_000;
 
 /// Parses the text of a `.dat` file. The levels keep the order of the file.
@@ -275,7 +279,8 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     if levels.is_empty() { Err(DatError::Empty) } else { Ok(levels) }
 }
 
-/// The difference of two recordings at one load: B divided by A, minus 1; `None` if A is 0.
+/// The difference between two recordings A and B at one load. Relative changes are B divided by A,
+/// minus 1; `None` if A's value is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelChange {
     /// The load: users, or offered requests or sessions a second.
@@ -284,15 +289,15 @@ pub struct LevelChange {
     pub rps: Option<f64>,
     /// The relative change of the mean time to the last byte.
     pub mean: Option<f64>,
-    /// The change of the success rate, in points (0.01 is one percentage point).
+    /// The change of the success rate: B minus A, as a share (0.01 is one percentage point).
     pub success_points: f64,
 }
 
-/// Returns the changes from `a` to `b` at the loads that both recordings contain, by ascending
-/// load.
+/// Returns the changes from recording `a` to recording `b`, for the loads that both contain, by
+/// ascending load.
 pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
-    // Of several levels with one load, the first level counts.
+    // If a recording has several levels with the same load, the first of them counts.
     let mut by_load: HashMap<u64, &Level> = HashMap::new();
     b.iter().for_each(|level| _ = by_load.entry(level.load.to_bits()).or_insert(level));
     let shared = a.iter().filter_map(|a| by_load.get(&a.load.to_bits()).map(|b| (a, *b)));

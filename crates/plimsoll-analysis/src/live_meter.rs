@@ -1,4 +1,4 @@
-//! Collects the figures of a running load tick by tick ([`LiveMeter`]). These are the figures of
+//! Collects the figures of a running load tick by tick ([`LiveMeter`]). A meter has the figures of
 //! the last second, and the throughput since the start in intervals of equal length.
 //!
 //! Not here: figures of a load that has ended ([`crate::summary`]), and how the figures look.
@@ -6,13 +6,13 @@
 use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;
 
-/// The number of ticks that [`LiveFigures`] covers: one second.
+/// The number of ticks that [`LiveFigures`] covers. Ten ticks of 100 ms are one second.
 const LIVE_FIGURE_TICKS: usize = 10;
-/// The maximum number of throughput intervals. When this number is reached, neighbouring intervals
-/// are joined in pairs.
+/// The maximum number of throughput intervals. At this number, adjacent intervals are joined in
+/// pairs.
 const RATES_MAX: usize = 480;
 
-/// The figures of the last second.
+/// The figures of the last second of a running load.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LiveFigures {
     /// Successful requests a second.
@@ -23,11 +23,11 @@ pub struct LiveFigures {
     pub p90_ns: u64,
     /// Response time p99 in ns.
     pub p99_ns: u64,
-    /// Longest response time in ns.
+    /// Longest response time of the last second, in ns.
     pub max_ns: u64,
     /// Requests in flight at the end of the last second.
     pub in_flight: u64,
-    /// Whether the load has just begun, so that the figures cover less than a second.
+    /// Whether the load has just begun, so that the figures cover less than one second.
     pub has_just_begun: bool,
 }
 
@@ -39,19 +39,19 @@ pub struct LiveMeter {
     /// Throughput in finished intervals of `ticks_each` ticks, oldest first, in successes a second.
     rates: Vec<f64>,
     ticks_each: usize,
-    /// The current, unfinished throughput interval: its number of ticks, and its successes.
+    /// The unfinished last throughput interval: its number of ticks, and its number of successes.
     unfinished_interval: (usize, u64),
 }
 
 impl LiveMeter {
-    /// Begins a new load. From then on [`LiveFigures`] cover this load only.
+    /// Starts the figures of a new load. From now on [`LiveFigures`] covers only this load.
     pub fn next_load(&mut self) {
         self.recent.clear();
         self.bad = 0;
     }
 
-    /// Adds a tick of the measurement. `in_window` says whether the tick belongs to the measured
-    /// window, and not to the wait for the last responses.
+    /// Adds a tick of the running load. `in_window` says whether the tick is in the measured
+    /// window. Later ticks contain only the last responses.
     pub fn push(&mut self, interval: &Interval, in_window: bool) {
         let whole = interval.all_routes();
         self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
@@ -79,13 +79,13 @@ impl LiveMeter {
         }
     }
 
-    /// Returns the throughput since the start in intervals of equal length, oldest first, in
-    /// successes a second.
+    /// Returns the throughput since the start of the first load in intervals of equal length,
+    /// oldest first, in successes a second.
     pub fn rates_rps(&self) -> &[f64] {
         &self.rates
     }
 
-    /// Returns the number of requests that failed or were never sent, since the load began.
+    /// Returns the number of requests of the current load that failed or were never sent.
     pub fn failed_or_unsent(&self) -> u64 {
         self.bad
     }

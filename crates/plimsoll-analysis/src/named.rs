@@ -1,16 +1,16 @@
 //! The syntax of request names in conditions and SLOs: `order.p99<=300ms`, or `'list,
 //! sorted'.errors>1%`.
 //!
-//! In a condition, the name of the request comes before a point. A name that could be misread is in
-//! quotation marks.
+//! In a condition, the name of a request comes before a point and the metric. A name that could be
+//! misread is written in quotation marks.
 //!
-//! Not here: the conditions.
+//! Not here: the conditions themselves.
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 
 const MARKS: [char; 2] = ['\'', '"'];
 
-/// Splits a comma-separated list. A comma inside quotation marks is part of a name.
+/// Splits a comma-separated list of conditions. A comma between quotation marks is part of a name.
 pub(crate) fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut from) = (Vec::new(), 0);
     let mut inside = None;
@@ -18,7 +18,7 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
         match inside {
             Some(mark) if c == mark => inside = None,
             Some(_) => {}
-            // In any other place a quotation mark is part of a name, such as an apostrophe.
+            // Anywhere else, a quotation mark such as an apostrophe is part of a name.
             None if MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
             None if c == ',' => {
                 parts.push(&text[from..at]);
@@ -31,14 +31,15 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a text that begins with a quoted name into the name and the text after its point.
+/// Splits a text that begins with a quoted name into the name and the text after the point.
 pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
     let mark = text.chars().next().filter(|c| MARKS.contains(c))?;
     let (name, rest) = text[1..].split_once(mark)?;
     Some((name, rest.strip_prefix('.')?))
 }
 
-/// Formats a name as it stands before a point: in quotation marks unless the name is plain.
+/// Formats a name in the way in which it is written before a point: in quotation marks, unless the
+/// name is plain.
 pub(crate) fn quoted_if_needed(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);
@@ -46,17 +47,17 @@ pub(crate) fn quoted_if_needed(name: &str) -> String {
     if is_plain { name.to_owned() } else { format!("{mark}{name}{mark}") }
 }
 
-/// Returns the index of the request with this name.
+/// Returns the index of the request with this name; `None` if the plan does not contain it.
 pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
     traffic.routes.iter().position(|route| route.label == name)
 }
 
-/// Checks that every name is the name of a request of the plan.
+/// Checks that each of the names is the name of a request of the plan.
 ///
 /// # Errors
 /// A sentence with the known names.
 pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
-    /// The maximum number of names in an error sentence.
+    /// The maximum number of names that an error lists.
     const SHOWN: usize = 8;
     for name in names {
         if !routes.iter().any(|route| route.label == name) {

@@ -1,10 +1,10 @@
 //! The behaviour of a server above its load line ([`OverloadResult`]). One load rises in steps from
-//! half the load line to three times the load line, and returns to half. For each step the result
-//! contains the goodput and the failures by kind. After the last step it contains the recovery
-//! time.
+//! half the load line to three times the load line, and then returns to half the load line. For
+//! each step the result contains the goodput and the failures by kind. The result also contains the
+//! recovery time after the last step began.
 //!
 //! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
-//! everything much later has no goodput.
+//! all requests much later has no goodput.
 //!
 //! Not here: how the load line is found, and how the load is made (`study::overload`).
 
@@ -19,9 +19,9 @@ use std::ops::Range;
 /// The rates of the steps, as multiples of the load line. The last step tests the recovery.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// Returns the rate whose multiples are the steps, 1/s: the load line. Without a load line (because
-/// of stalls or uncertainty), the result is the highest throughput that met the SLO. The result is
-/// 0 if no load met the SLO.
+/// Returns the rate whose multiples are the rates of the steps, 1/s: the load line. If the search
+/// found no load line (because of stalls or uncertainty), the highest throughput that met the SLO
+/// takes its place. The result is 0 if no load met the SLO.
 pub fn overload_base_rps(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { reference_rate(findings) } else { 0.0 }
@@ -40,8 +40,8 @@ pub struct OverloadStep {
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
     pub answered_rps: f64,
-    /// Goodput as a share of the load line, or of the offered rate if the offered rate is lower
-    /// than the load line.
+    /// Goodput of the step as a share of the load line. If the offered rate is lower than the load
+    /// line, goodput as a share of the offered rate.
     pub kept_share: f64,
     /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
@@ -49,21 +49,22 @@ pub struct OverloadStep {
     pub refused: RefusalCounts,
 }
 
-/// The requests that did not succeed, one count per reason.
+/// Counts of the requests that did not succeed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RefusalCounts {
     /// Responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     pub too_much: u64,
-    /// Other responses that are no success: by their status, or by an expectation that they miss.
+    /// Other responses that count as failures: because of their status, or because an expectation
+    /// about the response was not met.
     pub status: u64,
-    /// Requests that timed out.
+    /// Requests that got no complete response before their timeout.
     pub timeout: u64,
-    /// Connections that were refused, reset, closed, or broke the protocol.
+    /// Requests whose connection was refused, reset, closed, or broke the protocol.
     pub connection: u64,
     /// Unsent requests: plimsoll could not send them.
     pub unsent: u64,
-    /// Median time until a failure other than a timeout reached the client, ns; `None` without such
-    /// failures.
+    /// Median time until the client received a failure other than a timeout, ns; `None` without
+    /// such failures.
     pub after_p50_ns: Option<u64>,
 }
 
@@ -75,8 +76,8 @@ pub enum OverloadVerdict {
     Sheds,
     /// The goodput is at least half of the load line at every step above the load line.
     Degrades,
-    /// The goodput falls below half of the load line. Or the server did not recover while it was
-    /// observed, but its backlog shrinks.
+    /// The goodput falls below half of the load line at some step. Or the server did not recover
+    /// during the observation, although its backlog shrinks.
     Collapses,
     /// The server does not recover after the load has fallen, and its backlog does not shrink.
     Metastable,
@@ -94,7 +95,7 @@ impl OverloadVerdict {
     }
 }
 
-/// The counts of one second of an overload.
+/// The counts of one second of the overload's load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OverloadSecond {
     /// Scheduled requests.
@@ -106,61 +107,63 @@ pub struct OverloadSecond {
 impl OverloadSecond {
     fn is_recovered(&self) -> bool {
         let offered = self.offered as f64;
-        // Responses belong to arrivals up to a response time earlier, so their numbers differ by
-        // chance.
+        // A response belongs to a request that arrived up to one response time earlier. So the
+        // numbers of responses and arrivals in a second differ by chance.
         let by_chance = (CHANCE_DEVIATIONS * offered.sqrt()).min(CHANCE_SHARE_MAX * offered);
         self.in_time as f64 + by_chance >= RECOVERED_SHARE_MIN * offered
     }
 }
 
-/// The result of a load above the load line.
+/// The result of the load in steps above the load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadResult {
     /// The load line, 1/s, in the unit of the offered load: requests or sessions.
     pub line_rps: f64,
-    /// Mean number of requests of a session; 1 without sessions.
+    /// Mean number of requests of a session; 1 for a load without sessions.
     pub requests_each: f64,
     /// The steps that the load reached.
     pub steps: Vec<OverloadStep>,
     /// The counts of each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// The recovery time, s: the time after the fall of the load until nearly all requests succeed
-    /// in time for the rest of the observation. `None` means that the server did not recover while
-    /// it was observed.
+    /// The recovery time, s. The recovery time starts when the load falls. The recovery time ends
+    /// when nearly all requests succeed in time for the rest of the observation. `None` means that
+    /// the server did not recover during the observation.
     pub recovery_s: Option<f64>,
     /// How long the server was observed after the load had fallen, s.
     pub watched_s: f64,
-    /// Whether the server sends `Retry-After` when it sheds load. `None` means that the server
-    /// rejected no request by a status, or that the header was not observed.
+    /// Whether the server sends the header `Retry-After` with its rejections. `None` means that the
+    /// server rejected no request by a status, or that the header was not observed.
     pub retry_after: Option<bool>,
     /// The verdict; `None` means that the load did not end as planned.
     pub verdict: Option<OverloadVerdict>,
 }
 
-/// HTTP statuses by which a server says that the load is too high.
+/// HTTP statuses by which a server says that it is overloaded.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// The server has recovered in a second if at least this share of the requests succeeds in time.
+/// The server counts as recovered in a second if at least this share of that second's requests
+/// succeeds in time.
 const RECOVERED_SHARE_MIN: f64 = 0.95;
-/// The number of responses in a second may be below the number of arrivals by this number of
-/// standard deviations (one-sided 1 % of Poisson arrivals). For a response time of half a second,
+/// How many standard deviations the responses of a second may be below its arrivals by chance. The
+/// value is the one-sided 1 % quantile. For Poisson arrivals and a response time of half a second,
 /// the variance of the difference equals the number of arrivals.
 const CHANCE_DEVIATIONS: f64 = 2.33;
-/// With few arrivals in a second, at most this share of their responses is missing by chance.
+/// Largest share of a second's responses that counts as missing by chance, even if the second has
+/// few arrivals.
 const CHANCE_SHARE_MAX: f64 = 0.5;
-/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load
-/// line.
+/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load line
+/// at every step above the load line.
 const SHEDS_SHARE_MIN: f64 = 0.9;
 /// The verdict is [`OverloadVerdict::Degrades`] if the goodput is at least this share of the load
-/// line.
+/// line at every step above the load line.
 const DEGRADES_SHARE_MIN: f64 = 0.5;
-/// A backlog shrinks if its reduction within a quarter of the step is at least this share of the
-/// offered requests.
+/// The backlog counts as shrinking if it falls by at least this share of the requests offered in
+/// the last quarter of the last step. The fall is measured from the third to the last quarter.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
     /// Computes the result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns` is the
-    /// highest latency bound of the SLO. `retried` is true if failed requests were retried, as a
-    /// separate route.
+    /// longest latency bound of the SLO. `retried` says whether failed requests were retried;
+    /// retries have a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(parts);
@@ -171,7 +174,7 @@ impl OverloadResult {
         let mut from_ns = run.plan.load.warmup_ns;
         for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(FACTORS) {
             let to_ns = from_ns.saturating_add(stage.duration_ns.unwrap_or(0));
-            // A step after the end of the load has no figures.
+            // The run has no figures of a step that lies after the end of the load.
             if to_ns > run.window_ns.1 {
                 break;
             }
@@ -183,7 +186,8 @@ impl OverloadResult {
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.backlog_shrinks(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
-        // A server without any successful response has no load line to exceed.
+        // If no step had a successful response, the load line was no load line of this server, and
+        // there is no verdict.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
         let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
             None if !settles => OverloadVerdict::Metastable,
@@ -209,8 +213,8 @@ impl OverloadResult {
     }
 }
 
-/// Returns the mean number of requests of a session, from the first step, because sessions complete
-/// below the load line.
+/// Returns the mean number of requests of a session. Only the first step counts, because below the
+/// load line the sessions complete.
 fn requests_each(parts: RunTimeline) -> f64 {
     let load = &parts.run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -221,7 +225,7 @@ fn requests_each(parts: RunTimeline) -> f64 {
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }
 
-/// A run, with functions that sum up parts of its time.
+/// A run, with functions that sum up the figures of a period of the run.
 #[derive(Clone, Copy)]
 struct RunTimeline<'a> {
     run: &'a Run,
@@ -230,8 +234,8 @@ struct RunTimeline<'a> {
 }
 
 impl<'a> RunTimeline<'a> {
-    /// Returns the ticks whose middle lies in the period `stretch`. Each item is the tick's middle
-    /// in ns, the tick, and the tick's integral of requests in flight, in ns.
+    /// Returns the ticks whose middle lies in the period `stretch`. Each item contains the middle
+    /// of the tick in ns, the tick, and its time integral of the requests in flight, in ns.
     fn ticks_in(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
@@ -241,7 +245,8 @@ impl<'a> RunTimeline<'a> {
         all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
     }
 
-    /// Returns two counts of a tick: first attempts and retries.
+    /// Returns the number of first attempts and the number of retries that were scheduled in a
+    /// tick.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.all_routes().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
@@ -252,8 +257,8 @@ impl<'a> RunTimeline<'a> {
     fn in_time(self, figures: &RouteFigures) -> u64 {
         let Some(bound_ns) = self.bound_ns else { return figures.ledger.succeeded };
         let late = figures.response.to_histogram().count_above(bound_ns);
-        // The response times contain timeouts. A timeout counts as late unless it is shorter than
-        // the bound.
+        // The histogram of response times also contains timeouts. A timeout counts as late unless
+        // it is shorter than the latency bound.
         let timeouts = figures.ledger.failed[RequestFailure::Timeout as usize];
         let is_beyond = self.run.plan.traffic.routes.iter().all(|route| route.timeout_ns >= bound_ns);
         figures.ledger.succeeded.saturating_sub(late.saturating_sub(if is_beyond { timeouts } else { 0 }))
@@ -275,7 +280,8 @@ impl<'a> RunTimeline<'a> {
             let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
             let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::from_code(code.into()), times));
             let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
-            // The status of a gRPC call contains the information of the HTTP status and more.
+            // The status of a gRPC call says more than the HTTP status of the call, so only the
+            // gRPC status counts.
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
@@ -293,7 +299,7 @@ impl<'a> RunTimeline<'a> {
         }
         refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let goodput_rps = in_time as f64 / seconds;
-        // Timeouts are the longest of the recorded times, so successes are the shortest.
+        // Timeouts are the longest recorded times, so the shortest times belong to the successes.
         let share_accepted = (succeeded as f64 / accepted.count().max(1) as f64).min(1.0);
         OverloadStep {
             factor,
@@ -320,20 +326,21 @@ impl<'a> RunTimeline<'a> {
         seconds
     }
 
-    /// Returns the time, in s after the start of the period `stretch`, from which on nearly all
-    /// requests of every second succeed in time. Returns `None` if that is not so for at least the
-    /// last two seconds.
+    /// Returns the start of the recovered time, in s after the start of the period `stretch`. From
+    /// then on, nearly all requests of every second succeed in time. Returns `None` if this lasts
+    /// for less than two seconds.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.seconds(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_recovered()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Returns whether the backlog shrinks towards the end of the period `stretch`. Then the server
-    /// is about to recover.
+    /// Returns whether the backlog shrinks towards the end of the period `stretch`. A shrinking
+    /// backlog means that the server is about to recover.
     fn backlog_shrinks(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
-        // The mean number of requests in flight, and the number of offered requests.
+        // For the quarter that starts at `from_ns`: the mean number of requests in flight, and the
+        // number of offered requests.
         let of = |from_ns: u64| {
             let sum = self.ticks_in(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
                 (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)
@@ -351,8 +358,8 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
-    /// The outcomes of one second of a simulated server with a load line of 100/s. The outcomes
-    /// depend on the number of the second and on the offered requests.
+    /// The outcomes of one second of a simulated server whose load line is 100/s. A test computes
+    /// them from the number of the second and the number of offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,
@@ -360,7 +367,7 @@ mod tests {
         waiting: u64,
     }
 
-    /// A run with steps of 2 s each, and a recovery step of 8 s.
+    /// Creates a run with steps of 2 s each, and a last step (the recovery) of 8 s.
     fn run(server: fn(u64, u64) -> SecondCounts) -> Run {
         let level = |(number, factor): (usize, f64)| Stage {
             from: 100.0 * factor,
@@ -482,7 +489,7 @@ mod tests {
         for interval in called.intervals.values_mut() {
             let figures = interval.routes.of_mut(0);
             let refused = figures.ledger.failed[RequestFailure::Status as usize];
-            // The HTTP status is 200 for every status of the call.
+            // gRPC sends the HTTP status 200, whatever the status of the call is.
             figures.statuses = Tally::default();
             figures.statuses.add(200, figures.ledger.scheduled);
             for (end, times) in [

@@ -1,30 +1,30 @@
-//! Quantiles of times over all requests of the ledger ([`Quantile`]). A quantile with too few
-//! requests beyond it is not stated.
+//! Quantiles of times over all requests of a ledger ([`Quantile`]). A quantile is not stated if too
+//! few requests lie beyond it.
 //!
-//! A request that failed, was not sent or got no response is slower than any bound. Otherwise a
-//! server that fails requests fast would seem to have short response times. With a hundred
-//! requests, the p99.9 would be the longest time, so this quantile is not stated.
+//! A request that failed, was not sent or got no response counts as slower than any bound. Without
+//! this rule, a server that fails requests fast would seem to have short response times. The p99.9
+//! of a hundred requests would be their longest time, so this quantile is not stated.
 //!
-//! Not here: SLOs and conditions, which compare counts of requests ([`crate::slo`],
+//! Not here: SLOs and conditions, which compare counts of bad requests ([`crate::slo`],
 //! [`crate::condition`]).
 
 use crate::format;
 use plimsoll_model::{Histogram, Ledger};
 use std::fmt;
 
-/// A quantile is stated if at least this number of requests lies beyond it. The standard deviation
-/// of a count of ten is about a third of ten. So the position of the quantile in the tail is known
-/// to about a third, which is as exact as a tail can be.
+/// Smallest number of requests beyond a quantile for which the quantile is stated. The standard
+/// deviation of a count of ten is about a third of ten. So the position of the quantile in the tail
+/// is known to about a third. A tail cannot be known much better.
 pub const BEYOND_MIN: u64 = 10;
 
-/// One quantile of a distribution of times, if it is known.
+/// One quantile of a distribution of times, or the reason why it is not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quantile {
     /// The quantile is this time, in ns.
     Time(u64),
-    /// The quantile is longer than this time, in ns, after which plimsoll gave up the request.
+    /// The quantile is longer than this time, in ns: plimsoll gave up the request after this time.
     Over(u64),
-    /// The quantile is slower than any bound, because too many requests failed, were not sent or
+    /// The quantile is longer than any bound, because too many requests failed, were not sent or
     /// got no response.
     Failed,
     /// The quantile is not stated: fewer than [`BEYOND_MIN`] requests lie beyond it.
@@ -33,17 +33,16 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// Computes the quantile `q` of `all` requests. The `succeeded` shortest entries of `times` are
-    /// successes. The other entries are requests that plimsoll gave up. Requests without an entry
-    /// are slower than any bound.
+    /// Computes the quantile `q` over `all` requests. The `succeeded` shortest entries of `times`
+    /// are successes. The other entries are requests that plimsoll gave up. Requests without an
+    /// entry are slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
-        // The small subtraction compensates the rounding error of products such as 0.99 * 100.
+        // The small subtraction compensates for the rounding error of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
         if all < rank + BEYOND_MIN {
             return Quantile::Few;
         }
-        // This is the quantile in the middle of the step of the distribution that belongs to this
-        // rank.
+        // The quantile is read in the middle of this rank's step of the cumulative distribution.
         let time_ns = || times.quantile_ns((rank as f64 - 0.5) / times.count() as f64);
         match rank {
             rank if rank <= succeeded.min(times.count()) => Quantile::Time(time_ns()),
@@ -61,8 +60,8 @@ impl Quantile {
     }
 }
 
-/// Formats the quantile for a cell of a table: `12.5 ms`, `> 30.0 s`, `failed`, or `-` with too few
-/// requests beyond the quantile.
+/// Formats the quantile for a cell of a table: `12.5 ms`, `> 30.0 s`, `failed`, or `-` if too few
+/// requests lie beyond it.
 impl fmt::Display for Quantile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,12 +86,12 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Computes the quantiles of a histogram in which no request is missing.
+    /// Computes the quantiles of a histogram that contains the times of all requests.
     pub fn from_histogram(times: &Histogram) -> Quantiles {
         Quantiles::quantiles_of_histogram(times, (times.count(), times.count()))
     }
 
-    /// Computes the quantiles over every scheduled request of a ledger.
+    /// Computes the quantiles over all scheduled requests of a ledger.
     pub fn quantiles_of_ledger(times: &Histogram, ledger: &Ledger) -> Quantiles {
         Quantiles::quantiles_of_histogram(times, (ledger.scheduled, ledger.succeeded))
     }
@@ -102,7 +101,8 @@ impl Quantiles {
         Quantiles { p50: of(0.5), p75: of(0.75), p90: of(0.9), p95: of(0.95), p99: of(0.99), p999: of(0.999) }
     }
 
-    /// Returns the names of the quantiles with too few requests beyond them, the lowest first.
+    /// Returns the names of the quantiles that are not stated because too few requests lie beyond
+    /// them, the lowest first.
     pub fn unreliable_quantiles(&self) -> impl Iterator<Item = &'static str> {
         let Quantiles { p50, p75, p90, p95, p99, p999 } = *self;
         let all = [("p50", p50), ("p75", p75), ("p90", p90), ("p95", p95), ("p99", p99), ("p99.9", p999)];
@@ -114,8 +114,8 @@ impl Quantiles {
 mod tests {
     use super::*;
 
-    /// A histogram of `succeeded` successes of 1 ms, 2 ms and so on, and of `timeouts` requests
-    /// given up after 30 s.
+    /// Creates a histogram of `succeeded` successes (after 1 ms, 2 ms and so on) and of `timeouts`
+    /// requests that plimsoll gave up after 30 s.
     fn times(succeeded: u64, timeouts: u64) -> Histogram {
         let mut times = Histogram::new();
         (1..=succeeded).for_each(|ms| times.record(ms * 1_000_000));
@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn quantiles_count_all_requests_and_need_enough() {
-        // Each row contains (succeeded, given up, failed otherwise), the quantile, and its text.
+        // Each row contains (succeeded, given up, failed otherwise), the quantile, and its expected
+        // text.
         for (succeeded, timeouts, failed, q, expect) in [
             (1_000, 0, 0, 0.5, "500 ms"),
             (1_000, 0, 0, 0.99, "990 ms"),
@@ -135,8 +136,8 @@ mod tests {
             (20, 0, 0, 0.5, "10.0 ms"),
             (19, 0, 0, 0.5, "-"),
             (0, 0, 0, 0.5, "-"),
-            // A server that immediately fails one in twenty requests has no p99. The p90 covers all
-            // requests, too.
+            // If a server immediately fails one of twenty requests, the p99 is not a time. The p90
+            // is, and it also covers all requests.
             (950, 0, 50, 0.9, "900 ms"),
             (950, 0, 50, 0.99, "failed"),
             (950, 50, 0, 0.99, "> 30.0 s"),

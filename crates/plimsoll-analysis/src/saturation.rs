@@ -1,37 +1,38 @@
-//! Computes the capacity of a server from its completions while the server was saturated. Closed
-//! trials give the capacity ([`Saturation`]), and so do open trials with a growing backlog
+//! Computes the capacity of a server from its completions while it was saturated. The capacity
+//! comes from closed trials ([`Saturation`]), or from open trials with a growing backlog
 //! ([`saturated`]).
 //!
-//! Not here: which trials are saturated ([`crate::judge()`]), and the capacity from several trials
-//! ([`crate::find`]).
+//! Not here: in which trials the server is saturated ([`crate::judge()`]), and the capacity from
+//! several trials ([`crate::find`]).
 
 use crate::watch::TickFigures;
 use plimsoll_model::units::SECOND;
 
-/// The completions of a server while its queue was never empty.
+/// The completions of a server in a period in which its queue was never empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Saturation {
     /// Number of successful completions, in the unit of the offered load.
     pub completed: f64,
-    /// The length of the observation, in seconds.
+    /// The length of the period, in seconds.
     pub seconds: f64,
-    /// Dispersion of the completions: the variance divided by the mean of their counts in pieces of
-    /// equal length. The dispersion is 1 for exponential service times, and 0 for constant service
-    /// times.
+    /// Index of dispersion of the completions: the variance of their counts in pieces of equal
+    /// length, divided by the mean. The index is 1 for exponential service times, and 0 for
+    /// constant service times.
     pub dispersion: f64,
-    /// The number of pieces from which `dispersion` is computed.
+    /// The number of pieces (intervals) from which `dispersion` is computed.
     pub pieces: f64,
 }
 
-/// Smallest number of pieces of a saturated trial. Fewer pieces show no dispersion.
+/// Smallest number of pieces into which the time is divided, if there are so many ticks. Fewer
+/// pieces would not show the dispersion.
 const PIECES_MIN: usize = 8;
 
-/// Computes the completions of a server while its queue was never empty; `None` with too few
-/// responses.
+/// Computes the completions of a closed trial, in which the server's queue is never empty. Returns
+/// `None` with too few responses.
 ///
-/// The first responses are left out: they arrive in step, because the users start together. For the
-/// dispersion the time is divided into pieces as long as `piece_ns`, the latency bound, because
-/// queues even out within it. If there would be too few pieces, the pieces are shorter.
+/// The first responses are left out, because they arrive in step: the users start together. For the
+/// dispersion the time is divided into pieces of length `piece_ns`, the latency bound, within which
+/// queues even out. If this gives too few pieces, the pieces are shorter.
 pub(crate) fn saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -39,7 +40,7 @@ pub(crate) fn saturation(
     piece_ns: u64,
     requests_each: f64,
 ) -> Option<Saturation> {
-    // A server that still processes an earlier backlog sends no responses at first.
+    // At first, a server that still works off an earlier backlog sends no responses to this load.
     let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
     let in_step = ((response_mean_ns / tick_ns as f64).ceil() as usize).min(series.len() / 4);
     let skip = first.max(in_step);
@@ -61,9 +62,10 @@ pub(crate) fn saturation(
 }
 
 /// Returns the capacity in successes a second, and its relative standard error; `None` if it is not
-/// known. A server that is `rejecting` requests is saturated from its first rejection on. Another
-/// server is saturated after a quarter of the series, when its queue has filled. The highest and
-/// the lowest tenth of the ticks are left out, so that a single stall does not count as capacity.
+/// known. A server that rejects requests (`rejecting`) is saturated from its first rejection on.
+/// Any other server is saturated after a quarter of the ticks, when its queue has filled. The
+/// highest and the lowest tenth of the ticks are left out, so that a single stall does not change
+/// the capacity.
 pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
@@ -73,7 +75,8 @@ pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -
     if ticks.len() < 2 {
         return None;
     }
-    // With few responses per tick, the counts of ticks vary strongly, so every tick counts.
+    // With few responses in each tick, the counts of the ticks vary strongly, so no tick is left
+    // out.
     ticks.sort_unstable();
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];

@@ -1,7 +1,7 @@
-//! Sentences ([`Sentence`]) that refer to remedies by kind ([`Remedy`]). Only the renderer knows
-//! the flag of each remedy and inserts it.
+//! Sentences ([`Sentence`]) that name remedies by kind ([`Remedy`]). Only the renderer knows the
+//! command-line flag of each remedy, and inserts the flag.
 //!
-//! Not here: the flag of a remedy.
+//! Not here: the flags of the remedies.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -74,8 +74,8 @@ impl SentencePart {
     }
 }
 
-/// A sentence, or a part of a sentence, with placeholders for the names of remedies. The renderer
-/// turns it into text and inserts the names ([`Sentence::spelled`]).
+/// A sentence, or a part of a sentence, with placeholders for remedies. The renderer turns the
+/// sentence into text and inserts the names of the remedies ([`Sentence::spelled`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence(Vec<SentencePart>);
 
@@ -86,7 +86,7 @@ impl Sentence {
         self.part(SentencePart::Words(words.into()))
     }
 
-    /// Appends the name of a remedy to the sentence.
+    /// Appends a placeholder for the name of a remedy.
     #[must_use]
     pub fn remedy(self, remedy: Remedy) -> Sentence {
         self.part(SentencePart::Remedy(remedy))
@@ -98,7 +98,8 @@ impl Sentence {
         other.0.iter().cloned().fold(self, Sentence::part)
     }
 
-    /// Appends a part. Consecutive words become one part, so that equal sentences have equal parts.
+    /// Appends a part. Adjacent words are joined into one part, so that equal sentences have equal
+    /// parts.
     fn part(mut self, part: SentencePart) -> Sentence {
         match (self.0.last_mut(), part) {
             (_, SentencePart::Words(words)) if words.is_empty() => {}
@@ -121,7 +122,7 @@ impl Sentence {
         self.0.is_empty()
     }
 
-    /// Returns whether the sentence contains these words, with no remedy between them.
+    /// Returns whether the sentence contains these words without a remedy between them.
     pub fn contains(&self, words: &str) -> bool {
         self.0.iter().any(|part| matches!(part, SentencePart::Words(said) if said.contains(words)))
     }

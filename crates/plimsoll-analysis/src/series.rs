@@ -1,19 +1,20 @@
-//! Figures of a run for charts, as numbers: the figures of each interval, latencies over time and
-//! by quantile, and the variation of the goodput.
+//! The figures of a run for charts, as numbers. This file computes the figures of each interval,
+//! latencies over time and by quantile, and the variation of the goodput.
 //!
 //! Not here: the charts.
 
 use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
-/// The figures of one interval of a run. Rates are in 1/s and times in ns. A time is `None` if no
-/// request was counted.
+/// The figures of one interval of a run. Rates are in 1/s and times in ns. A time is `None` if the
+/// interval contains no value of this time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalFigures {
     /// Start of the interval in schedule time, s.
     pub start_s: f64,
     /// Length of the interval, in s.
     pub length_s: f64,
-    /// Whether the interval lies after the end of the schedule, where only late responses arrive.
+    /// Whether the interval lies after the end of the load's schedule, where only late responses
+    /// arrive.
     pub after: bool,
     /// Scheduled requests, 1/s.
     pub scheduled_rps: f64,
@@ -29,14 +30,14 @@ pub struct IntervalFigures {
     pub p99_ns: Option<f64>,
     /// Longest response time in ns.
     pub max_ns: Option<f64>,
-    /// Lag p99 of the generator in ns: how late requests were started.
+    /// Lag p99 of the generator in ns: how late it started requests compared with the schedule.
     pub lag_p99_ns: Option<f64>,
     /// Share of its time that the busiest worker thread of plimsoll spent working, 0..=1.
     pub work_share: f64,
 }
 
-/// Merges the ticks of a run into at most `columns_max` intervals of equal length: (start in s,
-/// length in s, content).
+/// Merges the ticks of a run into at most `columns_max` intervals of equal length. Each item
+/// contains the start in s, the length in s, and the merged content.
 fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
@@ -53,7 +54,7 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
 }
 
 /// Divides a run into at most `columns_max` intervals of equal length, and returns the figures of
-/// each. Intervals without any tick are left out.
+/// each interval. Intervals without any tick are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.all_routes();
@@ -65,8 +66,9 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
-            // A completion after the window is only in the ledger. A request scheduled before the
-            // window is only in the throughput.
+            // The ledger counts a completion after the measured window, and the throughput does
+            // not. The throughput counts the completion of a request that was scheduled before the
+            // window, and the ledger does not.
             succeeded_rps: rate(whole.succeeded_in_window.max(whole.ledger.succeeded)),
             errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
@@ -80,9 +82,9 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     stretches(run, columns_max).into_iter().map(of).collect()
 }
 
-/// Returns the latencies of a histogram by quantile: (quantile 0..1, ns), ascending. Each quantile
-/// is the share of the values that are below the latency's bucket. The list is empty for an empty
-/// histogram.
+/// Returns the latencies of a histogram by quantile, ascending: (quantile 0..1, latency in ns).
+/// Each quantile is the share of the values below the bucket of this latency. The list is empty for
+/// an empty histogram.
 pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     let total = histogram.count();
     let mut seen = 0;
@@ -90,7 +92,7 @@ pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     for (index, count) in histogram.buckets() {
         let quantile = seen as f64 / total as f64;
         let value = histogram::highest_of(index).clamp(histogram.min_ns(), histogram.max_ns()) as f64;
-        // A chart needs no more than 200 points in each factor of ten of 1 - quantile.
+        // On the scale of 1 - quantile, a chart needs at most 200 points in each factor of ten.
         let step = |q: f64| (-(1.0 - q).log10() * 200.0).floor();
         if out.last().is_none_or(|last| step(last.0) < step(quantile)) || seen + count == total {
             out.push((quantile, value));
@@ -100,15 +102,16 @@ pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     out
 }
 
-/// A heat map of latencies: counts of response times by interval and by latency.
+/// A heat map of latencies: the number of response times in each cell of a time interval and a
+/// latency range.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Heat {
-    /// Length of a column in s.
+    /// Length of a column (a time interval) in s.
     pub column_s: f64,
     /// Number of columns from the start of the run.
     pub columns: usize,
-    /// The lower edges of the rows in ns, ascending, and the upper edge of the last row.
-    /// Neighbouring edges have a constant ratio.
+    /// The lower edges of the rows (latency ranges) in ns, ascending, and the upper edge of the
+    /// last row. Neighbouring edges have a constant ratio.
     pub edges_ns: Vec<f64>,
     /// The cells that are not empty: (column, row, count).
     pub cells: Vec<(usize, usize, u64)>,
@@ -149,10 +152,11 @@ pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
     }
 }
 
-/// The variation of the goodput inside one run.
+/// The variation of the goodput within one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Standard deviation divided by the mean of the goodput of intervals of equal length.
+    /// Coefficient of variation of the goodput of intervals of equal length: the standard deviation
+    /// divided by the mean.
     pub variation: f64,
     /// Length of an interval in ns.
     pub stretch_ns: u64,
@@ -160,9 +164,9 @@ pub struct Spread {
     pub stretches: usize,
 }
 
-/// Computes the variation of the goodput over the whole seconds of the measured window. With fewer
-/// than five such seconds it uses single ticks. Returns `None` with fewer than three intervals or
-/// without any success.
+/// Computes the variation of the goodput from the whole seconds of the measured window. If the
+/// window has fewer than five whole seconds, single ticks are used. Returns `None` with fewer than
+/// three intervals, or without any success.
 pub fn spread(run: &Run) -> Option<Spread> {
     let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
@@ -187,16 +191,17 @@ pub fn spread(run: &Run) -> Option<Spread> {
     Some(Spread { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
 }
 
-/// The maximum number of batches whose means give the interval of a goodput.
+/// Maximum number of batches (groups of consecutive intervals) whose means give the error of a
+/// goodput.
 const BATCHES_MAX: usize = 10;
-/// Smallest number of intervals for an error of the mean: fewer intervals show nothing about the
-/// error.
+/// Smallest number of intervals from which the error of a goodput is computed. Fewer intervals show
+/// nothing about the error.
 const STRETCHES_MIN: usize = 5;
 
 /// Returns the error of a run's goodput: half its 95 % interval, as a share of the goodput. The
 /// error comes from the means of up to ten batches of whole intervals inside the measured window.
-/// Batches keep correlated neighbours together, which would distort the error of single intervals.
-/// Returns `None` with too few intervals.
+/// Neighbouring intervals correlate, which would distort an error computed from single intervals.
+/// Batches keep neighbours together. Returns `None` with too few intervals.
 pub fn goodput_error(run: &Run) -> Option<f64> {
     let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
@@ -222,16 +227,16 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
 fn student_t_quantile(freedom: usize) -> f64 {
     const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
     let f = freedom as f64;
-    // The approximation has an error of 1 % at most from five degrees of freedom on.
+    // From five degrees of freedom on, this approximation has an error of at most 1 %.
     FEW.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
 }
 
-/// Smallest number of visits that shows the variation between visits of one load.
+/// Smallest number of visits of one load that show the variation between visits.
 pub const VISITS_MIN: usize = 3;
 
-/// Returns the error of a goodput from separate visits of one load, including the variation between
-/// visits. The error is half the 95 % interval, as a share of the goodput. Returns `None` for fewer
-/// than [`VISITS_MIN`] visits.
+/// Returns the error of a goodput that was measured in separate visits of one load. The error
+/// includes the variation between visits. The error is half the 95 % interval, as a share of the
+/// goodput. Returns `None` for fewer than [`VISITS_MIN`] visits.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;
@@ -305,14 +310,15 @@ mod tests {
         assert_eq!(goodput_error(&run(&[10; 4])), None);
         assert_eq!(goodput_error(&run(&[0; 20])), None);
         assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
-        // Ten intervals of 8 and 12 have the standard deviation 2.108. The standard deviation of
-        // their mean is 0.667. Multiplied by 2.262, the error is 1.508 of 10.
+        // The values of ten intervals are 8 and 12. The standard deviation of these values is
+        // 2.108, and the standard deviation of their mean is 0.667. Multiplied by 2.262, the error
+        // is 1.508 of 10.
         let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
-        // Alternating intervals compensate each other: all batches of two are equal.
+        // If the values alternate, all batches of two intervals have the same mean.
         assert_eq!(goodput_error(&run(&[8, 12].repeat(10))), Some(0.0));
-        // Values that stay constant for long contain less information than as many independent
-        // intervals.
+        // Values that stay constant for a long time contain less information than the same number
+        // of independent values.
         let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();
         assert!(goodput_error(&run(&slow)).is_some_and(|error| error > 0.14));
     }
@@ -323,8 +329,8 @@ mod tests {
             (vec![10.0, 12.0], None),
             (vec![0.0; 5], None),
             (vec![10.0; 5], Some(0.0)),
-            // The standard deviation is 1. The standard deviation of the mean is 0.577, and 4.303
-            // times this value is divided by 10.
+            // The standard deviation of the values is 1, and that of their mean is 0.577. The
+            // expected error is 0.577 * 4.303, divided by the mean of 10.
             (vec![9.0, 10.0, 11.0], Some(0.2484)),
             // The expected error is 1.155 / 2 * 3.182, divided by the mean of 10.
             (vec![9.0, 11.0, 9.0, 11.0], Some(0.1837)),

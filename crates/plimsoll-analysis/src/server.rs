@@ -1,35 +1,36 @@
-//! The server's CPU and memory during a load ([`ServerUse`]): CPU time per request, requests a
-//! second per core, cores, memory, and the busiest thread.
+//! The server's use of CPU and memory during a load ([`ServerUse`]): CPU time per request, requests
+//! a second per core, cores used, memory, and the busiest thread.
 //!
-//! All requests with a response count, whatever their status, because the server worked for all of
-//! them.
+//! All requests with a response count, whatever their status, because the server used CPU time for
+//! all of them.
 //!
-//! Not here: the readings, and the bottleneck of the server.
+//! Not here: the probe readings, and the diagnosis of the server's bottleneck.
 
 use plimsoll_model::series_table as table;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Probes, Run, SeriesKind, WatchedServer};
 
-/// The maximum distance of a reading from the edge of the window, ns: three times the usual step.
+/// Maximum distance between a probe reading and the edge of the window, ns: three times the usual
+/// time between readings.
 const REACH_NS: i64 = 300 * MS as i64;
 
-/// The busiest thread of a server.
+/// The thread of the server that used the most CPU time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FullestThread {
     /// Name and number of the thread, such as `nginx.1234`.
     pub name: String,
-    /// Share of one core that the thread used in the measured window, 0..=1.
+    /// CPU time that the thread used in the measured window, as a share of one core, 0..=1.
     pub share: f64,
 }
 
 /// The server's CPU and memory in the measured window of one or several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// The watched processes in order of time; the last process is the current one.
+    /// The watched processes of the server in order of time. The last process is the current one.
     pub servers: Vec<WatchedServer>,
     /// CPU time used by the server, ns.
     pub cpu_ns: f64,
-    /// Number of responses that the server produced with that CPU time.
+    /// Number of responses that the server sent while it used `cpu_ns`.
     pub responses: u64,
     /// Length of the measured windows, ns.
     pub window_ns: f64,
@@ -39,7 +40,7 @@ pub struct ServerUse {
     pub rss_bytes_max: Option<f64>,
     /// Maximum number of threads of the server; `None` if the number was not observed.
     pub threads_max: Option<f64>,
-    /// The busiest thread; `None` if no thread used as much as a twentieth of a core.
+    /// The busiest thread; `None` if no thread used at least a twentieth of a core.
     pub fullest_thread: Option<FullestThread>,
 }
 
@@ -49,24 +50,24 @@ impl ServerUse {
         (self.responses > 0).then(|| self.cpu_ns / 1e3 / self.responses as f64)
     }
 
-    /// Returns the requests a second that one core sustains: the reciprocal of the CPU time of a
-    /// request. Returns `None` if that time is not known.
+    /// Returns the number of requests a second that one core can process: the reciprocal of the CPU
+    /// time of a request. Returns `None` if that time is not known.
     pub fn rps_per_core(&self) -> Option<f64> {
         self.cpu_us_per_request().filter(|us| *us > 0.0).map(|us| 1e6 / us)
     }
 
-    /// Returns the cores used by the server on average.
+    /// Returns the mean number of cores that the server used in the measured windows.
     pub fn cores_used(&self) -> f64 {
         if self.window_ns > 0.0 { self.window_cpu_ns / self.window_ns } else { 0.0 }
     }
 
-    /// Returns the number of observed restarts of the server.
+    /// Returns how often the server restarted while it was watched.
     pub fn restarts(&self) -> usize {
         self.servers.len().saturating_sub(1)
     }
 
-    /// Computes the server's CPU and memory during `run`. The error is the reason why CPU and
-    /// memory are not known.
+    /// Computes the server's use of CPU and memory during `run`. The error is the reason why the
+    /// use is not known.
     pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.missing[..], probes.is_empty()) {
@@ -79,8 +80,8 @@ impl ServerUse {
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
         }
-        // The ledger also contains responses of the grace period, so the CPU time of that period is
-        // included.
+        // The ledger also counts responses in the grace period after the window. So the CPU time of
+        // the grace period is included.
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
@@ -107,7 +108,8 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            // Requests in flight at the start of the window also had their response in the window.
+            // Responses in the window count even if their requests were already in flight when the
+            // window began.
             responses: ledger.answered() + run.carried_over_successes(),
             window_ns,
             window_cpu_ns,
@@ -117,7 +119,7 @@ impl ServerUse {
         })
     }
 
-    /// Adds the use in another load on the same server.
+    /// Adds the server's use of CPU and memory in another load.
     pub(crate) fn add(&mut self, other: ServerUse) {
         for seen in other.servers {
             if self.servers.iter().all(|known| known.pid != seen.pid) {
@@ -136,15 +138,14 @@ impl ServerUse {
     }
 }
 
-/// Returns the busy threads of the server, with the share of a core that each used from `from_ns`
-/// to `to_ns`.
+/// Returns the busy threads of the server, each with the share of a core that it used from
+/// `from_ns` to `to_ns`.
 pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<FullestThread> {
     let threads = probes.series.iter().filter_map(|(name, series)| Some((table::THREAD.label(name)?, series)));
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
         let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
-        // A thread uses at most one core. A higher value comes from errors of the readings at the
-        // edges.
+        // A thread uses at most one core. A higher value is an error of the readings at both ends.
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
         Some(FullestThread { name: name.to_owned(), share })
     });
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn cpu_per_request_is_computed() {
         let mut run = run((1_000_000_000, 5_000_000_000), 8_000);
-        // The server uses a core and a half, of which one thread uses one core.
+        // The server uses one and a half cores. One of its threads uses a whole core.
         see(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
         see(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
         see(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);

@@ -1,19 +1,19 @@
-//! The observations of the server over all loads of an experiment ([`ServerView`]): CPU and memory,
-//! processes, and the readings of each series.
+//! What probes observed of the server over all loads of an experiment ([`ServerView`]). A view
+//! covers the use of CPU and memory, the processes, and the readings of each series.
 //!
-//! Not here: the server's CPU in one load ([`crate::server`]), the probes, and the report.
+//! Not here: the server's use of CPU in one load ([`crate::server`]), the probes, and the report.
 
 use crate::doubts::{Doubt, DoubtKind};
 use crate::server::ServerUse;
 use plimsoll_model::{Probes, Run, WatchedServer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The observations of the server over all loads of an experiment.
+/// What probes observed of the server over all loads of an experiment.
 #[derive(Debug, Clone)]
 pub struct ServerView<'a> {
-    /// The server's CPU and memory, or the reason why they are not known.
+    /// The server's use of CPU and memory. The error is the reason why the use is not known.
     pub usage: Result<ServerUse, String>,
-    /// The loads that the figures describe, in words; `None` if the experiment had one load.
+    /// The loads from which `usage` comes, in words; `None` if the experiment had one load.
     pub from: Option<String>,
     /// All loads during which the server was watched.
     pub runs: Vec<&'a Run>,
@@ -26,11 +26,11 @@ pub struct SeriesReadings<'a> {
     pub unit: String,
     /// The number of readings.
     pub samples: usize,
-    /// The number of gaps: times without a reading.
+    /// The number of gaps: periods in which readings are missing.
     pub gaps: usize,
     /// The reasons for the gaps.
     pub reasons: BTreeSet<&'a str>,
-    /// The values; for a counter, its increase per second.
+    /// The values of the readings. For a counter, the values are its increase per second.
     pub values: Vec<f64>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> ServerView<'a> {
         ServerView { usage: ServerUse::from_run(run), from: None, runs: vec![run] }
     }
 
-    /// Returns whether there is any reading of the server.
+    /// Returns whether there is any reading by the probes.
     pub fn watched(&self) -> bool {
         self.runs.iter().any(|run| !run.probes.is_empty())
     }
@@ -50,8 +50,8 @@ impl<'a> ServerView<'a> {
         self.runs.iter().find_map(|run| run.probes.host.as_deref())
     }
 
-    /// Returns the sum of the notes about the probes of all loads: the cost of the readings, and
-    /// the parts that probes could not observe. The result contains no series.
+    /// Returns the notes about the probes, summed over all loads: the cost of the readings, and
+    /// what the probes could not observe. The result contains no series.
     pub fn probe_notes(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
@@ -61,7 +61,8 @@ impl<'a> ServerView<'a> {
         sum
     }
 
-    /// Returns the watched processes, each once, in the order of their first observation.
+    /// Returns the watched processes of the server, each once, in the order in which they were
+    /// first observed.
     pub fn servers(&self) -> Vec<&'a WatchedServer> {
         let mut met: Vec<&'a WatchedServer> = Vec::new();
         for server in self.runs.iter().flat_map(|run| &run.probes.servers) {
@@ -72,8 +73,8 @@ impl<'a> ServerView<'a> {
         met
     }
 
-    /// Returns the readings of each series over all loads. The result has only the values, without
-    /// their times within the loads.
+    /// Returns the readings of each series over all loads. The result has only the values of the
+    /// readings, and not their times.
     pub fn readings(&self) -> BTreeMap<&'a str, SeriesReadings<'a>> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {

@@ -1,8 +1,8 @@
-//! The SLO of a service ([`Slo`]), in counts of scheduled requests.
+//! The SLO of a service ([`Slo`]), expressed in counts of scheduled requests.
 //!
 //! Every bound of an SLO becomes one number: how many of the scheduled requests may be bad. A
-//! request that failed, was never sent or got no response is slower than any latency bound. Such
-//! counts add up exactly over workers and machines, while percentiles do not add up.
+//! request that failed, was never sent or got no response counts as slower than any latency bound.
+//! Counts of bad requests add up exactly over workers and machines. Percentiles do not add up.
 //!
 //! Not here: judging a run (see [`crate::judge()`]).
 
@@ -14,11 +14,12 @@ use plimsoll_model::{RouteRecord, TimeMeasure};
 use std::fmt;
 use std::str::FromStr;
 
-/// A latency bound: at most a share `1 - quantile` of the scheduled requests may take longer than
-/// `bound_ns`. For the times of connections, the share refers to the opened connections.
+/// A latency bound: at most the share `1 - quantile` of the scheduled requests may take longer than
+/// `bound_ns`. If the bounded time is a time of connections, the share applies to the opened
+/// connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyBound {
-    /// The time that is bounded.
+    /// The time that the bound limits, such as the response time.
     pub measure: TimeMeasure,
     /// The quantile, 0..=1; 1 means that no request may be slower.
     pub quantile: f64,
@@ -49,35 +50,37 @@ pub struct Slo {
 pub struct RouteSlo {
     /// The name of the request.
     pub route: String,
-    /// Minimum share of the request's scheduled calls that must succeed, 0..=1.
+    /// Minimum share of the scheduled requests of this name that must succeed, 0..=1; `None` if the
+    /// SLO does not bound it.
     pub success_min: Option<f64>,
-    /// Latency bounds of the request, in the order of the text.
+    /// Latency bounds for requests of this name, in the order of the text.
     pub latency: Vec<LatencyBound>,
 }
 
-/// One bound of an [`Slo`] as a count of bad requests.
+/// One bound of an [`Slo`], as an allowed share of bad requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
     /// The name of the request that the bound applies to; `None` means all requests.
     pub route: Option<String>,
-    /// The time that is bounded.
+    /// The time that the bound limits, such as the response time.
     pub measure: TimeMeasure,
-    /// A response slower than this, in ns, is bad; `None` if only failures are bad.
+    /// The latency limit, in ns: a slower response is bad. `None` if only failures are bad.
     pub bound_ns: Option<u64>,
     /// The share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
 }
 
 impl Allowance {
-    /// Returns the time above which a request is bad, in ns. Returns `None` if only failures are
-    /// bad, or if the bound limits a time of connections.
+    /// Returns the latency limit above which a request is bad, in ns. Returns `None` if only
+    /// failures are bad, or if the bound limits a time of connections.
     pub fn request_bound_ns(&self) -> Option<u64> {
         self.bound_ns.filter(|_| self.measure.is_of_routes())
     }
 
     /// Returns how many of `scheduled` requests may be bad.
     pub fn count_of(&self, scheduled: u64) -> u64 {
-        // The small addition compensates the rounding error of products such as (1 - 0.99) * 100.
+        // The small addition compensates for the rounding error of products such as (1 - 0.99) *
+        // 100.
         (self.share * scheduled as f64 + 1e-6).floor() as u64
     }
 }
@@ -88,7 +91,7 @@ pub enum SloError {
     /// A part of the text is no condition.
     #[error(transparent)]
     Condition(#[from] ConditionError),
-    /// A condition bounds failures, or a metric that no SLO can contain.
+    /// A condition is no part of an SLO, for example a maximum of failures or a minimum goodput.
     #[error(
         "'{0}' is not part of an SLO; write a minimum success rate and latency bounds, such as success>=99.9%, \
          p99<=500ms"
@@ -97,14 +100,15 @@ pub enum SloError {
 }
 
 impl Slo {
-    /// Parses a list such as `success>=99.9%, p99<=500ms`. The default success rate is 99.9 %.
+    /// Parses a list such as `success>=99.9%, p99<=500ms`. The minimum success rate is 99.9 %
+    /// unless the text gives another one.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
         for part in named::parts(text) {
             let condition = Condition::parse(part)?;
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
             let latency = |measure, quantile| LatencyBound { measure, quantile, bound_ns: condition.value as u64 };
-            // The quotient is rounded, because 99.9 / 100 is not 0.999.
+            // The quotient is rounded, because 99.9 / 100 as a float is not exactly 0.999.
             let rounded = |share: f64| (share * 1e12).round() / 1e12;
             let (success, bound) = match condition.metric {
                 Metric::Success if !upper => (Some(rounded(condition.value)), None),
@@ -132,7 +136,7 @@ impl Slo {
         Ok(slo)
     }
 
-    /// Returns every bound as a count of bad requests; the success rate comes first.
+    /// Returns every bound as an allowed share of bad requests. The success rate comes first.
     pub fn allowances(&self) -> Vec<Allowance> {
         let bound = |route: Option<&String>, bound: &LatencyBound| Allowance {
             route: route.cloned(),
@@ -168,18 +172,20 @@ impl Slo {
         named::check_names(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
-    /// Returns the bounds of all times of requests, in ns, including the bounds of named requests.
+    /// Returns the limits of all latency bounds on times of requests, in ns, including those for
+    /// named requests.
     fn bounds_ns(&self) -> impl Iterator<Item = u64> {
         let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
         self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_of_routes()).map(|bound| bound.bound_ns)
     }
 
-    /// Returns the shortest latency bound in ns.
+    /// Returns the shortest latency bound on a time of requests, in ns; `None` without such a
+    /// bound.
     pub fn bound_min_ns(&self) -> Option<u64> {
         self.bounds_ns().min()
     }
 
-    /// Returns the longest latency bound in ns.
+    /// Returns the longest latency bound on a time of requests, in ns; `None` without such a bound.
     pub fn bound_max_ns(&self) -> Option<u64> {
         self.bounds_ns().max()
     }

@@ -1,10 +1,10 @@
-//! The figures of each stage of a staged load. The figures are computed from the recorded
+//! The figures of each stage of a load with stages. The figures are computed from the recorded
 //! intervals, so that every reader of the run file gets the same figures.
 //!
-//! An interval belongs to the stage in which its middle lies. Scheduled requests count at their
-//! intended start, and responses at their arrival. So a request scheduled in one stage may count
-//! among the latencies of the next stage. Responses after the end of the schedule belong to the
-//! last stage.
+//! An interval belongs to the stage that contains its middle. Scheduled requests count in the
+//! interval of their intended start, and responses in the interval of their arrival. So the
+//! response to a request of one stage may count in the next stage. Responses after the end of the
+//! schedule count in the last stage.
 
 use crate::quantile::Quantile;
 use plimsoll_model::{Histogram, Ledger, Run};
@@ -20,22 +20,23 @@ pub struct StageFigures {
     pub start_ns: u64,
     /// Length of the stage, ns; shorter than planned if the load ended during the stage.
     pub duration_ns: u64,
-    /// The outcomes of the requests that ended in the stage.
+    /// The outcomes of the requests, summed over the intervals of the stage.
     pub ledger: Ledger,
-    /// Successes a second inside the stage.
+    /// Successes a second inside the stage and the measured window.
     pub achieved_rps: f64,
     /// Share of the requests of the stage that succeeded, 0..=1. Failed, unsent and unanswered
     /// requests count as not succeeded.
     pub success_rate: f64,
-    /// Response time p50 of the requests that ended in the stage.
+    /// Response time p50 of the responses that arrived in the stage.
     pub p50: Quantile,
-    /// Response time p99 of the requests that ended in the stage.
+    /// Response time p99 of the responses that arrived in the stage.
     pub p99: Quantile,
-    /// Longest response time in the stage, ns.
+    /// Longest response time of the responses that arrived in the stage, ns.
     pub max_ns: u64,
 }
 
-/// Returns the figures of the stages that a run reached; empty if the load has a constant level.
+/// Returns the figures of the stages that a run reached. The result is empty for a load with a
+/// single constant level.
 pub fn stages(run: &Run) -> Vec<StageFigures> {
     let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {
@@ -91,8 +92,8 @@ mod tests {
     use plimsoll_model::units::SECOND;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan};
 
-    /// A run with `counts[i]` successes in interval i of 100 ms, each success taking `counts[i]`
-    /// ms, after a warm-up of 200 ms.
+    /// Creates a run with a warm-up of 200 ms. Interval i (of 100 ms) has `counts[i]` successes,
+    /// each with a response time of `counts[i]` ms.
     fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
         let rate = Curve::parse(stages).expect("a curve");
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };

@@ -1,60 +1,62 @@
-//! Stalls in one load ([`Stall`]): times without any response although requests waited.
+//! Stalls in one load ([`Stall`]): periods without any response although requests waited.
 //!
 //! Not here: the stalls of many loads together (`find/stalls.rs`).
 
 use crate::watch::TickFigures;
 
-/// A time without any response although requests waited.
+/// A period without any response although requests waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     /// When the stall began, in ns since the start of the judged window.
     pub at_ns: u64,
-    /// The length of the stall, ns. The length is a lower bound if the load ended during the stall.
+    /// The length of the stall, ns. If the load ended during the stall, the length is a lower
+    /// bound.
     pub length_ns: u64,
     /// Whether the stall ended before the load.
     pub ended: bool,
-    /// Whether a request already sent waited through the whole stall. Then the server did not
-    /// respond, whatever the generator did.
+    /// Whether a request that was already sent waited through the whole stall. If so, the server
+    /// was the reason for the stall, whatever the generator did.
     pub request_was_sent: bool,
 }
 
 impl Stall {
-    /// Returns the length of the period, in ns, whose arrivals waited longer than `bound_ns` in
-    /// this stall. If the load ended during the stall, the stall is assumed to last twice its
-    /// observed length.
+    /// Returns the length of the part of this stall, in ns, in which arriving requests waited
+    /// longer than `bound_ns`. If the load ended during the stall, the stall is assumed to last
+    /// twice its observed length.
     pub fn beyond_ns(&self, bound_ns: u64) -> u64 {
         let whole_ns = if self.ended { self.length_ns } else { self.length_ns.saturating_mul(2) };
         whole_ns.saturating_sub(bound_ns).min(self.length_ns)
     }
 }
 
-/// A stall lasts at least this number of ticks. Shorter stalls cannot be detected.
+/// Smallest length of a stall, in ticks. Shorter stalls cannot be detected.
 const TICKS_MIN: usize = 1;
-/// Smallest number of responses that a stall delays: a server that rarely responds does not stall.
+/// Smallest number of responses that a stall delays. A server that responds rarely anyway does not
+/// stall.
 const DELAYED_RESPONSES_MIN: f64 = 5.0;
-/// Largest share of a stall for which a worker of plimsoll may wait for a core. Above this share,
-/// the server did not cause the stall.
+/// Largest share of a stall for which a worker thread of plimsoll may wait for a core. Above this
+/// share, plimsoll's own wait explains the missing responses.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
-/// Returns the stalls in the ticks of a load, each `tick_ns` long.
+/// Returns the stalls in the ticks of a load. Each tick is `tick_ns` long.
 ///
-/// The list may begin with the time before the first responses, which lasts about one response
-/// time. The caller, which knows the response time, discards such a stall.
+/// The first stall in the result may be the time before the first responses, which lasts about one
+/// response time. The caller knows the response time, and discards such a stall.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
-    // Returns the number of requests that began to wait in the time without responses, or shortly
-    // before (Little's law). Requests that later requests overtook do not count: the server has
-    // lost them, but does not stall.
+    // Returns the number of requests that began to wait during the ticks without responses, or
+    // shortly before (by Little's law). Requests that later requests have overtaken do not count.
+    // The server has lost such requests, which is no stall.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
         before + series[from..to].iter().map(|seen| seen.scheduled).sum::<u64>() as f64
     };
     let mut stalls = Vec::new();
-    // Adds the ticks without responses from `from` to `to` as a stall, if they are one. `answered`
-    // is the tick with the next response; `None` at the end of the load.
+    // Checks whether the ticks without responses from `from` to `to` are a stall, and adds it.
+    // `answered` is the tick with the next response; `None` at the end of the load.
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
@@ -67,8 +69,8 @@ pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
         {
             return;
         }
-        // The response time of the slowest request measures the length of the stall more exactly
-        // than ticks do.
+        // The response time of the slowest request is a more exact length of the stall than the
+        // number of ticks.
         let slowest_ns = answered.map(|seen| seen.slowest_ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
         stalls.push(Stall {
             at_ns: from as u64 * tick_ns,
@@ -101,8 +103,8 @@ mod tests {
     #[test]
     fn no_responses_with_requests_waiting_is_a_stall() {
         const TICK: u64 = 100_000_000;
-        // Each tick contains (scheduled, answered, slowest in ms, in flight). Each expected stall
-        // contains (start in ticks, length in ms).
+        // Each tick contains (scheduled requests, responses, slowest response in ms, requests in
+        // flight). Each expected stall contains (start in ticks, length in ms).
         let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
             let seen: Vec<TickFigures> = ticks
                 .iter()
@@ -122,23 +124,23 @@ mod tests {
         let calm = (50, 50, 3, 1);
         check(&[calm; 6], &[]);
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 251, 10), calm, calm, calm], &[(2, 251)]);
-        // One stall lasts until the end of the load, and one stall begins with the load.
+        // The first stall lasts until the end of its load. The second stall begins with its load.
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
         // At the capacity limit the backlog never shrinks, so each later response is as late as the
-        // first late response.
+        // first one after the stall.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
-        // Some requests never get a response: later requests overtook the requests that remain at
-        // the end.
+        // Some requests never get a response. Later requests overtook them, and only these lost
+        // requests are in flight at the end.
         check(
             &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
             &[],
         );
         check(&[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 0, 0, 16), (0, 0, 0, 16)], &[]);
-        // In a closed loop, all users wait.
+        // In a closed loop, all users wait during the stall.
         check(&[(40, 38, 10, 4), (40, 40, 10, 4), (0, 0, 0, 4), (0, 0, 0, 4), (40, 40, 210, 4)], &[(2, 210)]);
-        // First there are no requests, then there is an overload with responses, then a server that
-        // rarely responds.
+        // The first load has no requests. The second load is an overload with responses in every
+        // tick. The third server rarely responds.
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
         check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);
@@ -165,8 +167,9 @@ mod tests {
             slowest_service_ns: service_ms * 1_000_000,
             ..calm
         };
-        // Each row contains (ms without a core in each tick without responses, longest service time
-        // at the end). The last value is whether this is a stall of requests already sent.
+        // Each row contains (time without a core in each tick without responses, in ms; longest
+        // service time at the end, in ms; expected result). The result is whether the stall delayed
+        // a request that was already sent; `None` means no stall.
         for (without_core_ms, service_ms, expect) in
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {

@@ -14,30 +14,33 @@ use plimsoll_model::units::MS;
 use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
-/// A worker thread of plimsoll is saturated if it works for at least this share of its time.
+/// Smallest share of its time for which a worker thread of plimsoll must work to count as
+/// saturated.
 pub const WORK_SHARE_MAX: f64 = 0.95;
-/// If plimsoll sent a smaller share of the scheduled requests, the generator may have been the
-/// limit.
+/// Smallest share of the scheduled requests that plimsoll must send. If plimsoll sent a smaller
+/// share, the generator may have been the limit.
 pub const SENT_SHARE_MIN: f64 = 0.995;
-/// The largest allowed lag p99 as a share of the latency bound, unless [`LAG_FLOOR_NS`] is larger.
+/// The largest allowed lag p99 (see [`Generator::lag`]), as a share of the latency bound. If
+/// [`LAG_FLOOR_NS`] is larger, that value is the limit.
 const LAG_SHARE_MAX: f64 = 0.1;
 /// A lag p99 up to this value, in ns, is always allowed.
 const LAG_FLOOR_NS: u64 = MS;
-/// Responses may wait unread in plimsoll for this share of the response time without a warning, at
-/// the median and at p99 each.
+/// Largest share of the response time for which responses may wait unread in plimsoll without a
+/// warning. The share applies to the median and to the p99.
 const READ_WAIT_SHARE_REPORTED_MIN: f64 = 0.1;
-/// Responses may wait unread for this time, in ns, without a warning: a busy worker handles about
-/// ten requests in this time.
+/// Responses may always wait unread for this time, in ns, without a warning. A busy worker handles
+/// about ten requests in this time.
 const READ_WAIT_FLOOR_NS: u64 = 100_000;
-/// If responses wait unread for more than this share of the median response time, a closed load
-/// measures the generator more than the server.
+/// Largest share of the median response time for which responses may wait unread. Above this share,
+/// a closed load measures the generator more than the server.
 const READ_WAIT_SHARE_MAX: f64 = 0.5;
-/// A worker counts as busy if it works for at least this share of its time. With random arrivals, a
-/// request then waits for nine earlier requests on average (M/D/1).
+/// Share of its time from which a worker thread's work is reported. With random arrivals, a request
+/// then waits 4.5 service times of the worker on average (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
-/// The usual figures of a distribution of times, all in ns; 0 without a value. The single fields
-/// cover the measured times only. Reports state the `quantiles`.
+/// The usual figures of a distribution of times, all in ns. A figure without a value is 0. The
+/// single fields cover only the measured times. Reports use `quantiles`, which can cover all
+/// scheduled requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -56,7 +59,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Computes the figures of a histogram in which no request is missing.
+    /// Computes the figures of a histogram that contains the times of all requests.
     pub fn from_histogram(histogram: &Histogram) -> Latency {
         let [p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
             histogram.quantiles_ns([0.5, 0.75, 0.9, 0.95, 0.99, 0.999]);
@@ -76,8 +79,9 @@ impl Latency {
         }
     }
 
-    /// Formats the highest usual quantile that may be stated, up to p99: `p99 12.5 ms`. If p99 has
-    /// too few requests beyond it, the text is `max 20.1 ms (17 samples)`.
+    /// Formats the highest usual quantile, up to p99, that has enough requests beyond it: `p99 12.5
+    /// ms`. If p99 has too few requests beyond it, the text contains the maximum: `max 20.1 ms (17
+    /// samples)`.
     pub fn tail(&self) -> String {
         match self.quantiles.p99 {
             Quantile::Few => {
@@ -93,8 +97,8 @@ impl Latency {
     }
 }
 
-/// Converts the histograms of routes into figures. The quantiles of request times cover all
-/// requests of the ledger; the quantiles of other times cover only the measured values.
+/// Computes the usual figures of each histogram of a route. The quantiles of request times cover
+/// all requests of the ledger. The quantiles of other times cover only the measured values.
 pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
     let mut figures = sums.take(|times| Latency::from_histogram(times));
     for (latency, times) in [
@@ -114,19 +118,19 @@ pub struct Generator {
     pub cpu_s: f64,
     /// Share of the measured window that the busiest worker spent working, 0..=1.
     pub work_share: f64,
-    /// The lag: how late requests were started compared with the schedule.
+    /// The lag: the time between the scheduled and the real start of a request.
     pub lag: Latency,
-    /// How long responses were readable before plimsoll read them.
+    /// The time for which responses were readable before plimsoll read them.
     pub read_wait: Latency,
     /// Share of the scheduled requests that were sent, 0..=1.
     pub sent_share: f64,
     /// Whether the generator, not the server, set the limit.
     pub limited: bool,
-    /// Why the generator was the limit, or otherwise why requests were not sent; `None` if neither
-    /// applies.
+    /// Why the generator was the limit. If it was not the limit: why requests were not sent. `None`
+    /// if neither applies.
     pub reason: Option<Sentence>,
-    /// A sentence about the part of a closed load's response times that the generator caused;
-    /// `None` if the part is small.
+    /// For a closed load, a sentence about the part of the response times that the generator
+    /// caused. `None` if this part is small.
     pub own_wait: Option<Sentence>,
 }
 
@@ -139,25 +143,27 @@ pub struct Summary {
     pub requests: u64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// Successes a second inside the measured window, whenever they were scheduled.
+    /// Successes a second. All requests that succeed inside the measured window count, even those
+    /// scheduled before the window.
     pub throughput_rps: f64,
     /// Mean number of requests in flight in the window, counted from their intended starts; `None`
     /// without a window.
     pub in_flight_mean: Option<f64>,
-    /// Bytes received and sent a second inside the window, on the wire.
+    /// Bytes received and bytes sent a second inside the measured window, on the wire.
     pub bytes_per_s: [f64; 2],
-    /// Mean number of requests of a session; 1 for a load without sessions. With sessions, the
-    /// offered load counts sessions.
+    /// Mean number of requests of a session; 1 for a load without sessions. In a load with
+    /// sessions, the offered rate counts sessions.
     pub requests_each: f64,
-    /// The totals of the load; for a gauge, its maximum.
+    /// The totals of the load. A gauge has no total, so its maximum takes the place of a total.
     pub load: LoadFigures<Latency>,
     /// The totals over all routes.
     pub whole: RouteFigures<Latency>,
-    /// The target's addresses; the address numbers in the figures are indices into this list.
+    /// The target's IP addresses. Address numbers elsewhere in the figures are indices into this
+    /// list.
     addresses: Vec<String>,
     /// The figures of the load generator itself.
     pub generator: Generator,
-    /// The use of the machine by other processes during the run.
+    /// The CPU used by other processes during the run, and whether this disturbed the run.
     pub interference: Interference,
     /// How the run ended; `None` means that the recording was cut off.
     pub ending: Option<LoadEnd>,
@@ -165,7 +171,7 @@ pub struct Summary {
     pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
     pub stages: Vec<StageFigures>,
-    /// The evidence against these figures.
+    /// The evidence that speaks against these figures.
     pub doubts: Doubts,
 }
 
@@ -182,9 +188,9 @@ impl Summary {
         Summary::with_interference(run, bound_ns, Interference::from_run(run))
     }
 
-    /// Computes the figures like [`Summary::with_bound`], with the interference `others`. Use it
-    /// for a `run` that was merged from several loads, from which the interference cannot be
-    /// computed.
+    /// Computes the figures like [`Summary::with_bound`], with the given interference `others`. Use
+    /// this function for a `run` that was merged from several loads, because the interference
+    /// cannot be computed from a merged run.
     pub fn with_interference(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
@@ -240,14 +246,14 @@ impl Summary {
         }
     }
 
-    /// Returns the successes a second in the unit of the offered load. For a load of sessions, that
-    /// is the number of sessions a second.
+    /// Returns the successes a second in the unit of the offered load: requests a second, or
+    /// sessions a second for a load of sessions.
     pub fn offered_unit_rps(&self) -> f64 {
         self.throughput_rps / self.requests_each
     }
 
-    /// Returns the address with this number. An address that is not in the plan was resolved during
-    /// the load.
+    /// Returns the IP address with this number, as text. An address that the plan does not contain
+    /// was resolved during the load.
     pub fn address(&self, number: u16) -> &str {
         self.addresses
             .get(usize::from(number))
@@ -255,7 +261,7 @@ impl Summary {
     }
 }
 
-/// Collects the evidence against the figures of a load, the most serious first.
+/// Collects the evidence against the figures of a load, the most serious evidence first.
 fn doubts(
     others: &Interference,
     generator: &Generator,
@@ -285,7 +291,8 @@ fn doubts(
     doubts
 }
 
-/// Formats a sentence about bytes that belong to no response; `None` if there were no such bytes.
+/// Formats a sentence about received bytes that belong to no response; `None` if there were no such
+/// bytes.
 fn surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
@@ -299,14 +306,14 @@ fn surplus(bytes: u64, connections: u64) -> Option<String> {
     ))
 }
 
-/// Error number (Linux) of connections that failed because plimsoll had no free local port.
+/// Error number (Linux) of a failed connect if plimsoll's machine has no free local port.
 const NO_PORT_LEFT: u16 = 99;
-/// Error numbers (Linux) of connections that failed because plimsoll had no free file descriptor.
+/// Error numbers (Linux) of a failed connect if plimsoll's machine has no free file descriptor.
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
-/// Formats a sentence about connections that failed because this machine had no free port or file.
-/// Returns `None` if there were no such connections. Otherwise plimsoll's machine, not the server,
-/// was the limit.
+/// Formats a sentence about connections that failed because plimsoll's machine had no free local
+/// port or file descriptor. Returns `None` if there were no such connections. If there were such
+/// connections, plimsoll's machine was the limit, not the server.
 fn exhausted_resource(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
@@ -325,15 +332,15 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
 }
 
-/// Returns the maximum number of exchanges (requests with their responses) in flight at the end of
-/// any interval. Each exchange has a connection, or waits for the server to accept one. A stalled
-/// server accepts no connection, which is not caused by the generator.
+/// Returns the maximum number of requests in flight at the end of any interval. Each such request
+/// has a connection, or waits until the server accepts its connection. A stalled server accepts no
+/// connection, and the generator is not the reason.
 fn under_way_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.all_routes().in_flight_end).max().unwrap_or(0)
 }
 
-/// Applies the rules for a generator that is too slow, the strongest evidence first. Returns
-/// whether the generator was the limit, and a sentence; `None` if no rule applies.
+/// Decides whether the generator was too slow, by rules in the order of their strength. The result
+/// contains whether the generator was the limit, and a sentence. Returns `None` if no rule applies.
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
     let open = run.plan.load.shape.is_open();
     if generator.work_share >= WORK_SHARE_MAX {
@@ -350,12 +357,12 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
         let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
         return Some(match waited {
-            // A slow server, not the generator, is the reason that requests were not sent.
+            // Requests were unsent because the server was slow, not because the generator was.
             true => {
                 let waiting = format!("all {connections_max} connections were waiting for the server");
                 let text = format!("plimsoll sent only {share} of the scheduled requests: {waiting} (");
                 let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
-                // Over HTTP/2 one connection can carry many exchanges.
+                // Over HTTP/2 one connection can carry several requests at a time.
                 let carriage = &run.plan.carriage;
                 let shares = carriage.http == HttpChoice::H2 && carriage.streams_max <= 1;
                 let sentence = if shares { sentence.words(", ").remedy(Remedy::Streams) } else { sentence };
@@ -367,8 +374,8 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
     None
 }
 
-/// Returns a sentence, with `true`, if responses wait unread for so long that a closed load
-/// measures the generator more than the server; otherwise `None`.
+/// Returns `true` and a sentence if responses wait unread in plimsoll for so long that a closed
+/// load measures the generator more than the server. Returns `None` otherwise.
 fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
@@ -376,8 +383,8 @@ fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Opti
     limited.then(|| (true, read_wait_text(generator).into()))
 }
 
-/// Formats a sentence about the part of a closed load's response times that the generator caused.
-/// Returns `None` if this part is small and no worker was busy.
+/// Formats a sentence about the part of a load's response times that the generator caused. Returns
+/// `None` if this part is small and no worker was busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
@@ -403,8 +410,8 @@ fn read_wait_text(generator: &Generator) -> String {
     }
 }
 
-/// Returns the share of its time that the busiest worker thread worked, over the intervals in the
-/// measured window.
+/// Returns the share of its time for which the busiest worker thread worked, over the intervals in
+/// the measured window.
 fn work_share(run: &Run) -> f64 {
     let length = run.plan.load.interval_ns.max(1);
     let inside = |index: u32| {
@@ -428,8 +435,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
 
-    /// A load whose requests all took `response_ns` and waited unread for `wait_ns`. Its only
-    /// worker was busy for the share `busy` of the time.
+    /// Creates a run in which all requests took `response_ns` and then waited unread for `wait_ns`.
+    /// The only worker thread worked for the share `busy` of its time.
     fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
         let level = Curve::constant(4.0);
         let shape = match is_closed {
@@ -461,7 +468,7 @@ mod tests {
         const US: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
             (true, 5_000 * US, 20 * US, 0.5, false, None),
-            // The wait is a large part of the response time, but it is short.
+            // The wait is a large part of the response time, but it is below the floor in ns.
             (true, 200 * US, 60 * US, 0.5, false, None),
             (
                 true,
@@ -479,7 +486,7 @@ mod tests {
                 true,
                 Some("the generator was the limit, not the server: responses waited"),
             ),
-            // A worker that is busy for 94 % of the time is reported.
+            // A worker thread that is busy for 94 % of its time is reported.
             (
                 true,
                 5_000 * US,
@@ -489,7 +496,7 @@ mod tests {
                 Some("p50 49.0 us, p99 49.0 us, and plimsoll's busiest worker was busy 94 %"),
             ),
             (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
-            // An open load reports its lag instead.
+            // In an open load, the lag shows this problem instead.
             (false, 5_000 * US, 600 * US, 0.94, false, None),
         ] {
             let summary = Summary::from_run(&run(is_closed, response_ns, wait_ns, busy));

@@ -1,6 +1,6 @@
-//! The results of the profiles that an experiment took, as data.
+//! The results of the profiles that an experiment took.
 //!
-//! Not here: reading the profile files, and how results look.
+//! Not here: how profile files are read, and how results look.
 
 use crate::profile::{ProfileDiff, ProfiledTrial};
 use crate::{Assessment, Doubts};
@@ -9,14 +9,14 @@ use serde::Serialize;
 /// The results of the profiles that an experiment took.
 #[derive(Debug, Clone)]
 pub enum ProfileFindings {
-    /// Profiles of a single target: at a low load, and at the load under investigation.
+    /// Profiles of a single target, at a low load and at the load under investigation.
     SingleTarget(Assessment<Profiles>),
-    /// Profiles of both sides of a comparison.
+    /// Profiles of both sides of a comparison, A and B.
     BothSides(Assessment<ProveProfiles>),
 }
 
 impl ProfileFindings {
-    /// Returns the profiles of a single target; `None` for profiles of two sides.
+    /// Returns the profiles of a single target; `None` if the profiles belong to two sides.
     pub fn of_loads(&self) -> Option<&Assessment<Profiles>> {
         match self {
             ProfileFindings::SingleTarget(profiles) => Some(profiles),
@@ -24,7 +24,7 @@ impl ProfileFindings {
         }
     }
 
-    /// Returns the profiles of both sides; `None` for profiles of a single target.
+    /// Returns the profiles of both sides; `None` if the profiles belong to a single target.
     pub fn of_sides(&self) -> Option<&Assessment<ProveProfiles>> {
         match self {
             ProfileFindings::BothSides(profiles) => Some(profiles),
@@ -32,7 +32,7 @@ impl ProfileFindings {
         }
     }
 
-    /// Returns the evidence against the profiles.
+    /// Returns the evidence that speaks against the profiles.
     pub fn doubts(&self) -> &Doubts {
         match self {
             ProfileFindings::SingleTarget(profiles) => profiles.doubts_and_figures().0,
@@ -41,68 +41,69 @@ impl ProfileFindings {
     }
 }
 
-/// The profiles of one kind at both levels, as the sum of one column.
+/// The sums of the profiles of one kind, at both levels of load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileTotals {
-    /// The kind of profile as in its URL: `allocs`, `mutex`, ...
+    /// The kind of the profiles, as in their URL: `allocs`, `mutex`, ...
     pub kind: String,
-    /// The column, such as `alloc_space`.
+    /// The column that is summed, such as `alloc_space`.
     pub sample_type: String,
-    /// Unit of the sums, in the spelling of pprof.
+    /// Unit of the sums, as pprof writes it.
     pub unit: String,
     /// The sums at the low load and at the load under investigation; `None` for a missing profile.
     pub sums: [Option<ProfileTotal>; 2],
-    /// Whether the sum is a stock (memory in use, goroutines). A stock cannot be divided by
-    /// requests.
+    /// Whether the sum is a stock, such as memory in use or goroutines. A stock is not divided by
+    /// the number of requests.
     pub stock: bool,
 }
 
-/// The sum of one profile, and the requests in its time.
+/// The sum of one profile, and the number of requests completed meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ProfileTotal {
-    /// The sum of the values added while the profile was taken.
+    /// The sum of the values that were added while the profile was taken.
     pub sum: f64,
-    /// The requests completed while the profile was taken.
+    /// The number of requests completed while the profile was taken.
     pub requests: f64,
 }
 
 /// A stored profile file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredProfile {
-    /// The level at which the profile was taken.
+    /// The name of the load level at which the profile was taken.
     pub level: String,
-    /// The kind of profile as in its URL.
+    /// The kind of the profile, as in its URL.
     pub kind: String,
     /// The path of the profile file.
     pub file: String,
 }
 
-/// The profiles of the loads of one experiment.
+/// The profiles that one experiment took of a single target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profiles {
     /// The base URL from which the profiles were fetched.
     pub base: String,
     /// Requested length of the CPU profiles, s.
     pub seconds: u32,
-    /// The name of the higher level: `line`, or `load` for a single run.
+    /// The name of the higher of both load levels: `line`, or `load` for a single run.
     pub level_name: String,
-    /// The unit counted by rates: `requests` or `sessions`.
+    /// What the rates count: `requests` or `sessions`.
     pub counted: &'static str,
-    /// The profiled loads that were made: the low load and the load under investigation.
+    /// The measured loads with profiles: the low load and the load under investigation, if they
+    /// were made.
     pub levels: Vec<ProfiledTrial>,
-    /// Requests completed while each CPU profile was taken.
+    /// Number of requests completed while each CPU profile was taken.
     pub requests: Vec<f64>,
-    /// CPU time per request at the low load compared with the load under investigation; `None`
-    /// unless both profiles exist.
+    /// CPU time per request at the low load, compared with the load under investigation; `None`
+    /// unless both CPU profiles exist.
     pub comparison: Option<ProfileDiff>,
-    /// The sums of the other kinds of profiles.
+    /// The sums of the profiles of other kinds than CPU.
     pub kinds: Vec<ProfileTotals>,
     /// The stored profile files.
     pub files: Vec<StoredProfile>,
 }
 
 impl Profiles {
-    /// Returns the names of both levels.
+    /// Returns the names of both load levels, the low level first.
     pub fn level_names(&self) -> [&str; 2] {
         ["low", &self.level_name]
     }
@@ -117,12 +118,12 @@ pub struct ProveProfiles {
     pub seconds: u32,
     /// The rate at which the profiles were taken, 1/s.
     pub rate_rps: f64,
-    /// The unit counted by the rate: `requests` or `sessions`.
+    /// What the rate counts: `requests` or `sessions`.
     pub counted: &'static str,
-    /// Requests completed while the profiles were taken, by side.
+    /// Number of requests completed while the profiles were taken, by side.
     pub requests: [f64; 2],
     /// The stored profile files, by side.
     pub files: [Vec<String>; 2],
-    /// CPU time per request, A compared with B; `None` unless both sides have a profile.
+    /// CPU time per request of A, compared with B; `None` unless both sides have a profile.
     pub comparison: Option<ProfileDiff>,
 }

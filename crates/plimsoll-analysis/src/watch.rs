@@ -1,7 +1,7 @@
 //! Watches a running trial and decides when its verdict can no longer change ([`Watch`]).
 //!
-//! [`crate::judge()`] passes a finished run through a watch too, and uses its counts. So a trial
-//! that was stopped early can be judged from its record alone.
+//! [`crate::judge()`] also passes each finished run through a watch, and uses its counts. So a
+//! trial that was stopped early can be judged again from its record alone.
 //!
 //! Not here: whether the server or the generator caused a failure.
 
@@ -16,28 +16,29 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial is not stopped within this time of its window, in ns. So the throughput of the trial is
-/// known.
+/// A trial is not stopped in this first part of its judged window, in ns, so that the trial can
+/// measure a throughput.
 const DECISION_NS_MIN: u64 = 1_500 * MS;
-/// After the first bad request, a trial continues for this number of ticks of 100 ms.
+/// Number of ticks (100 ms) for which a trial continues after its first bad request.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
-/// A server is clearly overloaded if the backlog grew by at least this share of the arrivals in
-/// each of the last ticks.
+/// Smallest growth of the backlog in one tick that shows overload, as a share of the arrivals in
+/// the tick. The backlog must grow by this share in each of the last [`OVERLOAD_TICKS`] ticks.
 const OVERLOAD_SHARE: f64 = 0.05;
-/// Overload is clear after this number of consecutive ticks with growth.
+/// Number of consecutive ticks with a growing backlog after which the server counts as overloaded.
 const OVERLOAD_TICKS: usize = 10;
-/// Growth of the backlog is ignored until this number of response times has passed.
+/// Number of response times at the start of a trial for which growth of the backlog is ignored.
 const FILLING_RESPONSE_TIMES: f64 = 3.0;
 /// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
 /// requests.
 const SETTLED_TICKS: usize = 2;
-/// Smallest number of responses that show that a backlog has drained.
+/// Smallest number of completed requests in [`SETTLED_TICKS`] ticks that show the same.
 const DRAINED_RESPONSES_MIN: u64 = 3;
-/// Smallest number of responses before the first load of a search is stopped.
+/// Smallest number of completed requests after which the first load of a search may be stopped.
 const ANSWERS_SHOWN: u64 = 3;
 
-/// Returns the judged part of a plan, in ns of schedule time: the last stage of its curve. Earlier
-/// stages and the warm-up bring the server into the state in which it is judged.
+/// Returns the judged part of a plan, as start and end in ns of schedule time. The judged part is
+/// the last stage of the load's curve. The warm-up and earlier stages bring the server into the
+/// state in which it is judged.
 pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
@@ -54,15 +55,15 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 /// The event at which a watch ends a load early.
 #[derive(Debug, Clone, PartialEq)]
 enum EarlyStop {
-    /// The verdict is certain.
+    /// The load ends when its verdict is certain.
     Certain,
-    /// Every response again takes at most this time, in ns.
+    /// The load ends when every response again takes at most this time, in ns.
     Calm(u64),
-    /// The server rejects requests.
+    /// The load ends when the server rejects requests.
     Rejecting,
-    /// The server completes a request successfully.
+    /// The load ends when the server completes a request successfully.
     Served,
-    /// Some requests have had a response, and the load has run for this time, in ns.
+    /// The load ends when some requests are completed and the load has run for this time, in ns.
     Answered(u64),
     /// No event ends the load early.
     End,
@@ -76,16 +77,18 @@ pub(crate) struct TickFigures {
     pub failed: u64,
     pub unsent: u64,
     pub in_flight_end: u64,
-    /// Mean number of requests that wait only for the rest of their response, because an
-    /// acknowledgement is delayed ([`crate::delayed_acks`]).
+    /// Mean number of requests in flight whose response is delayed only by a delayed
+    /// acknowledgement ([`crate::delayed_acks`]).
     pub held_back: f64,
     /// The longest response time in the tick, in ns.
     pub slowest_ns: u64,
     /// The mean response time in the tick, in ns; 0 without any response.
     pub mean_ns: f64,
-    /// The longest service time in the tick, in ns: the time since a request was sent.
+    /// The longest service time in the tick, in ns. The service time starts when the request is
+    /// sent.
     pub slowest_service_ns: u64,
-    /// Longest time for which one worker was runnable but had no core, in ns.
+    /// Longest time in the tick for which one worker thread of plimsoll was runnable but had no
+    /// core, in ns.
     pub without_core_ns: u64,
 }
 
@@ -114,18 +117,18 @@ struct WatchedBound {
     allowance: Allowance,
     /// The index of the named request that the bound applies to; `None` means all requests.
     route: Option<RouteNumber>,
-    /// Number of ended requests that broke the bound.
+    /// Number of requests that broke the bound and have ended.
     ended_bad: u64,
-    /// The outcomes of all requests that the bound applies to, in the judged window; used only for
-    /// bounds of named requests and of connections.
+    /// The outcomes of the requests that the bound applies to, in the judged window. The field is
+    /// used only for bounds of named requests and of connections.
     ledger: Ledger,
-    /// The dispersion of the bad requests.
+    /// The dispersion of the requests that broke the bound: how many of them occur together.
     bunches: BadRequestDispersion,
 }
 
-/// The dispersion of bad requests: their counts in consecutive intervals, each as long as the
-/// latency bound. Late requests come in bunches, one bunch for each period with a long queue. A
-/// bunch is one observation, whatever its number of requests.
+/// The dispersion of bad requests, from their counts in consecutive intervals that are as long as
+/// the latency bound. Late requests come in bunches, one bunch for each period with a long queue.
+/// Each bunch counts as one observation, however many requests it contains.
 #[derive(Debug, Clone, Default)]
 struct BadRequestDispersion {
     ticks_each: usize,
@@ -155,8 +158,8 @@ impl BadRequestDispersion {
         }
     }
 
-    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. This
-    /// is the number of bad requests that count as one observation.
+    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. As
+    /// many bad requests count as one observation.
     fn size(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -168,7 +171,7 @@ impl BadRequestDispersion {
     }
 }
 
-/// A watch over a running trial; the caller passes every tick (100 ms) of the trial to the watch.
+/// A watch over a running trial. The caller passes every tick (100 ms) of the trial to the watch.
 #[derive(Debug, Clone)]
 pub struct Watch {
     until: EarlyStop,
@@ -181,19 +184,20 @@ pub struct Watch {
     bounds: Vec<WatchedBound>,
     /// Ticks of the judged window and after, in order.
     ticks: Vec<TickFigures>,
-    /// Requests that ended since the start of the judged window.
+    /// Number of requests that ended since the start of the judged window.
     ended: u64,
     first_bad: Option<usize>,
     /// The smallest mean response time of any tick, in ns.
     quickest_ns: f64,
-    /// The progress of a load that lets a backlog drain: the number of consecutive ticks without a
-    /// backlog, and of responses in these ticks.
+    /// Progress of a load that ends when a backlog has drained or the server rejects requests. The
+    /// values are the number of consecutive ticks in that state, and the completed requests in
+    /// these ticks.
     settled: (usize, u64),
 }
 
 impl WatchedBound {
-    /// Returns whether the bound has its own ledger: it applies to one named request, or to
-    /// connections.
+    /// Returns whether the bound has a ledger of its own, because it applies to one named request
+    /// or to connections.
     fn has_own_ledger(&self) -> bool {
         self.route.is_some() || !self.allowance.measure.is_of_routes()
     }
@@ -241,8 +245,9 @@ impl Watch {
         }
     }
 
-    /// Creates a watch over a load that lets the backlog of the load before drain. The watch ends
-    /// the load as soon as every response takes `calm_ns` at most.
+    /// Creates a watch over a load in which the backlog of the previous load drains. The watch ends
+    /// the load after `SETTLED_TICKS` consecutive ticks without a backlog. In such a tick no
+    /// request fails, and every response takes at most `calm_ns`.
     pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
         Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
@@ -258,14 +263,14 @@ impl Watch {
         Watch { until: EarlyStop::Served, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// Creates a watch that ends a load after `shown_ns` as soon as some requests got a response of
-    /// any status.
+    /// Creates a watch that ends a load as soon as `ANSWERS_SHOWN` requests have completed with any
+    /// status, but not before `shown_ns`.
     pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
         Watch { until: EarlyStop::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 
-    /// Adds the next tick, which starts at `start_ns` of schedule time. `Break` contains the reason
-    /// to stop the run now.
+    /// Adds the next tick, which starts at `start_ns` of schedule time. `Break` means that the run
+    /// must stop now, and contains the reason.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             EarlyStop::End => return ControlFlow::Continue(()),
@@ -338,11 +343,12 @@ impl Watch {
         }
     }
 
-    /// Returns the reason why the trial has certainly failed; `None` if the verdict is not certain.
+    /// Returns why the trial has certainly failed; `None` if its failure is not certain.
     pub fn certain_failure(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bad(at);
-            // One named request can have at most all of the scheduled requests.
+            // The number of scheduled requests is not known by name. At most, all scheduled
+            // requests have the name of the bound.
             let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
@@ -355,35 +361,36 @@ impl Watch {
         self.overload()
     }
 
-    /// Returns the number of requests known to have broken bound `at`: ended requests, and requests
-    /// in flight for longer than the bound.
+    /// Returns the number of requests that are known to have broken the bound with index `at`. Such
+    /// requests have ended, or have been in flight for longer than the latency bound.
     pub(crate) fn bad(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
-        // The watch does not know which named request a request in flight is.
+        // The watch does not know the name of a request in flight, so overdue requests count only
+        // for bounds of all requests.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
         bound.ended_bad
             + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
     }
 
-    /// Returns the number of ended requests that broke bound `at`.
+    /// Returns the number of requests that broke the bound with index `at` and have ended.
     pub(crate) fn ended_bad(&self, at: usize) -> u64 {
         self.bounds[at].ended_bad
     }
 
-    /// Returns how many bad requests of bound `at` count as one independent observation, at least
-    /// 1.
+    /// Returns how many bad requests of the bound with index `at` count as one independent
+    /// observation; at least 1.
     pub(crate) fn bunch_size(&self, at: usize) -> f64 {
         self.bounds[at].bunches.size()
     }
 
-    /// Returns the ledger of the requests that bound `at` applies to. `whole` is the ledger of all
-    /// requests.
+    /// Returns the ledger of the requests that the bound with index `at` applies to. `whole` is the
+    /// ledger of all requests.
     pub(crate) fn ledger_of_bound<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
         if self.bounds[at].has_own_ledger() { &self.bounds[at].ledger } else { whole }
     }
 
-    /// Returns the bounds in the order of [`Slo::allowances`]. Bounds of requests that the plan
-    /// does not contain are missing.
+    /// Returns the bounds of the SLO in the order of [`Slo::allowances`]. Bounds of named requests
+    /// that the plan does not contain are left out.
     pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
@@ -393,8 +400,8 @@ impl Watch {
         &self.ticks
     }
 
-    /// Returns a lower bound of the number of requests in flight for longer than `bound_ns`: the
-    /// requests scheduled before that time, minus all ended requests.
+    /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
+    /// limit is the number of requests scheduled at least that long ago, minus all ended requests.
     fn overdue(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.ticks.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
@@ -406,20 +413,20 @@ impl Watch {
         self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
 
-    /// Returns a sentence if the server falls further behind in every single tick; otherwise
+    /// Returns a sentence if the backlog grew clearly in every one of the last ticks; otherwise
     /// `None`. So a single stall, however long, is no overload. Slight growth near the load line
-    /// needs the whole window.
+    /// can be judged only after the whole window.
     fn overload(&self) -> Option<String> {
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
-        // level.
+        // steady level.
         let filling = (FILLING_RESPONSE_TIMES * self.quickest_ns / self.tick_ns as f64) as usize;
         if inside <= OVERLOAD_TICKS.saturating_add(filling) || self.ticks.len() > inside {
             return None;
         }
         let last = &self.ticks[inside - OVERLOAD_TICKS - 1..inside];
-        // A time without responses counts as a stall, and not as overload, until it has broken a
-        // bound. So its length becomes known.
+        // A time without responses counts first as a stall and not as overload. The trial continues
+        // until the stall breaks a bound, so that the length of the stall becomes known.
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < OVERLOAD_TICKS {
             return None;
         }
@@ -443,14 +450,14 @@ impl Watch {
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
             EarlyStop::Calm(calm_ns) => {
-                // The number of ticks in which one request may stay in flight.
+                // The number of ticks for which one request may stay in flight.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
                 let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);
                 let waiting = whole.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
                 let slow = whole.response.max_ns() > calm_ns;
                 if ledger.requests() == 0 && !waiting {
-                    // This tick lies between two responses of a slow server.
+                    // This tick lies between two responses of a slow server, so it shows nothing.
                     return ControlFlow::Continue(());
                 }
                 (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog is drained again")
@@ -465,8 +472,9 @@ impl Watch {
     }
 }
 
-/// Counts the successes in a tick that took longer than `bound_ns`. The histograms of response and
-/// service times also contain timeouts, which are already counted as failures.
+/// Counts the successes in a tick that took longer than `bound_ns`. The histograms of response time
+/// and service time also contain timeouts, which are subtracted because they count as failures
+/// already.
 fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
     let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
     let timeouts = match holds_timeouts && timeout_ns > bound_ns {

@@ -1,8 +1,8 @@
-//! Tests of the laws of the search, on simulated servers of known capacity and on random histories
-//! of trials.
+//! Tests of properties that the search must always have, on simulated servers of known capacity and
+//! on random histories of trials.
 //!
-//! `PLIMSOLL_SEED` shifts the seeds. Failures print the seed and the trials. `examples/truth`
-//! prints the whole table over 200 seeds.
+//! The environment variable `PLIMSOLL_SEED` shifts the seeds. A failure prints the seed and the
+//! trials. `examples/truth` prints the full table of results over 200 seeds.
 
 use crate::simulator::{self, Kind, Model, Noise, Service};
 use crate::truths::Coverage;
@@ -23,9 +23,10 @@ fn seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
-/// Checks `seeds` searches. At most `misses_max` of them may miss the true line. A search misses if
-/// its interval does not contain the truth within 1 %. A search also misses if its line is more
-/// than 3 % above or 10 % below the truth. No search may exceed its budget.
+/// Runs one search per seed. At most `misses_max` of the searches may miss the true load line. A
+/// search misses if its interval does not contain the true line within 1 %. A search also misses if
+/// its stated line is more than 3 % above or 10 % below the true line. No search may exceed its
+/// budget.
 fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -46,7 +47,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     assert!(misses.len() <= misses_max, "{}", misses.join("\n"));
 }
 
-/// Returns the first doubt about the figures.
+/// Returns the text of the first doubt about the findings.
 fn first(findings: &Findings) -> Sentence {
     findings.doubts.banner_texts().next().cloned().unwrap_or_default()
 }
@@ -65,8 +66,8 @@ fn disturbed_trials_do_not_move_the_load_line() {
     }
 }
 
-/// The 90 % intervals contain the line that queueing theory gives. The table of `examples/truth`
-/// shows this for more seeds, models and rates.
+/// The 90 % intervals contain the load line that queueing theory gives. `examples/truth` prints the
+/// same comparison for more seeds, models and rates.
 #[test]
 fn intervals_contain_the_truth_at_their_stated_rate() {
     for (name, kind, capacity, noise) in [
@@ -79,15 +80,15 @@ fn intervals_contain_the_truth_at_their_stated_rate() {
     ] {
         let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         let coverage = Coverage::of(model, seed()..seed() + 30, 60);
-        // If 85 % of the intervals contain the truth, at least 19 of 30 do, except in one of a
-        // hundred tests.
+        // If 85 % of all intervals contain the truth, at least 19 of 30 do, except in one of a
+        // hundred test runs.
         assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
         assert!(coverage.above <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
     }
 }
 
-/// Returns the rate at which a token bucket rejects 0.1 % of random arrivals. `capacity`: tokens a
-/// second; `burst`: tokens that the bucket holds.
+/// Returns the rate at which a token bucket rejects 0.1 % of random arrivals. `capacity` is the
+/// number of tokens added each second. `burst` is the largest number of tokens in the bucket.
 fn limiter_line_rps(capacity: f64, burst: f64) -> f64 {
     let rejected_share = |rate: f64| {
         let (mut rng, mut tokens, mut rejected) = (Rng::stream(1, 2), burst, 0u32);
@@ -105,8 +106,8 @@ fn limiter_line_rps(capacity: f64, burst: f64) -> f64 {
     low
 }
 
-/// A limiter with a small burst rejects random arrivals below its rate; one with a large burst at
-/// first accepts more than its rate.
+/// A rate limiter with a small burst already rejects random arrivals below its rate. A limiter with
+/// a large burst at first accepts more than its rate.
 #[test]
 fn intervals_contain_the_load_line_of_limiters() {
     for (capacity, burst, budget_s, misses_max) in [
@@ -140,7 +141,7 @@ fn intervals_contain_the_load_line_of_limiters() {
 }
 
 /// Other processes use the machine all the time. The search states the rate that met the SLO in
-/// spite of them, and says that the real capacity may be higher.
+/// spite of this interference, and says that the real capacity may be higher.
 #[test]
 fn constant_interference_gives_a_correct_load_line() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
@@ -150,21 +151,21 @@ fn constant_interference_gives_a_correct_load_line() {
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.interference.disturbed, "{}", tell());
-        // The machine left the server half of its capacity: the line describes this disturbed
-        // machine.
+        // The other processes left the server half of its capacity. The stated line is the line of
+        // this disturbed machine.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
         assert!(first(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
     }
 }
 
-/// A change of the capacity during the search is reported, and trials before it do not count. A
-/// capacity that keeps falling has no line.
+/// A change of the capacity during the search is reported, and trials before the change do not
+/// count. A server whose capacity keeps falling gets no load line.
 #[test]
 fn a_changed_server_gets_its_current_load_line() {
     use simulator::CapacityDrift;
-    // Each case: a server of 1 000/s, its line at the end of the search (0: no line is stated), and
-    // the text of a doubt.
+    // Each case contains a server of 1 000/s, its load line at the end of the search, and the
+    // expected text of a doubt. A load line of 0 means that no line may be stated.
     let cases: [(Kind, f64, &str); 5] = [
         (Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
         (Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 391.0, ""),
@@ -185,8 +186,8 @@ fn a_changed_server_gets_its_current_load_line() {
     }
 }
 
-/// Other processes disturb the machine for some of the time. The search repeats void trials, and
-/// the interval contains the line.
+/// Other processes disturb the machine for a part of the time. The search repeats void trials, and
+/// the interval contains the load line.
 #[test]
 fn intermittent_cpu_burners_do_not_move_the_load_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
@@ -212,8 +213,9 @@ fn noisy_latency_tails_do_not_move_the_load_line() {
     check("M/M/1", DISTURBED, 6, 2);
 }
 
-/// The server has another capacity from trial to trial. The search states no narrow line: the
-/// interval contains both capacities, or its lower end is at most the slower one.
+/// The capacity of the server differs from trial to trial. The search must not state a narrow
+/// interval. The interval contains both capacities, or its lower end is at most the smaller
+/// capacity.
 #[test]
 fn two_regimes_give_a_wide_interval() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
@@ -229,8 +231,8 @@ fn two_regimes_give_a_wide_interval() {
     assert!(above.len() <= 1, "{}", above.join("\n"));
 }
 
-/// A server became slower after the climb, so it fails at every rate near the end of the climb. The
-/// search finds its line, which is far below.
+/// The server becomes slower after the climb, so it fails at every rate near the end of the climb.
+/// The search finds the new load line, which is far lower.
 #[test]
 fn a_server_that_slows_down_gets_a_load_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
@@ -245,8 +247,8 @@ fn a_server_that_slows_down_gets_a_load_line() {
     }
 }
 
-/// Checks searches of the stalling model `name`. At most `above_max` of them may state a line above
-/// the true one.
+/// Runs searches on the model `name`, a server with stalls. At most `above_max` of the searches may
+/// state a load line above the true one.
 fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
     let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -276,13 +278,13 @@ fn stalls_that_break_the_slo_give_no_load_line() {
         check_stalling(name, 60, 3, 0);
         check_stalling(name, 20, 20, 1);
     }
-    // An earlier search trusted the few trials of a budget: nine of these 20 searches stated a line
-    // far above the truth.
+    // An earlier version of the search trusted too few trials. With it, nine of these 20 searches
+    // stated a line far above the truth.
     check_stalling("0.1-0.4 s, rand 2 s", 20, 20, 3);
 }
 
-/// If plimsoll is the limit, whole trials must have confirmed the stated line. Stalls forbid a line
-/// of such a server too.
+/// If plimsoll is the limit, complete trials must have confirmed the stated load line. If the
+/// server also has stalls that break the SLO, no line may be stated.
 #[test]
 fn a_load_line_below_the_generator_limit_is_confirmed() {
     for seed in seed()..seed() + 6 {
@@ -298,8 +300,8 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
                 "{}",
                 tell()
             );
-            // At three quarters of its maximum rate, plimsoll's worker is busy for 95 % of the
-            // time.
+            // At three quarters of its maximum rate, plimsoll's worker is busy for 95 % of its
+            // time, and counts as saturated.
             assert!((0.5..0.76).contains(&(line.rps / fast.client_rps)), "{}", tell());
             assert!(first(&findings).contains("plimsoll itself was the limit"), "{}", tell());
 
@@ -332,7 +334,7 @@ fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
 
 #[test]
 fn disturbances_cause_few_doubts() {
-    // Of 20 searches, at most this number may have a doubt.
+    // At most this number of 20 searches may have a doubt.
     let check = |noise, doubted_max: usize| {
         let model = Model::all(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
         let searches = (0..20).map(|seed| simulator::search(model.seeded(seed), seed, 60 * SECOND, None));
@@ -359,7 +361,7 @@ fn a_search_is_reproducible_from_its_record() {
     let settings = simulator::settings(model, seed(), 60 * SECOND, None);
     let elapsed_ns = (once.elapsed_s * 1e9) as u64;
     assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
-    // Every prefix of the record has a conclusion, too.
+    // Every prefix of the record gives a conclusion without a panic.
     for count in 0..once.trials.len() {
         let at_ns = once.trials[count].start_ns;
         let part = conclude(&settings, &once.trials[..count], at_ns);
@@ -401,14 +403,16 @@ fn forecasts_widen_with_smaller_budgets() {
     assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "4 603 for 99.9 %");
 }
 
-/// A server with `slots` parallel requests of `answer_s` seconds each, and an SLO that it can meet.
+/// Creates a server that processes `slots` requests in parallel, each for `answer_s` seconds, and
+/// an SLO that this server can meet.
 fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
     let capacity = slots as f64 / answer_s as f64;
     let model = Model { name: "slow", kind: Kind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
     (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
 }
 
-/// Checks that each load contains at least three responses, unless a certain verdict ended it.
+/// Checks that each load contains at least three responses, unless the load ended early because its
+/// verdict was certain.
 fn check_slow(model: Model, settings: &Settings) -> Findings {
     let findings = simulator::search_with_settings(model, 1, settings);
     let answer_ns = model.answer_ns();
@@ -430,7 +434,7 @@ fn trials_outlast_slow_responses() {
         let (model, slo) = slow(answer_s, slots);
         let settings = Settings { slo, ..simulator::settings(model, 1, budget_s * SECOND, None) };
         let findings = check_slow(model, &settings);
-        // The response time may be unknown before the search.
+        // The search also works if the response time is not known beforehand.
         let unasked = Settings { first_answer_ns: 0, ..settings };
         let later = simulator::search_with_settings(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));
@@ -479,7 +483,7 @@ fn a_slow_first_response_does_not_lower_the_line() {
     assert_eq!(findings.stopped_by, StopReason::Width);
 }
 
-/// A figure that a broken measurement might have.
+/// Returns a figure that a faulty measurement might produce.
 fn odd(rng: &mut Rng) -> f64 {
     let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 1.0];
     match rng.below(16) as usize {
@@ -488,12 +492,12 @@ fn odd(rng: &mut Rng) -> f64 {
     }
 }
 
-/// A count that a broken measurement might have.
+/// Returns a count that a faulty measurement might produce.
 fn odd_count(rng: &mut Rng) -> u64 {
     [0, 0, 1, u64::MAX, rng.below(1000), rng.below(SECOND)][rng.below(6) as usize]
 }
 
-/// A random trial outcome with any figures and any purpose.
+/// Creates a trial outcome with random figures and a random purpose.
 fn random_outcome(rng: &mut Rng) -> TrialOutcome {
     let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
     let purpose = purposes[rng.below(6) as usize];
@@ -537,7 +541,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
     }
 }
 
-/// A random outcome that fits a plan.
+/// Creates a random outcome of a trial with this plan.
 fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
@@ -588,7 +592,7 @@ fn no_load_exceeds_the_highest_allowed_rate() {
         for max_rate in [50.0, 500.0, 5_000.0] {
             let findings = simulator::search(model, seed(), 30 * SECOND, Some(max_rate));
             let tell = || format!("{kind:?} {max_rate}\n{}", simulator::format_search(&findings, capacity));
-            // The first load has a single user, and is short.
+            // The first load has a single user and is short, so it is not checked.
             let loads = findings.trials.iter().filter(|trial| trial.concurrency() != Some(1));
             let fastest = loads.map(|trial| trial.achieved_rps).fold(0.0, f64::max);
             assert!(fastest <= 1.1 * max_rate, "{fastest}\n{}", tell());
@@ -601,8 +605,8 @@ fn no_load_exceeds_the_highest_allowed_rate() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
-    /// Trials with a capacity of 0 made searches panic: on a server of four sleeping threads, and
-    /// on a server that had no free port.
+    /// Trials with a capacity of 0 once made searches panic. Such trials occurred on a server of
+    /// four sleeping threads, and on a server without a free port.
     #[test]
     fn no_history_causes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
         let mut rng = Rng::new(seed);

@@ -1,5 +1,5 @@
-//! Tests of the next steps of studies, on simulated servers: the loads of a comparison, the visits
-//! of a sweep, and that a study depends only on its record.
+//! Tests of studies on simulated servers: the loads of a comparison, and the visits of a sweep.
+//! Other tests show that the next step depends only on the record.
 
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
 use plimsoll_analysis::levels::measured_loads;
@@ -79,7 +79,8 @@ fn compared_sides_get_the_load_that_saturates_them() {
         ([slots(1, 1000.0), slots(1, 1000.0)], 1),
         ([slots(4, 2000.0), slots(4, 2000.0)], 4),
         ([slots(16, 1600.0), slots(16, 1600.0)], 16),
-        // Both sides have the same load: the users that saturate the side that needs more.
+        // Both sides get the same load: the number of users that saturates the side that needs more
+        // users.
         ([slots(4, 2000.0), slots(16, 8000.0)], 16),
     ] {
         let recorded = simulator::run_study(&prove(Criterion::Goodput), &models, 1, NO_BURNERS);
@@ -100,8 +101,8 @@ fn each_rung_has_its_own_load() {
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
 }
 
-/// Other processes do not prolong the climb: the climb ends within its part of the budget, and
-/// blocks follow.
+/// Interference does not prolong the climb, the search for the load of the blocks. The climb ends
+/// within its part of the budget, and blocks follow.
 #[test]
 fn interference_does_not_prolong_the_climb() {
     let models = [slots(4, 2000.0), slots(4, 2000.0)];
@@ -111,8 +112,8 @@ fn interference_does_not_prolong_the_climb() {
     assert_eq!(users_of(&[block]), [4]);
 }
 
-/// A pool of 2 is compared with a pool of 20. The users saturate the larger pool, and each load is
-/// long enough for responses of the smaller pool.
+/// A connection pool of size 2 is compared with a pool of size 20. The users saturate the larger
+/// pool, and each load is long enough for responses of the server with the smaller pool.
 #[test]
 fn users_saturate_the_larger_side() {
     // Each request takes 130 ms.
@@ -126,8 +127,8 @@ fn users_saturate_the_larger_side() {
     let plan = first_block(&recorded)[0];
     let chosen = plan.load.shape.curve().max();
     assert!((20.0..36.0).contains(&chosen), "{chosen} of {users:?}");
-    // A block contains responses of the smaller pool, and the budget contains as many blocks as a
-    // verdict needs.
+    // Each load of a block contains responses of the server with the smaller pool. The budget still
+    // allows as many blocks as a verdict needs.
     let blocks = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block).count() / 2;
     assert!(blocks >= 10, "{blocks}: {plan:?}");
     assert!(recorded.elapsed_ns <= 60 * SECOND, "{}", recorded.elapsed_ns);
@@ -155,8 +156,8 @@ fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
     }
 }
 
-/// Levels are visited several times, in rounds. Other processes make no level void, and the
-/// interval of a level includes the variation between its visits.
+/// Levels are visited several times, in rounds. Interference by other processes makes no level
+/// void. The interval of a level's goodput includes the variation between its visits.
 #[test]
 fn levels_are_visited_in_turn_and_count_despite_interference() {
     let asked = sweep(&[1, 2, 4, 8, 16], 30);
@@ -184,13 +185,14 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
             assert!(figures.replicated && figures.error.is_some());
         }
         assert_eq!(found.interference.disturbed, disturbed, "{:?}", found.interference);
-        // If other processes use the machine for half of the time, visits differ, and the interval
-        // includes this.
+        // If other processes use the machine for half of the time, the visits of a level differ.
+        // The interval of the level shows this variation.
         let error = found.levels[4].figures().and_then(|figures| figures.error).expect("known");
         let by_halves = burners(0) != burners(3 * SECOND);
         assert_eq!(error > 0.05, by_halves, "{error}, peak {peak:?}");
     }
-    // With a fixed length, a level has four visits if each is long enough, otherwise one.
+    // With levels of a fixed length, each level has four visits if each visit is long enough,
+    // otherwise one visit.
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
         let lengths = Lengths::Fixed(length_ns);
         let asked = ExperimentSpec::Sweep(SweepSpec { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
@@ -202,8 +204,8 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
     }
 }
 
-/// The interval of a level contains its long-run goodput, although the capacity of the server
-/// varies between visits.
+/// The interval of a level's goodput contains its long-run mean, although the capacity of the
+/// server varies between visits.
 #[test]
 fn level_intervals_cover_capacity_changes() {
     let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
@@ -224,7 +226,7 @@ fn level_intervals_cover_capacity_changes() {
 #[test]
 fn skipped_levels_are_recorded() {
     let levels: Vec<u64> = (1..=12).collect();
-    // Responses take so long that levels need more than their share of the budget.
+    // Responses take so long that each level needs more than its share of the budget.
     let recorded = simulator::run_study(&sweep(&levels, 6), &[slots(1, 0.5)], 1, NO_BURNERS);
     let unheld: Vec<u32> = recorded
         .remarks
@@ -237,8 +239,8 @@ fn skipped_levels_are_recorded() {
     assert!(!unheld.is_empty() && unheld.contains(&11), "{unheld:?}");
 }
 
-/// A study that is resumed from a prefix of its record continues like the original study, because
-/// only the record decides.
+/// If a study is resumed from the first part of its record, the next steps are the same as in the
+/// original study. Only the record determines the next step.
 #[test]
 fn a_resumed_study_continues_identically() {
     let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
@@ -266,8 +268,8 @@ fn a_resumed_study_continues_identically() {
     }
 }
 
-/// After the steady loads come a load without a change, each change once, and a load without a
-/// change, all within the budget.
+/// After the steady loads come a control load without a change, a load for each change, and a
+/// second control load. All these loads fit into the budget.
 #[test]
 fn interventions_run_between_two_control_loads() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
@@ -297,21 +299,22 @@ fn interventions_run_between_two_control_loads() {
         found.run.plan.load.shape.curve().max()
     };
     assert_eq!(users(Intervention::MoreUsers), 2.0 * users(Intervention::Control));
-    // The finding contains the changes that were made, and their effects.
+    // The finding contains the changes that were tested, and their effects.
     let experiment = experiment(&asked(all.to_vec(), 120), &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Explain(found) = concluded.doubts_and_figures().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
-    // After the changes come the values of the setting, each once. Here the setting has no effect.
+    // The values of the server's setting come after the changes, each once. On this server the
+    // setting has no effect.
     let varied = found.explanation.varied.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last =
         recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
-    // A change that the user requests by a flag is made even in a short budget, with shorter steady
-    // loads.
+    // A change that the user requests by a flag is tested even if the budget is short. The steady
+    // loads are then shorter.
     let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
         panic!("an explanation")
     };
@@ -319,8 +322,8 @@ fn interventions_run_between_two_control_loads() {
     let recorded = simulator::run_study(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // No change is made if no change is allowed, or if there is no time. Then the finding reports
-    // the changes that a flag requested.
+    // No change is tested if none is possible, or if there is no time. The finding then reports
+    // each change that a flag requested and that was not tested.
     for (may, budget_s, untried_experiment_doubts) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),
@@ -354,8 +357,8 @@ fn interventions_run_between_two_control_loads() {
     }
 }
 
-/// Other processes disturb the machine all the time, so each load is repeated. The repeated low
-/// load follows a load above the line, so the first load of a level counts.
+/// Other processes disturb the machine all the time, so every steady load is repeated. The repeated
+/// low load follows a load above the load line. So the first load of a level counts.
 #[test]
 fn the_first_load_counts_if_all_are_disturbed() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
@@ -376,8 +379,8 @@ fn the_first_load_counts_if_all_are_disturbed() {
     assert!(std::ptr::eq(told, &raw const lows[0].run));
 }
 
-/// The load with headroom is made once, at the rate below the line that leaves the headroom, within
-/// the budget.
+/// The load with headroom is made once, within the budget. The rate of this load is the load line
+/// minus the requested headroom.
 #[test]
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
@@ -396,8 +399,8 @@ fn headroom_is_measured_below_the_line() {
     assert!(needed.instances_min <= needed.instances);
 }
 
-/// A soak reports how long the server met the SLO at the line, and how the server then broke the
-/// SLO. If the soak breaks the SLO at once, the line is withdrawn.
+/// A soak reports how long the server met the SLO at the load line, and in which manner it then
+/// broke the SLO. If the soak breaks the SLO at once, the load line is withdrawn.
 #[test]
 fn a_soak_reports_how_long_the_line_was_sustained() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
@@ -405,12 +408,13 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     let nominal = |kind| Model { kind, ..slots(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
-    // Each case: a server, how long it may meet the SLO (s), and the expected manner in which it
-    // breaks the SLO.
+    // Each case contains a server, the range of the time for which it meets the SLO (s), and how it
+    // then breaks the SLO.
     type SoakCase = (Kind, (f64, f64), fn(Option<Manner>) -> bool);
     let cases: [SoakCase; 3] = [
         (Kind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
-        // Half a minute of search and about 80 s at 490/s use up the 50 000 requests.
+        // Half a minute of search and about 80 s of soak at 490/s use up the 50 000 requests of
+        // burst credit.
         (Kind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| {
             manner == Some(Manner::CompletesLess)
         }),
@@ -429,25 +433,27 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     }
 }
 
-/// The spec of an overload study of one minute. The line is given, or a search finds it.
+/// Creates the spec of an overload study of one minute. The load line is given, or a search finds
+/// it.
 fn overload(line_rps: Option<f64>) -> OverloadSpec {
     OverloadSpec { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, second_target: None }
 }
 
-/// A server with one request at a time and at most 1 000/s.
+/// Creates a server that processes one request at a time, at most 1 000/s.
 fn single(kind: Kind) -> Model {
     Model { kind, ..slots(1, 1000.0) }
 }
 
-/// A search is followed by one load in steps of its line, within the budget. The finding names the
-/// behaviour of servers above the line.
+/// A search is followed by one load in steps, whose rates are multiples of the load line.
+/// Everything fits into the budget. The finding names the behaviour of the server above its load
+/// line.
 #[test]
 fn overload_steps_exceed_the_load_line_and_return() {
     use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};
     for (kind, line_rps, verdict, is_back) in [
         (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
         (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
-        // The server works off its backlog for longer than the load observes it.
+        // The server needs longer to work off its backlog than the last step lasts.
         (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
         let asked = ExperimentSpec::Overload(overload(line_rps));
@@ -473,7 +479,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
             }
         }
     }
-    // Without enough time for the steps, no load is made.
+    // If the time is too short for the steps, no load is made.
     let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
     assert!(simulator::run_study(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }

@@ -1,9 +1,10 @@
-//! Parses flags as Go's `flag` package does: one dash or two, `-flag value` or `-flag=value`, up to
-//! the first word that is no flag. Also parses Go's durations. Not here: which flags a tool has.
+//! Parses command-line flags as Go's `flag` package does: one dash or two, `-flag value` or
+//! `-flag=value`, up to the first word that is no flag. Also parses Go's durations. Not here: which
+//! flags a tool has.
 
-/// Parses the flags in `words` and calls `each` with name and value; `each` returns whether it
-/// knows the flag. A flag in `switches` has a value only after an equals sign. Returns the words
-/// after the flags; `None` if the user asks for help.
+/// Parses the flags in `words` and calls `each` with the name and value of each flag. The function
+/// `each` returns whether it knows the flag. A flag in `switches` is boolean, and has a value only
+/// after an equals sign. Returns the words after the flags; `None` if the user asks for help.
 pub fn go_flags(
     command: &str,
     switches: &[&str],
@@ -43,7 +44,8 @@ pub fn go_flags(
     Ok(Some(files))
 }
 
-/// Parses a duration as Go does (`1h2m3.5s`, `100us`, `0`), in ns; `None` if it is invalid.
+/// Parses a duration in Go's format (`1h2m3.5s`, `100us`, `0`) as ns; `None` if the text is not
+/// valid.
 pub fn go_duration_ns(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);

@@ -1,5 +1,5 @@
-//! Follows redirects as Go's HTTP client does, for hey and vegeta: determines the next request
-//! after a redirect.
+//! Follows redirects as Go's HTTP client does, for hey and vegeta. This file determines the next
+//! request after a redirect response.
 //!
 //! Not here: resolving a `Location` within an origin (`plimsoll_wire::redirect`), the limit of
 //! redirects, and encoding the request.
@@ -10,10 +10,11 @@ use plimsoll_wire::AuthorAnswer;
 use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, redirect_target};
 use std::borrow::Cow;
 
-/// The header fields that describe a body, and that are dropped together with the body.
+/// The header fields that describe a request body, and are removed together with the body after a
+/// redirect.
 const BODY_FIELDS: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location"];
 
-/// One request in a chain of redirects.
+/// One request in a redirect chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectHop {
     /// The number of redirects before this request.
@@ -22,7 +23,7 @@ pub struct RedirectHop {
     pub path: String,
     /// The value of the header field `Host`.
     pub host: String,
-    /// Whether the body and the fields that describe it were dropped.
+    /// Whether the request body, and the fields that describe it, were removed after a redirect.
     pub is_bare: bool,
     /// The URL of this request.
     url: String,
@@ -30,22 +31,24 @@ pub struct RedirectHop {
     before: Option<String>,
 }
 
-/// The next step of a client that follows redirects, after a response.
+/// The next step of a client that follows redirects, after it has received a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectStep {
-    /// The response ends the chain: the client cannot follow a redirect from it.
+    /// The chain ends: the response is not a redirect, or the client cannot follow it.
     Ends,
-    /// The response redirects to another server, which must not get load, so the chain ends here.
+    /// The chain ends: the response redirects to another server, which must not receive load.
     Elsewhere,
-    /// The response is a redirect that is followed: the client sends this request next.
+    /// The client follows the redirect, and sends this request next.
     Asks(Box<RedirectHop>),
 }
 
 impl RedirectHop {
-    /// Returns the first request of a chain. `url` is the URL as written, `host` the field `Host`.
+    /// Returns the first request of a redirect chain. `url` is the URL as written by the user, and
+    /// `host` is the value of the header field `Host`.
     pub fn first(method: &str, url: &str, path: &str, host: &str) -> RedirectHop {
         let url = url.split('#').next().unwrap_or_default();
-        // The URL becomes the Referer field, so its password is removed.
+        // The user name and password are removed, because the URL becomes the `Referer` field of
+        // the next request.
         let url = match url.split_once("://") {
             Some((scheme, rest)) => {
                 let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -57,8 +60,8 @@ impl RedirectHop {
         RedirectHop { count: 0, method, path, host, is_bare: false, url, before: None }
     }
 
-    /// Determines the next step after the response to this request. `body` says whether the request
-    /// has a body, and whether that body can be sent again.
+    /// Determines the next step after the response to this request. `body` has two values: whether
+    /// the request has a body, and whether that body can be sent again.
     pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
         let Some(location) = location(answer) else { return RedirectStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
@@ -70,7 +73,7 @@ impl RedirectHop {
             Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return RedirectStep::Elsewhere,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
-        // An absolute URL in `Location` also determines the host.
+        // If `Location` is an absolute URL, its host replaces the current host.
         let said = location.split_once("//").filter(|(before, _)| before.is_empty() || before.ends_with(':'));
         let said = said.map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
         let authority = said.unwrap_or_else(|| rest.split(['/', '?']).next().unwrap_or_default());
@@ -87,8 +90,8 @@ impl RedirectHop {
         }))
     }
 
-    /// Returns the header fields of this request, sorted by name: the fields of the `first` request
-    /// that were not dropped, and `Referer`.
+    /// Returns the header fields of this request, sorted by name. The result has the fields `first`
+    /// of the first request, without the removed ones, and `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
         let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
@@ -101,8 +104,8 @@ impl RedirectHop {
         headers
     }
 
-    /// Returns Go's error message for a response that redirects once more after `said` redirects,
-    /// the limit.
+    /// Returns Go's error message for a response that redirects after the maximum number of
+    /// redirects, `said`.
     pub fn refusal(&self, answer: &AuthorAnswer, said: u64) -> String {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();
@@ -111,7 +114,8 @@ impl RedirectHop {
     }
 }
 
-/// Returns the target of a redirect response; `None` if the response is no redirect.
+/// Returns the target of a redirect, from the field `Location`; `None` if the response is not a
+/// redirect.
 fn location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
     let mut fields = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"location"));
     fields.next().filter(|_| is_redirect(answer.status)).map(|(_, value)| String::from_utf8_lossy(value))
@@ -149,7 +153,7 @@ mod tests {
             second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
         assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
-        // An absolute URL determines the host, and a dropped body stays dropped.
+        // An absolute URL replaces the host. A body that was removed stays removed.
         let third = next_hop(step(&second, 307, "http://h:81/c?d", (true, false)));
         assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
         assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));

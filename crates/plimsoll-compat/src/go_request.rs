@@ -1,34 +1,37 @@
-//! Encodes requests byte for byte as Go's HTTP client does over HTTP/1.1, for hey and vegeta. Not
-//! here: choosing the header fields.
+//! Encodes requests byte for byte as Go's HTTP client does over HTTP/1.1, for hey and vegeta.
+//! Not here: choosing the header fields.
 
-/// A request to encode. The parts of the request must not contain control characters; the parsers
-/// ensure that.
+/// A request to encode. Its texts must not contain control characters; the command-line parsers
+/// ensure this.
 pub struct GoRequest<'a> {
     pub method: &'a str,
     pub path: &'a str,
-    /// The value of `Host`. Any `Host` in `headers` is ignored.
+    /// The value of the header field `Host`. A field `Host` in `headers` is ignored.
     pub host: &'a str,
-    /// The header fields in Go's order: sorted by name, fields of one name in the order given.
+    /// The header fields in Go's order: sorted by name. Fields with equal names are in their
+    /// original order.
     pub headers: &'a [(String, String)],
     pub body: &'a [u8],
-    /// Whether to ask for gzip, unless a header field already asks for an encoding or a range.
+    /// Whether to request gzip compression. The request is not made if a header field already asks
+    /// for an encoding or a range.
     pub compresses: bool,
     pub keep_alive: bool,
 }
 
-/// The header fields that Go's client writes itself. Given fields with these names are skipped.
+/// The header fields that Go's client writes itself. Fields with these names in `headers` are
+/// skipped.
 const OWN: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 const AGENT: &str = "Go-http-client/1.1";
 
 impl GoRequest<'_> {
-    /// Encodes the request as HTTP/1.1, exactly as Go's client does.
+    /// Encodes the request as HTTP/1.1 bytes, exactly as Go's client does.
     pub fn bytes(&self) -> Vec<u8> {
         let field = |wanted: &str| {
             self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
         };
         let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("Host: {}", self.host)];
         match field("User-Agent").unwrap_or(AGENT) {
-            // A user agent set to the empty text is not sent.
+            // As in Go, an empty user agent is not sent.
             "" => {}
             agent => lines.push(format!("User-Agent: {agent}")),
         }
@@ -50,8 +53,8 @@ impl GoRequest<'_> {
     }
 }
 
-/// Whether Go's client asks for gzip by itself: only without `Accept-Encoding` or `Range`, and not
-/// for HEAD.
+/// Returns whether Go's client requests gzip by itself: only without the fields `Accept-Encoding`
+/// and `Range`, and not for HEAD.
 pub fn requests_gzip(method: &str, headers: &[(String, String)]) -> bool {
     let otherwise = ["Accept-Encoding", "Range"];
     method != "HEAD" && !headers.iter().any(|(name, _)| otherwise.iter().any(|other| other.eq_ignore_ascii_case(name)))

@@ -1,12 +1,13 @@
 //! Emulates the command lines and the output of wrk, wrk2, vegeta, ab and hey.
 //!
-//! A tool's command line becomes arguments of `run` ([`RunVerb`]), so there is one parser and one
-//! record. Some tools report more about each response than a run records; `response_log` counts
-//! these figures. The run's figures are then formatted as the tool's text.
+//! The command line of such a tool becomes arguments of `plimsoll run` ([`RunVerb`]), so the load
+//! is parsed and recorded as any other. Some tools report more about each response than a run file
+//! contains; `response_log` counts these figures. The figures of the load are then formatted as the
+//! tool prints them.
 //!
 //! This crate must not depend on how a load is executed, what a run means, or how plimsoll formats
-//! its own results. The crate knows only the spelling of the flags of `run`. The program that
-//! implements [`RunVerb`] does the rest.
+//! its own results. The crate knows only the flags of `run`. The program that implements
+//! [`RunVerb`] does the rest.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Generates random command lines for tests of the tools' parsers.
+//! Generates random command lines for tests of the parsers in this crate.
 //!
 //! Not here: the parsers themselves.
 
-/// Returns a random command line made of the words `of` and of odd words that are no flags. The
+/// Returns a random command line that contains the words `of` and odd words that are no flags. The
 /// same `seed` always gives the same result.
 pub fn random_command_line(seed: u64, of: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

@@ -1,4 +1,4 @@
-//! Prints text on standard output and standard error, with control characters made visible, so that
+//! Prints text on standard output and standard error. Control characters are made visible, so that
 //! no text can control the terminal.
 //!
 //! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the text.
@@ -7,7 +7,7 @@ use plimsoll_model::control_characters::lines;
 pub use plimsoll_sys::stdout::print_unescaped;
 use std::io::Write;
 
-/// Writes lines to standard output. Control characters are made visible, because texts of a server
+/// Writes lines to standard output. Control characters are made visible, because text from a server
 /// must not control the terminal.
 pub fn print(text: &str) {
     print_unescaped(&lines(text));

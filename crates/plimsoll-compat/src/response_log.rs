@@ -1,6 +1,6 @@
-//! Counts the responses of a load for tools such as ab that send one request repeatedly. These
-//! tools report more than a run records: response lengths, and a line for each request. The worker
-//! sends and measures; this module only counts.
+//! Counts the responses of a load for tools such as ab that send one request repeatedly. Tools such
+//! as ab report more than a run file contains: response lengths, and a row for each request. The
+//! load's worker sends and measures the requests; this module only counts.
 //!
 //! Not here: formatting the results as a tool prints them.
 
@@ -18,100 +18,104 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The largest number of kept rows, one for each response. All rows together take about 200 MB.
+/// The maximum number of rows in memory, one for each response. This number of rows takes about 200
+/// MB.
 const ROWS_MAX: usize = 5_000_000;
 
-/// The request to send, and what to record of its responses.
+/// The request to send, and which data of its responses to record.
 #[derive(Default)]
 pub struct ResponseLogSpec {
-    /// The encoded request; if it is empty, the plan's own request is sent.
+    /// The encoded request. If it is empty, the load sends the request of its plan.
     pub request: Vec<u8>,
-    /// Whether the request is a HEAD request, whose response has no body.
+    /// Whether the request is a HEAD request, so that its response has no body.
     pub is_head: bool,
-    /// Whether a row is kept for each response.
+    /// Whether a row with the times of each response is kept.
     pub keeps_rows: bool,
-    /// Whether the first request without a response ends the load.
+    /// Whether the load ends at the first request that gets no response.
     pub ends_with_failure: bool,
     /// Formats the text that is printed for each response; `None` if nothing is printed.
     pub said: Option<fn(&AuthorAnswer) -> String>,
-    /// Called now and then with the number of requests that have ended.
+    /// A function that is called repeatedly with the number of completed requests, to report
+    /// progress; `None` for no reports.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// The policy for following redirects; `None` if redirects are not followed.
+    /// The rules for following redirects; `None` if redirects are not followed.
     pub follows: Option<RedirectPolicy>,
 }
 
 /// A function that encodes the request of one step in a redirect chain.
 pub type EncodeHop = dyn Fn(&RedirectHop) -> Vec<u8> + Send + Sync;
 
-/// The rules for following redirects, and the encoder of the redirected requests.
+/// The rules for following redirects, with the function that encodes redirected requests.
 pub struct RedirectPolicy {
     /// The first request of each redirect chain.
     pub first: RedirectHop,
     pub origin: Origin,
-    /// The largest number of requests in one redirect chain, including the first.
+    /// The maximum number of requests in one redirect chain, including the first.
     pub chain_requests_max: u64,
     pub has_body: bool,
-    /// Encodes the request of one step in a chain.
+    /// Encodes the request of one step in a redirect chain.
     pub write: Box<EncodeHop>,
 }
 
-/// The properties of a load's first response that reports show.
+/// The properties of the first response of a load, which a tool's report shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstAnswer {
     /// The value of the header field `Server` in the first response.
     pub server: String,
-    /// The length of the first response's content, bytes.
+    /// The length of the first response's content, in bytes.
     pub content_bytes: u64,
 }
 
 /// The times of one response, in us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseRow {
-    /// The intended start of the request on the load's clock, us.
+    /// The intended start of the request, in us on the load's clock.
     pub intended_us: u64,
-    /// The time from the intended start until the first byte was sent, us. Usually this is the time
-    /// to connect.
+    /// The time from the intended start until the first byte was sent, in us. For a new connection
+    /// this is mostly the time to connect.
     pub connect_us: u32,
-    /// The time from the first byte sent until the first byte of the response, us.
+    /// The time from the first sent byte until the first byte of the response, in us.
     pub wait_us: u32,
-    /// The response time from the intended start until the complete response, us.
+    /// The response time: from the intended start until the complete response, in us.
     pub total_us: u32,
     pub status: u16,
 }
 
-/// Counts and times of the requests of one worker, or of all workers.
+/// The counts and times of the requests of one worker, or of all workers together.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseTally {
     /// Times in ns from the intended start until the first byte was sent.
     pub connect: Histogram,
-    /// Times in ns from the first byte sent until the first byte of the response.
+    /// Times in ns from the first sent byte until the first byte of the response.
     pub wait: Histogram,
     /// Times in ns from the first byte of the response until it was complete.
     pub read: Histogram,
-    /// Times in ns from sending until the complete response (service time).
+    /// Service times in ns: from sending the request until the complete response.
     pub processing: Histogram,
-    /// Times in ns from the intended start until the complete response (response time).
+    /// Response times in ns: from the intended start until the complete response.
     pub total: Histogram,
     /// The number of responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// The number of requests without a response, by failure.
+    /// The number of requests without a response, for each kind of failure.
     pub lost: Vec<(RequestFailure, u64)>,
-    /// The number of bytes in the heads of all responses.
+    /// The number of header bytes (with status lines) of all responses.
     pub head_bytes: u64,
-    /// The number of bytes in the contents of all responses.
+    /// The number of content bytes of all responses.
     pub content_bytes: u64,
-    /// The number of responses whose content differs in length from that of the first response.
+    /// The number of responses whose content length differs from that of the first response.
     pub different_lengths: u64,
-    /// The number of requests that were redirected beyond the limit, and the error text of the
-    /// first such request.
+    /// The number of requests that were redirected more often than allowed, and the error text of
+    /// the first such request.
     pub redirects_beyond_limit: (u64, String),
-    /// The number of responses that redirect to another server.
+    /// The number of redirect responses that point to another server, and were therefore not
+    /// followed.
     pub led_away: u64,
     /// The number of responses that declare their length and keep the connection open.
     pub kept_alive: u64,
-    /// The rows of single responses. In the sum of all workers, they are sorted by end time.
+    /// The rows of single responses. In the tally of all workers, the rows are sorted by the end of
+    /// the response.
     pub rows: Vec<ResponseRow>,
-    /// The number of responses without a row, because the limit was reached.
+    /// The number of responses without a row, because `ROWS_MAX` was reached.
     pub omitted_rows: u64,
 }
 
@@ -121,12 +125,12 @@ impl ResponseTally {
         self.total.count()
     }
 
-    /// Returns the number of requests that ended without a response because of this failure.
+    /// Returns the number of requests that failed in this way without a response.
     pub fn failure_count(&self, failure: RequestFailure) -> u64 {
         self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
     }
 
-    /// Returns the number of requests that have ended, with or without a response.
+    /// Returns the number of completed requests, with or without a response.
     pub fn ended_count(&self) -> u64 {
         self.answered() + self.redirects_beyond_limit.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
     }
@@ -206,14 +210,14 @@ impl ResponseTally {
     }
 }
 
-/// The part of a response log that all workers share.
+/// The data of a response log that all workers share.
 struct SharedResponseLog {
     hearing: ResponseLogSpec,
     first: OnceLock<FirstAnswer>,
     agreed: OnceLock<TlsParameters>,
     tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
     failed: OnceLock<RequestFailure>,
-    /// Unix time in us at time 0 of the monotonic clock.
+    /// The Unix time in us at which the monotonic clock was 0.
     wall_us: u64,
 }
 
@@ -221,7 +225,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An author that sends one request repeatedly and records all responses. Clones share the record.
+/// Sends one request repeatedly and records all responses. Clones share the recorded data.
 #[derive(Clone)]
 pub struct ResponseLog(Arc<SharedResponseLog>);
 
@@ -234,7 +238,7 @@ impl ResponseLog {
         ResponseLog(Arc::new(SharedResponseLog { hearing, first, agreed, tallies, failed, wall_us }))
     }
 
-    /// Returns the sum over all workers, with rows sorted by the end of the responses.
+    /// Returns the sum of the tallies of all workers, with rows sorted by the end of the response.
     pub fn tally(&self) -> ResponseTally {
         let mut sum = ResponseTally::default();
         locked(&self.0.tallies).iter().for_each(|tally| sum.merge(&locked(tally)));
@@ -242,7 +246,7 @@ impl ResponseLog {
         sum
     }
 
-    /// Returns the first response; an empty one if no response arrived.
+    /// Returns the properties of the first response; an empty value if no response arrived.
     pub fn first(&self) -> FirstAnswer {
         self.0.first.get().cloned().unwrap_or_default()
     }
@@ -252,13 +256,12 @@ impl ResponseLog {
         self.0.agreed.get()
     }
 
-    /// Returns the failure of the request without a response that ended the load; `None` if there
-    /// was none.
+    /// Returns the failure of the request that ended the load; `None` if no failure ended the load.
     pub fn failed(&self) -> Option<RequestFailure> {
         self.0.failed.get().copied()
     }
 
-    /// Returns the Unix time at time 0 of the load's clock, us.
+    /// Returns the Unix time in us at which the load's clock was 0.
     pub fn wall_us(&self) -> u64 {
         self.0.wall_us
     }
@@ -299,22 +302,23 @@ impl AuthorFactory for ResponseLog {
 /// Sends the requests of one worker, and records its responses.
 struct LoggingAuthor {
     shared: Arc<SharedResponseLog>,
-    /// The worker's counts. The only other reader is the thread that reports progress now and then.
+    /// The tally of this worker. The only other thread that locks it is the one that reports
+    /// progress.
     tally: Arc<Mutex<ResponseTally>>,
     rows_max: usize,
-    /// The current step of each redirected request in its chain, by mark.
+    /// The current step in the redirect chain for each redirected request, by the request's mark.
     ways: HashMap<u64, RedirectHop>,
-    /// The last mark that was given to a request.
+    /// The last number (mark) that was assigned to a request.
     marks: u64,
 }
 
 impl LoggingAuthor {
-    /// Returns the redirect policy, the current step of the response's request, and the next step;
-    /// `None` if redirects are not followed.
+    /// Returns the redirect rules, the step of the request that got this response, and the next
+    /// step. Returns `None` if redirects are not followed.
     fn step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
-        // As in Go, a body is a stream and cannot be sent again.
+        // The body is not sent again, because Go reads it from a stream only once.
         Some((follows, here, here.after(answer, &follows.origin, (follows.has_body, false))))
     }
 }
@@ -368,7 +372,7 @@ impl Author for LoggingAuthor {
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         match self.step(answer) {
-            // The next request of the chain was not sent for lack of time, so this counts as a
+            // The next request of the chain was not sent for lack of time, so the chain counts as a
             // timeout.
             Some((follows, _, RedirectStep::Asks(next))) if next.count < follows.chain_requests_max => {
                 locked(&self.tally).count_failure(RequestFailure::Timeout, 1);

@@ -1,4 +1,4 @@
-//! Traits through which this crate uses the program's command `run`.
+//! The traits through which this crate uses the command `plimsoll run`.
 //!
 //! Not here: implementations of the traits.
 
@@ -9,16 +9,17 @@ use plimsoll_traffic::vegeta::VegetaCourse;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
-/// The command `plimsoll run`, as the commands for other tools use it.
+/// The command `plimsoll run`, which executes the loads for the commands of other tools.
 pub trait RunVerb {
-    /// Parses arguments of `run`, without `plimsoll run` before them.
+    /// Parses the arguments of `run`, which are given without `plimsoll run` before them.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
 
-    /// Returns the script that the parsed arguments name; `None` without one. `url` is the URL as
-    /// the user wrote it.
+    /// Returns the script that the arguments name; `None` if they name none. `url` is the URL as
+    /// the user typed it.
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
 
-    /// Executes the load. An author, if given, writes the requests in place of the plan.
+    /// Executes the load. If an author is given, it writes the requests; otherwise the plan defines
+    /// them.
     fn carry_out(
         &self,
         asked: RunSpec<Plan>,
@@ -26,41 +27,43 @@ pub trait RunVerb {
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure>;
 
-    /// Formats the HTML page of `vegeta plot`, with at most `points_max` points for each line.
+    /// Renders the HTML page of `vegeta plot`, with at most `points_max` points in each line of the
+    /// plot.
     fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String;
 }
 
-/// A function that prints plimsoll's own results. The first argument selects JSON instead of text.
-/// The second argument selects all results instead of the results not shown during the load.
+/// A function that prints plimsoll's own results of a load. The first argument selects JSON instead
+/// of text. The second argument selects all results instead of only those that were not printed
+/// during the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
-/// A finished load, whose results can be printed.
+/// A finished load, whose results can be computed and printed.
 pub trait FinishedLoad {
     /// Returns the measurements of the load.
     fn run(&self) -> &Run;
 
-    /// Whether the load generator was the limit, and not the server.
+    /// Returns whether the load generator was the limit instead of the server.
     fn generator_limited(&self) -> bool;
 
-    /// Evaluates the load, and returns a function that prints plimsoll's own results.
+    /// Computes the results of the load, and returns a function that prints plimsoll's own results.
     fn results(&self) -> Result<PrintResults<'_>, Failure>;
 
-    /// Writes the program's notes on the load to standard error, then `notes`.
+    /// Writes the notes on the load to standard error: those of plimsoll, then `notes`.
     fn end(self: Box<Self>, notes: &[String]);
 }
 
-/// A wrk script that writes the requests of a load.
+/// A wrk script (in Lua) that writes the requests of a load.
 pub trait WrkScript {
-    /// Sets a text to print after the script's initial output and before its first load.
+    /// Sets a text that is printed after the script's initial output and before its first load.
     fn announce(&self, text: String);
 
-    /// Flushes what the script has printed so far.
+    /// Flushes the output that the script has printed so far.
     fn flush(&self);
 
-    /// Calls the script's function `done` with these figures. Returns the error of the script,
-    /// during the load or in `done`, if there was one.
+    /// Calls the function `done` of the script with these figures. Returns the error if the script
+    /// failed during the load or in `done`.
     fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
-    /// Returns the script as the author of a load's requests.
+    /// Returns the author that lets the script write the requests of a load.
     fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
 }

@@ -57,19 +57,20 @@ impl Addresses {
         }
     }
 
-    /// Returns the peer of the next connection, and the number of its address.
+    /// Returns the target of the next connection, and the number of its address.
     pub fn next(&mut self) -> (Peer<'_>, u16) {
         if let Some(path) = &self.unix {
             return (Peer::Unix(path), 0);
         }
-        // Go through all target addresses from one local address before the next one, so that every
-        // pair is used.
+        // Each local address is used with every target address before the next local address
+        // follows. So every pair is used.
         let (at, round) = (self.next % self.active_count(), self.next / self.active_count());
         self.next = self.next.wrapping_add(1);
         self.way(at, round)
     }
 
-    /// Returns the next address in the list, for a retry after the address `number` failed.
+    /// Returns the target that follows the address `number` in the list, for a retry after a
+    /// connect to that address failed.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.way(at % self.active_count(), self.next / self.active_count())
@@ -103,7 +104,8 @@ impl Addresses {
 /// The resolved addresses of the target's host name, which all workers share.
 #[derive(Debug)]
 pub struct ResolvedAddresses {
-    /// A number that increases with every change of the addresses.
+    /// A number that increases with every change of the addresses, so that workers notice the
+    /// change.
     version: AtomicU64,
     table: Mutex<Table>,
 }
@@ -129,7 +131,7 @@ impl ResolvedAddresses {
         self.table().known.clone()
     }
 
-    /// Replaces the addresses in use by `found`, unless `found` is empty.
+    /// Replaces the addresses that new connections use by `found`, unless `found` is empty.
     pub fn update(&self, found: impl IntoIterator<Item = SocketAddr>) {
         let mut table = self.table();
         let mut active = Vec::new();
@@ -217,8 +219,8 @@ mod tests {
         }
         let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
         assert_eq!(peer_text(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
-        // One connection tries each address once, even if other connections take addresses in
-        // between.
+        // A connection tries each address once, even if other connections take addresses between
+        // its attempts.
         let mut routes = way(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
         routes.next();

@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The maximum length in bytes of a stored response head. Connections accept only shorter heads.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// The maximum size in bytes of the buffer that an exchange keeps between two responses.
+/// The maximum size in bytes of the buffer that an exchange keeps for its next response. Larger
+/// buffers are shrunk to this size.
 const KEPT_CAPACITY_BYTES: usize = 64 << 10;
 
 /// The memory budget for the contents of all responses in flight, shared by all workers.
@@ -36,10 +37,10 @@ pub struct AnswerText {
     content_bytes: u64,
     bare: bool,
     head_only: bool,
-    /// The bytes that this response uses of the memory budget, beyond the buffer that an exchange
-    /// keeps.
+    /// The number of bytes that this response takes from `CONTENT_BUDGET`. The first
+    /// `KEPT_CAPACITY_BYTES` of its buffer are not counted.
     taken: BufferReservation,
-    /// Whether the memory budget was exhausted, so that the content is not stored.
+    /// Whether the memory budget was exhausted, so that further content is not stored.
     is_budget_exhausted: bool,
 }
 
@@ -99,7 +100,7 @@ impl AnswerText {
         let content = piece.content();
         self.content_bytes += content.len() as u64;
         if self.head_only {
-            // The first byte of content marks the end of the head.
+            // Only the first byte of the content is stored, to mark the end of the head.
             return self.content.extend(content.first().filter(|_| self.content.is_empty()));
         }
         let room = CONTENT_BYTES_MAX - self.content.len();
@@ -110,7 +111,7 @@ impl AnswerText {
     }
 
     /// Reserves memory for `bytes` more bytes of content. Returns false if the shared memory budget
-    /// does not suffice.
+    /// has too little left.
     fn has_room(&mut self, bytes: usize, room: &ContentBudget) -> bool {
         let wanted = self.content.len() + bytes;
         if self.is_budget_exhausted || wanted <= self.content.capacity() {
@@ -135,7 +136,7 @@ impl AnswerText {
         self.head.extend_from_slice(fields);
     }
 
-    /// Returns the stored content, up to the length that checks search.
+    /// Returns the stored content, which ends at the maximum length that checks search.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
@@ -213,8 +214,8 @@ pub struct AnswerChecks {
     scratch: Vec<u8>,
     /// The converter from gRPC content to JSON text for the checks; `None` if no check needs it.
     messages: Option<Arc<dyn MessageText>>,
-    /// The index in `reasons` of the first message about content that could not be decoded. `None`:
-    /// no check reads the content.
+    /// The index in `reasons` at which the messages of `DecodeError` begin, for content that could
+    /// not be decoded. `None`: no check reads the content.
     undecoded: Option<usize>,
     /// A reused buffer for converted or decoded content.
     text: Vec<u8>,
@@ -244,7 +245,8 @@ impl TextCheck {
     }
 }
 
-/// The place in a response where a captured value is found.
+/// The source of a captured value in a response: a JSON path, a pattern, a header field or a
+/// cookie.
 #[derive(Debug, Clone)]
 enum CaptureCheck {
     Json(JsonPath),
@@ -266,7 +268,7 @@ fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations,
 pub struct FailedCheck {
     /// The kind of failure that the ledger counts.
     pub failure: RequestFailure,
-    /// The index of the failed check.
+    /// The index of the error message for the failed check.
     check: usize,
 }
 
@@ -362,8 +364,8 @@ impl AnswerChecks {
     }
 
     /// Checks a complete response, which arrived `took_ns` after the request's intended start.
-    /// Returns the first failed check. If all checks pass, calls `taken` with the number and text
-    /// of each captured value.
+    /// Returns the first failed check. Calls `taken` with the number and text of each captured
+    /// value, until a check fails.
     pub fn judge(
         &mut self,
         answer: &AnswerText,
@@ -457,8 +459,8 @@ impl AnswerChecks {
         None
     }
 
-    /// Returns the converted content of the last response. `None`: the response was no gRPC
-    /// response and had no content coding.
+    /// Returns the converted or decoded content of the last response. `None`: the checks used the
+    /// content as received, or the result is empty.
     pub fn converted_content(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
@@ -623,7 +625,7 @@ mod tests {
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("expectation: {part}"))), "{found:?}");
             let found = judged(answer, Expectations::default(), &["$.id"]);
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("capture: {part}"))), "{found:?}");
-            // Checks without content accept an unknown coding.
+            // Checks that do not read the content accept an unknown content coding.
             let within = Expectations { within_ns: Some(1_000), ..Expectations::default() };
             assert_eq!(judged(answer, within, &[]), Ok(vec![]));
         }

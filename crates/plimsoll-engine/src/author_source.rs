@@ -14,12 +14,12 @@ use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch, 
 /// The request source of one worker whose requests are written by an author (a script).
 #[derive(Debug)]
 pub struct AuthorSource {
-    /// The request from which every batch is built; it sets the protocol and the framing.
+    /// The plan's request, from which every batch is built. It sets the protocol and the framing.
     like: EncodedRequest,
     author: Box<dyn Author>,
     writes_each: bool,
     delays: bool,
-    /// The usual number of messages in a batch.
+    /// The number of messages that the author usually writes in a batch, at least 1.
     pub(crate) messages: u32,
     pub(crate) hears: bool,
     /// The batch that the author wrote last. It is not assigned to an exchange yet.
@@ -116,9 +116,9 @@ impl AuthorSource {
         self.heard[exchange as usize].add(piece);
     }
 
-    /// Reports a complete response to the author, or follows the redirect in the response. Returns
-    /// whether the exchange sends another request. `is_last`: the exchange receives no further
-    /// response. `may_ask_on`: the remaining time allows a redirect.
+    /// Reports a complete response to the author, or lets the author follow the redirect in the
+    /// response. Returns whether the exchange sends another request. `is_last`: the exchange
+    /// receives no further response. `may_ask_on`: the author may follow a redirect.
     pub(crate) fn report_response(
         &mut self,
         exchange: u32,

@@ -95,9 +95,10 @@ pub struct Collector {
     schedule_end_ns: u64,
     /// The number of ticks that each part has reported; `u64::MAX` for a part that is done or lost.
     delivered: Vec<u64>,
-    /// For each part, the ledger of request outcomes so far, by route.
+    /// For each part, the ledger (counts of request outcomes) so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
-    /// The sums of the ticks that at least one part has not delivered yet, by tick number.
+    /// The figures of ticks that not every part has delivered yet, summed over parts, by tick
+    /// number.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
     used_up: bool,
@@ -170,17 +171,18 @@ impl Collector {
                 _ => Phase::Measured,
             };
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
-            // The code below checks once, for all ticks together, whether the run must stop.
+            // The result is ignored, because the end of this function checks for all ticks whether
+            // the run must stop.
             let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
-            // The listener gets the interval before it is stored, so that the sums which the
-            // interval caches are stored, too.
+            // The listener gets the interval before it is stored. So sums that the interval caches
+            // for the listener are stored, too.
             self.run.push(start_ns, interval);
         }
         self.has_stop_reason()
     }
 
-    /// Marks a part as lost. Requests whose end the part never reported count as in flight, in the
-    /// part's next tick.
+    /// Marks a part as lost. Requests whose outcome the part never reported count as in flight, in
+    /// the tick after its last reported tick.
     fn lose(&mut self, part: usize, why: Stop) {
         let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
         if index == u64::MAX {

@@ -13,7 +13,7 @@ pub enum State {
     Free,
     /// The connection is being opened; requests may wait for it.
     Connecting,
-    /// The TLS handshake of the open connection runs; requests may wait for the connection.
+    /// The connection is open, and its TLS handshake is in progress; requests may wait for its end.
     Handshaking,
     /// The connection is open and ready for requests.
     Standing,
@@ -22,13 +22,13 @@ pub enum State {
 /// The readiness of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether a read returns bytes, the end of the stream or an error; see [`Ready::readable`].
+    /// Whether a read returns bytes, the end of the stream or an error, as in [`Ready::readable`].
     pub readable: bool,
-    /// Whether bytes can be written; see [`Ready::writable`].
+    /// Whether bytes can be written, as in [`Ready::writable`].
     pub writable: bool,
-    /// Whether the peer closed or broke the connection; see [`Ready::hangup`].
+    /// Whether the peer closed or broke the connection, as in [`Ready::hangup`].
     pub hangup: bool,
-    /// Whether a send found the connection broken. Received bytes are still read first: a response
+    /// Whether a send found the connection broken. Received bytes are still read first. A response
     /// that arrived before the end of the request (such as 413) counts.
     pub broken: bool,
 }
@@ -57,8 +57,8 @@ impl Readiness {
 pub struct Connection<S> {
     pub socket: Option<S>,
     pub state: State,
-    /// The number of sockets that the slot has had. It serves to ignore late events of an earlier
-    /// socket.
+    /// The number of sockets that the slot has had. Events with an earlier generation belong to a
+    /// closed socket and are ignored.
     pub generation: u32,
     /// The protocol state of the connection, with its exchanges.
     pub conn: Conn,
@@ -66,7 +66,8 @@ pub struct Connection<S> {
     pub waiting: ExchangeQueue,
     /// Whether the last send was partial. The next writable event then sends the rest.
     pub sending: bool,
-    /// The readiness that the next turn of the event loop must handle.
+    /// The readiness that was not handled yet, and that the next turn of the event loop must
+    /// handle.
     pub deferred: Readiness,
     /// Whether the slot is in the worker's list of idle or free slots (open loops only).
     pub listed: bool,
@@ -76,7 +77,7 @@ pub struct Connection<S> {
     /// The slot that replaces this one for new exchanges after the server sent GOAWAY (closed loops
     /// only).
     pub goaway_replacement: Option<u32>,
-    /// Whether this slot replaces another slot whose server sent GOAWAY.
+    /// Whether this slot replaces another slot, on whose connection the server sent GOAWAY.
     pub stands_in: bool,
     /// The time at which the connect began, ns. Once connected, the time at which the TLS handshake
     /// began.

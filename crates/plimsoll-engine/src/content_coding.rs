@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The maximum number of content codings applied on top of each other in one response.
 const CODINGS_MAX: usize = 3;
-/// The size in bytes of the pieces in which a brotli stream is read.
+/// The size in bytes of the pieces in which decoded brotli content is read.
 const PIECE_BYTES: usize = 8 << 10;
 
 /// A memory budget for the stored contents of all responses in flight. Without it, many connections

@@ -112,7 +112,8 @@ impl CookieJar {
                 && (scope.https || !cookie.https_only)
                 && cookie.until_s.is_none_or(|until_s| until_s > scope.now_s)
         };
-        // There are few cookies, so each round searches for the longest path below the last one.
+        // There are few cookies, so each round searches for the longest path that is shorter than
+        // the last one.
         let mut longest = usize::MAX;
         let mut first = true;
         while let Some(length) =

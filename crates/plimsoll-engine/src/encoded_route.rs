@@ -1,5 +1,5 @@
 //! A route (a kind of request in the plan) encoded for the wire, with the checks of its responses.
-//! A fixed request is encoded once, a template for each exchange.
+//! A fixed request is encoded once, and a template is filled in and encoded for each exchange.
 //!
 //! Not here: the choice of the next route.
 
@@ -27,7 +27,7 @@ pub enum SourceError {
     /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A filled-in body is no valid gRPC message of its type.
+    /// The filled-in body of a gRPC call is no valid message of the method's type.
     #[error("the body with its values does not fit the message type of the method")]
     Message,
     /// The plan sends a list of requests, but the list is missing.
@@ -40,7 +40,7 @@ pub enum SourceError {
 pub enum AnswerRetention {
     /// Nothing is stored, because only the status is checked.
     Nothing,
-    /// The head is stored.
+    /// The head is stored, for its cookies or its redirect.
     Head,
     /// The head and the content are stored.
     All,
@@ -72,12 +72,13 @@ pub struct EncodedRoute {
 /// The request template of a route, with the buffers for filling it in.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteForm {
-    /// The compiled template; `None`: only the cookies of the request vary.
+    /// The compiled template; `None`: only cookies and redirects change the request.
     form: Option<RequestForm>,
     request: Request,
-    /// The number of the request's own header fields; the cookie field follows them.
+    /// The number of header fields without the `Cookie` field of the user's cookies, which follows
+    /// them.
     headers: usize,
-    /// The buffer of the `Cookie` field, kept here while the user has no cookies.
+    /// The memory of the `Cookie` field while the user has no matching cookies, for reuse.
     cookie: Option<(String, String)>,
     host: String,
     keep_alive: bool,
@@ -93,7 +94,7 @@ struct FilledMessages {
 }
 
 impl RouteForm {
-    /// Returns whether parts of the request are templates.
+    /// Returns whether any part of the request is a template.
     pub fn is_filled(&self) -> bool {
         self.form.is_some()
     }
@@ -119,7 +120,7 @@ impl RouteForm {
     }
 
     /// Adds the `Cookie` field with the cookies that match the request's path and query, if there
-    /// are any.
+    /// are any. A `Cookie` field in the plan prevents this.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
         if self.request.headers.len() > self.headers {
             self.cookie = self.request.headers.pop();
@@ -145,8 +146,8 @@ pub(crate) struct RouteCompiler<'a, 'p> {
     pub patterns: &'a mut PatternCache,
     /// The offset from the monotonic clock to Unix time, ns.
     pub unix_offset_ns: u64,
-    /// Whether users have cookies. If so, the heads of all responses are stored, and every request
-    /// may vary.
+    /// Whether users have cookies. If so, the heads of all responses are stored, and any request
+    /// may change with the cookies.
     pub cookies: bool,
 }
 
@@ -235,8 +236,8 @@ struct FilledRequest {
 }
 
 impl FilledRequest {
-    /// Returns the filled-in request of `exchange` in `all`. If it is missing, creates it as a copy
-    /// of `like`.
+    /// Returns the filled-in request of `exchange` in `all`. If there is none, creates one as a
+    /// copy of `like`.
     fn for_exchange<'a>(
         all: &'a mut Vec<FilledRequest>,
         exchange: u32,
@@ -289,8 +290,8 @@ impl FilledRoutes {
         }
     }
 
-    /// Prepares the next request of an exchange that follows a redirect: the first request with
-    /// another path. Redirects are rare, so this may allocate memory.
+    /// Prepares the next request of an exchange that follows a redirect: the first request with the
+    /// new path. Redirects are rare, so this may allocate memory.
     pub fn redirect(
         &mut self,
         exchange: u32,

@@ -30,7 +30,7 @@ pub struct Exchange {
     pub route: RouteNumber,
     /// Whether the request counts in the measured window.
     pub measured: bool,
-    /// How often the request was sent again.
+    /// The number of times that the request was sent again.
     pub resent: u8,
     /// The number of messages of this exchange whose responses follow after the current response.
     pub further: u32,
@@ -38,7 +38,7 @@ pub struct Exchange {
     before: u32,
     /// The number of the next exchange in the lane.
     after: u32,
-    /// The number of the next exchange in the same waiting line.
+    /// The number of the next exchange in the same [`ExchangeQueue`].
     behind: u32,
 }
 
@@ -179,7 +179,7 @@ impl Exchanges {
         self.free.push(number);
     }
 
-    /// Appends an exchange to a waiting line.
+    /// Appends an exchange to `line`, the queue of exchanges that wait for a connection.
     pub fn queue(&mut self, line: &mut ExchangeQueue, number: u32) {
         self.places[number as usize].behind = NONE;
         match line.last {
@@ -190,7 +190,7 @@ impl Exchanges {
         line.length += 1;
     }
 
-    /// Removes the first exchange of a waiting line and returns its number.
+    /// Removes the first exchange from the queue `line` and returns its number.
     pub fn take_first(&mut self, line: &mut ExchangeQueue) -> Option<u32> {
         let number = line.first;
         if number == NONE {
@@ -204,7 +204,7 @@ impl Exchanges {
         Some(number)
     }
 
-    /// Removes an exchange from a waiting line. Returns whether the exchange was in the line.
+    /// Removes an exchange from the queue `line`. Returns whether the exchange was in the queue.
     pub fn remove_from_line(&mut self, line: &mut ExchangeQueue, number: u32) -> bool {
         let Some(before) = self.numbers_in_queue(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
@@ -220,7 +220,7 @@ impl Exchanges {
         true
     }
 
-    /// Iterates over the numbers of the exchanges in a waiting line, the first one first.
+    /// Iterates over the numbers of the exchanges in the queue `line`, the first one first.
     pub fn numbers_in_queue(&self, line: &ExchangeQueue) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NONE).then_some(number);
         std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))

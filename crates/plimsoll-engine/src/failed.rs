@@ -1,5 +1,4 @@
-//! The first failed response of each kind, of which the first bytes are stored until the end of the
-//! load.
+//! Stores the first bytes of the first failed response of each kind, until the end of the load.
 //!
 //! A response that arrives in one piece costs nothing here unless it fails. A failed response costs
 //! one lookup in a short list, and only the first response of a kind is copied. The first piece of
@@ -38,8 +37,8 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// Returns whether a report counts two kinds as one. All protocol errors are one kind, and so
-    /// are gRPC calls with equal status.
+    /// Returns whether a report counts two kinds as one. All protocol errors are one kind. So are
+    /// gRPC calls with equal HTTP status, gRPC status and fault.
     fn is_like(self, other: AnswerKind) -> bool {
         match (self, other) {
             (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
@@ -86,15 +85,15 @@ impl FailedAnswerCopy {
 #[derive(Default)]
 pub struct FailedAnswers {
     kept: Vec<FailedAnswerCopy>,
-    /// The first response of each kind with a successful status that misses an expectation or
-    /// capture.
+    /// Responses whose status is successful, but which fail an expectation or a capture: the first
+    /// response for each failed check.
     missing: Vec<FailedAnswer>,
     /// How much of the stored responses is redacted.
     redact: Redact,
 }
 
 impl FailedAnswers {
-    /// Creates an empty collection that redacts responses as `redact` says.
+    /// Creates an empty collection. `redact` says how much of the responses is redacted.
     pub fn new(redact: Redact) -> FailedAnswers {
         FailedAnswers { redact, ..FailedAnswers::default() }
     }
@@ -131,18 +130,19 @@ impl FailedAnswers {
         }
     }
 
-    /// Removes the unfinished response of `exchange`, which receives no further bytes.
+    /// Discards the unfinished response of `exchange`, which receives no further bytes.
     #[cold]
     pub fn given_up(&mut self, exchange: u32) {
         self.kept.retain(|kept| kept.open != Some(exchange));
     }
 
-    /// Stores a piece of a response that is the first of its kind. Returns the index of the copy;
-    /// `None` if the piece is not stored.
+    /// Stores a piece of a response, if no failed response of the same kind is stored yet. Returns
+    /// the index of the stored copy; `None` if the piece is not stored.
     fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
-            // The copy belongs to an earlier response of the exchange, which succeeded in the end.
+            // The copy belongs to an earlier response of the exchange. That response succeeded in
+            // the end, so its copy is removed.
             Some(at) if piece.first => {
                 self.kept.swap_remove(at);
                 None
@@ -195,7 +195,7 @@ impl FailedAnswers {
 }
 
 /// Returns the HTTP status in the first bytes of a response. `None`: the status is incomplete, or
-/// it is that of an interim response (1xx).
+/// the bytes begin an interim response (1xx).
 pub fn status_in_partial_head(bytes: &[u8]) -> Option<u16> {
     let line = bytes.trim_ascii_start();
     let digits = line.strip_prefix(b"HTTP/1.")?.get(2..5)?;
@@ -224,7 +224,8 @@ mod tests {
         failed.add_unfinished_piece(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
         failed.store_last_piece(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
         failed.store_last_piece(AnswerKind::Status(503), piece(1, false, b"try later"));
-        // Exchange 2 is a new one: its open copy belongs to a response that succeeded.
+        // Exchange 2 begins a new response: its open copy belongs to an earlier response that
+        // succeeded.
         failed.store_last_piece(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
         // Exchange 4 receives the end of a response whose beginning was not stored.
         failed.store_last_piece(AnswerKind::Status(502), piece(4, false, b"the end of a page"));

@@ -8,7 +8,7 @@ use plimsoll_wire::tls;
 use std::sync::Arc;
 
 /// The maximum number of connections that all workers together open in a second during the
-/// preparation. A server on the same two cores can accept about as many.
+/// preparation. A server that shares two cores with plimsoll accepts about as many.
 const CONNECTS_PER_S_MAX: u64 = 20_000;
 
 /// The resources that all workers of a load share, prepared before the load.
@@ -25,8 +25,8 @@ pub struct Resources {
 
 /// The job of one worker: its share of the load, and all that it needs.
 pub struct Job {
-    /// The number of the worker within this process. `number` is its number among all workers of
-    /// all machines.
+    /// The index of the worker within this process. The field `number` numbers the workers of all
+    /// machines.
     pub index: usize,
     pub number: u32,
     /// The source of this worker's requests.
@@ -37,12 +37,12 @@ pub struct Job {
     pub tls: Option<tls::Client>,
     /// Whether connections without TLS use HTTP/2.
     pub plain_h2: bool,
-    /// The maximum number of concurrent exchanges on a connection. In a closed loop so many users
-    /// share one connection.
+    /// The maximum number of concurrent exchanges on a connection. In a closed loop, this number of
+    /// users share one connection.
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
-    /// Whether a fixed number of requests ends the open loop before its duration does.
+    /// Whether the open loop ends by its number of requests, before its duration has passed.
     pub ends_by_number: bool,
     pub grace_ns: u64,
     pub connections_max: usize,
@@ -58,7 +58,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Creates the job of worker `index`. `whole` is this machine's part of the plan.
+    /// Creates the job of worker `index`. `whole` is this machine's share of the load.
     pub fn new(
         plan: &Plan,
         injector: &Injector,
@@ -110,7 +110,7 @@ impl Job {
     }
 }
 
-/// Returns whether a number of requests ends the open loop before its duration does.
+/// Returns whether an open loop ends by its number of requests, before its duration has passed.
 fn ends_by_number(load: &Load, schedule: &Schedule) -> bool {
     if load.requests_max.is_none() || schedule.end_ns().is_none() {
         return load.requests_max.is_some();

@@ -82,7 +82,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
     }
 }
 
-/// The error that the bytes are incomplete or invalid JSON.
+/// The error for bytes that are incomplete or invalid JSON.
 struct NotJson;
 
 struct JsonWalker<'a> {
@@ -92,7 +92,7 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// Returns the value that the path `steps` lead to from the current value. Without such a
+    /// Returns the value to which the path `steps` leads, from the current value on. Without such a
     /// value, skips the current value.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
@@ -110,7 +110,7 @@ impl<'a> JsonWalker<'a> {
             }
         };
         let place = match step.selector {
-            // An index from the end needs the length of the list.
+            // An index that counts from the end needs the length of the list.
             JsonSelector::At(place) if is_list && place < 0 => self.count()?.checked_add_signed(place),
             JsonSelector::At(place) if is_list => u64::try_from(place).ok(),
             _ => None,
@@ -137,7 +137,8 @@ impl<'a> JsonWalker<'a> {
                 return Ok(Some(found));
             }
             if step.deep {
-                // Search the same value again for deeper matches.
+                // Search the same value again, because this step of the path may also match at a
+                // greater depth.
                 self.at = from;
                 if let Some(found) = self.find(steps)? {
                     return Ok(Some(found));
@@ -153,7 +154,7 @@ impl<'a> JsonWalker<'a> {
         Ok(None)
     }
 
-    /// Returns the number of elements of the current list, without moving the reading position.
+    /// Returns the number of elements of the current list. The reading position does not change.
     fn count(&mut self) -> Result<u64, NotJson> {
         let from = self.at;
         self.step();
@@ -215,7 +216,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// Reads a key and its colon. Returns the key; the value is next.
+    /// Reads a key and its colon, and returns the key. The reading position is then at the value.
     fn key(&mut self) -> Result<&'a [u8], NotJson> {
         if self.peek()? != b'"' {
             return Err(NotJson);

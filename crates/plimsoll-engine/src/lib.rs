@@ -123,8 +123,8 @@ impl<'p> RouteCheck<'p> {
 }
 
 /// Finds the first route of each arrival in a stripe of an open loop. A stripe is the share of the
-/// arrivals that one part sends. The routes serve to count the arrivals that a lost part never
-/// sent.
+/// arrivals that one part of the load (a worker or a machine) sends. The routes serve to count the
+/// arrivals that a lost part never sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
@@ -153,8 +153,8 @@ pub struct FirstRequest {
     pub wait_ns: u64,
     /// The route that the request belongs to.
     pub route: RouteNumber,
-    /// The encoded request. For HTTP/2 the head is written as lines of text. In place of captured
-    /// values it has their names.
+    /// The encoded request. For HTTP/2 the head is written as lines of text. Captured values are
+    /// unknown before the load, so their names stand in their places.
     pub bytes: Vec<u8>,
 }
 
@@ -172,7 +172,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let mut source = Source::compile(&marked)?.for_worker(Stripe::ALL, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
-    // A session may have no requests, so the number of arrivals is limited, too.
+    // A session may send no requests, so the number of arrivals is limited, too.
     for arrival in 0..count as u64 {
         let mut last = None;
         while asked.len() < count {
@@ -198,7 +198,8 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     Ok(asked)
 }
 
-/// The beginning of the placeholder for a captured value. The number of the capture name follows.
+/// The beginning of the placeholder for a captured value. The number of the captured value's name
+/// follows.
 const CAPTURED_MARK: &str = "plimsoll-captured-";
 
 #[cfg(test)]

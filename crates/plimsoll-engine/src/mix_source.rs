@@ -31,8 +31,8 @@ pub struct MixSource {
 struct WeightTable {
     /// For each route, the sum of the weights up to and including this route.
     up_to: Vec<u64>,
-    /// The route at the beginning of each interval. The length of an interval is `1 <<
-    /// stretch_bits` of weight.
+    /// The route at the beginning of each interval. Each interval covers `1 << stretch_bits` units
+    /// of the total weight.
     begins: Vec<RouteNumber>,
     stretch_bits: u32,
 }
@@ -56,7 +56,8 @@ impl WeightTable {
         self.up_to.last().copied().unwrap_or(0)
     }
 
-    /// Returns the route at position `at` of the total weight. `at` must be below the total.
+    /// Returns the route at position `at` within the total weight. `at` must be below the total
+    /// weight.
     #[inline]
     fn route_at(&self, at: u64) -> RouteNumber {
         let mut route = self.begins[(at >> self.stretch_bits) as usize];
@@ -75,7 +76,8 @@ impl MixSource {
         MixSource { filled, choice, seed: mix(plan.load.seed ^ ROUTE_CHOICE_SEED), users, origin }
     }
 
-    /// Draws the route of a user's next request. Returns `None` if all unique rows are used.
+    /// Draws the route of a user's next request. Returns `None` if every row of a data table with
+    /// unique rows is used.
     #[inline]
     pub(crate) fn draw(&mut self, user: u64) -> Option<RouteNumber> {
         self.users.begin(user)?;
@@ -118,8 +120,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// For any weights, the positions of each route are contiguous, and their number equals the
-    /// route's weight.
+    /// A position is a number below the total weight. For any weights, the positions of a route are
+    /// contiguous, and their number equals the route's weight.
     #[test]
     fn each_route_gets_its_weighted_share() {
         let first =

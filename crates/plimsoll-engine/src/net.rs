@@ -25,7 +25,7 @@ pub struct Ready {
     /// Whether the connection accepts bytes. For a new connection, whether the result of the
     /// connect is known.
     pub writable: bool,
-    /// Whether the peer closed or broke the connection. A read returns the details.
+    /// Whether the peer closed or broke the connection. A read then returns which of the two.
     pub hangup: bool,
 }
 
@@ -68,17 +68,17 @@ pub type ConnectError = u16;
 
 /// The environment of a worker: clock, connections and readiness events.
 pub trait Net {
-    /// An open (or opening) connection. Dropping it closes it.
+    /// An open (or opening) connection. Dropping the value closes the connection.
     type Socket;
 
     /// Returns the current time of the monotonic clock, ns.
     fn now_ns(&mut self) -> u64;
     /// Returns the CPU time that the calling thread has used, ns.
     fn cpu_ns(&mut self) -> u64;
-    /// Starts to open a connection. A writable event with `token` follows. The flag is true if the
-    /// connection is already open, as is usual within one machine.
+    /// Starts to open a connection. A writable event with `token` follows. The returned flag is
+    /// true if the connection is already open, as is usual within one machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
-    /// Returns the result of a connect. It is known after the connection's writable event.
+    /// Returns the result of a connect. The result is known after the connection's writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends as many of `bytes` as the connection accepts now.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;

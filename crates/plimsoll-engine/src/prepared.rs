@@ -40,8 +40,8 @@ pub struct LoadHelpers {
     pub texts: MessageTexts,
 }
 
-/// Reports a worker as lost when its thread panics. Without this report no tick would be complete
-/// until the other workers end.
+/// Reports a worker as lost when its thread panics. Without this report no tick would be complete,
+/// because the collector would wait for the dead worker.
 struct WorkerPanicGuard<'a> {
     part: usize,
     sender: &'a mpsc::Sender<Message>,
@@ -74,10 +74,11 @@ struct Workers {
     starts: Vec<mpsc::Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// For each worker that can be abandoned, the reason; empty while the worker is not abandoned.
+    /// For each worker with an author, the reason why the worker must be given up. The cell is
+    /// empty as long as there is no such reason.
     given_up: Vec<Arc<OnceLock<String>>>,
-    /// The numbers of abandoned workers. Their reports are ignored, and their threads are not
-    /// joined.
+    /// The numbers of abandoned workers, whose authors do not return from a call. Reports of these
+    /// workers are ignored, and their threads are not joined.
     abandoned: Vec<usize>,
 }
 
@@ -112,7 +113,8 @@ pub fn prepare_with_helpers(
     if !plan.load.shape.is_whole() {
         return Err(Error::NotWhole);
     }
-    // The traffic is drawn from the log here. The record contains the seed of the draw.
+    // If the plan draws arrivals at random from a log, they are drawn here. The record contains
+    // only the seed of the draw.
     let recorded = plan.record();
     let drawn = plan.with_drawn_arrivals().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
@@ -202,8 +204,8 @@ impl PreparedLoad {
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     self.workers.stop_on_listener_break(self.collector.idle_tick(on_tick));
-                    // A worker that ends before the start has panicked. The other workers are
-                    // released, and the panic is passed on.
+                    // A worker whose thread ends before the start has panicked. The other workers
+                    // are released, and the panic is passed on.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
                     }
@@ -237,7 +239,8 @@ impl PreparedLoad {
                 }
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                // An abandoned worker keeps the channel open.
+                // An abandoned worker keeps the channel open, so the loop ends when all other
+                // workers have ended.
                 Err(mpsc::RecvTimeoutError::Timeout) if self.workers.have_ended() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
@@ -264,7 +267,8 @@ impl Workers {
         }
     }
 
-    /// Marks workers as abandoned that must be given up now. Returns their numbers and the reasons.
+    /// Marks the workers as abandoned that have a new reason to be given up. Returns their numbers
+    /// and the reasons.
     fn give_up(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.given_up.iter().enumerate().filter_map(reason);
@@ -273,21 +277,22 @@ impl Workers {
         lost
     }
 
-    /// Returns whether all workers that were not abandoned have ended. Without an abandoned worker
-    /// the result is false.
+    /// Returns whether all workers that were not abandoned have ended. If no worker is abandoned,
+    /// the result is false, because the closed channel then shows the end.
     fn have_ended(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
 
     /// Removes and returns the threads of the workers that were not abandoned. Only these threads
-    /// are sure to end.
+    /// are certain to end.
     fn ending(&mut self) -> Vec<JoinHandle<()>> {
         let threads = self.threads.drain(..).enumerate();
         threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
     }
 
-    /// Releases the workers, joins them, and passes on their panics.
+    /// Closes the start channels, so that waiting workers end. Joins the threads and passes on
+    /// their panics.
     fn join(&mut self) {
         self.starts.clear();
         for thread in self.ending() {

@@ -13,7 +13,7 @@ pub struct FinishedRequest {
     pub route: RouteNumber,
     /// The time at which the request was intended to start.
     pub intended_ns: u64,
-    /// The time at which its first byte was sent; 0 if none was sent.
+    /// The time at which the first byte of the request was sent; 0 if none was sent.
     pub sent_ns: u64,
     /// The time at which the first byte of the response arrived; 0 if none arrived.
     pub first_byte_ns: u64,
@@ -23,7 +23,7 @@ pub struct FinishedRequest {
     pub status: u16,
     /// Whether the request succeeded or how it failed.
     pub outcome: Outcome,
-    /// The request's timeout in ns, if it ended the request.
+    /// The timeout of the request in ns, if the request ended by its timeout; otherwise 0.
     pub timeout_ns: u64,
 }
 
@@ -33,15 +33,17 @@ pub struct Recorder {
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
     /// By route, the response times of successful requests that were sent on time and whose
-    /// response arrived in one piece. Three kinds of times are then equal, so one histogram update
-    /// replaces three. With many routes, these updates are most of the recorder's cost.
+    /// response arrived in one piece. Response time, service time and time to first byte are then
+    /// equal, so one histogram update replaces three. With many routes, these updates are most of
+    /// the recorder's cost.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
     /// The number of requests in flight.
     in_flight: u64,
     /// The sum of the intended starts of the requests in flight, ns.
     in_flight_starts_ns: u128,
-    /// The summed in-flight time, ns, of requests that finished since the last flush.
+    /// The time in flight, ns, of requests that finished since the last flush. The time that
+    /// earlier intervals contain is subtracted.
     in_flight_closed_ns: i128,
     flushed_ns: u64,
     cpu_flushed_ns: u64,
@@ -230,7 +232,7 @@ impl Recorder {
         (1..count).for_each(|_| figures.message_gap.record(0));
     }
 
-    /// Counts the end of a request that was counted by [`Recorder::started`].
+    /// Counts the end of a request whose start [`Recorder::count_started_request`] counted.
     #[inline]
     pub fn finished(&mut self, sample: &FinishedRequest, measured: bool) {
         self.in_flight -= 1;
@@ -239,8 +241,8 @@ impl Recorder {
         let in_window = self.in_window(sample.done_ns);
         let figures = &mut self.routes[usize::from(sample.route)];
         figures.in_flight_end -= 1;
-        // There are two accounts. Throughput counts requests that complete in the window. The
-        // ledger counts requests that were scheduled in the window.
+        // Throughput counts requests that complete in the window. The ledger counts requests that
+        // were scheduled in the window.
         figures.succeeded_in_window += u64::from(in_window && sample.outcome == Outcome::Success);
         if !measured {
             return;
@@ -392,7 +394,8 @@ mod tests {
         recorder.count_started_request(0, 110, true);
         recorder.count_started_request(0, 150, true);
         finish(&mut recorder, 110, 160);
-        // 50 by the first request, 50 by the second request up to time 200.
+        // The first request was in flight for 50 ns. The second request is in flight for 50 ns
+        // until time 200.
         assert_eq!(recorder.flush(200, 0, 2).load.in_flight_ns, 100);
         assert_eq!(recorder.flush(300, 0, 2).load.in_flight_ns, 100);
         finish(&mut recorder, 150, 350);
@@ -459,8 +462,8 @@ mod tests {
 
     #[test]
     fn throughput_counts_completions_and_the_ledger_counts_arrivals() {
-        // (measured, done, outcome) -> counted in (throughput, ledger), with a window from 100 to
-        // 200.
+        // Each case has a request (measured, done, outcome), and what counts it (throughput,
+        // ledger). The window is from 100 to 200 ns.
         let failed = Outcome::Failed(RequestFailure::Status);
         for (measured, done_ns, outcome, expect) in [
             (false, 99, Outcome::Success, (0, 0)),
@@ -494,7 +497,7 @@ mod tests {
     fn equal_times_appear_in_all_three_histograms() {
         let mut recorder = Recorder::new(0, 1);
         let [mut response, mut service, mut ttfb] = [const { Vec::new() }; 3];
-        // (intended, sent, first byte, done)
+        // Each case has four times of a request: intended start, send, first byte and end.
         for (intended_ns, sent_ns, first_byte_ns, done_ns) in [
             (5, 5, 905, 905),
             (5, 5, 305, 905),

@@ -1,8 +1,8 @@
 //! A source that sends the requests of a list, such as an access log to replay. Arrival number n
 //! sends entry number n.
 //!
-//! An entry takes eight bytes. Distinct paths are stored once, and the rest of a request is the
-//! same for its whole route. A request is assembled in a reused buffer when it is sent. So tens of
+//! An entry takes eight bytes. Distinct paths are stored once, and all requests of a route are
+//! equal except for the path. A request is assembled in a reused buffer when it is sent. So tens of
 //! millions of requests need little more memory than their distinct paths.
 //!
 //! Not here: the times of the requests, and converting a log to a list
@@ -18,14 +18,14 @@ use std::sync::Arc;
 /// A source that sends the requests of a list, one for each arrival.
 #[derive(Debug, Clone)]
 pub struct ReplaySource {
-    /// The request of each route, with the path of an example.
+    /// For each route, its request with an example path, which the path of a list entry replaces.
     requests: Arc<[Request]>,
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<RequestList>,
-    /// The numbers of the users' requests, which select the entries of the list. In an open loop
-    /// arrival n sends entry n. Users of a closed loop share the list, and each load begins at a
-    /// different entry.
+    /// Counts the requests of each user, to select the entries of the list. In an open loop arrival
+    /// n sends entry n. Users of a closed loop share the list, and the seed of the load chooses the
+    /// first entry.
     users: UserNumbers,
     begins_at: u64,
     /// The assembled request of each exchange, by exchange number.
@@ -59,7 +59,7 @@ impl ReplaySource {
     /// Begins a user's next request.
     #[inline]
     pub fn begin(&mut self, user: u64) {
-        // A list has no unique rows, so this call cannot fail.
+        // The call fails only if unique rows are used up, and a list has no unique rows.
         let _ = self.users.begin(user);
     }
 
@@ -106,8 +106,8 @@ impl ReplaySource {
         &self.written[exchange as usize]
     }
 
-    /// Returns whether the log contains this status for the request of `user`. If so, even an
-    /// unsuccessful status is expected.
+    /// Returns whether the log contains this status for the request of `user`. Such a status counts
+    /// as success, even if it is an error status.
     #[inline]
     pub fn expects(&self, user: u64, status: u16) -> bool {
         self.listed.expects(self.place(user), status)

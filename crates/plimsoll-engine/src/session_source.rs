@@ -1,5 +1,5 @@
-//! A request source whose users run sessions of scenarios. It fills in each user's next request
-//! with captured values, and captures values from the responses.
+//! A request source whose users run sessions of scenarios. The source fills in each user's next
+//! request with captured values, and captures values from the responses.
 //!
 //! Not here: the steps of a session ([`crate::sessions`]), the start of a session, and counting.
 
@@ -50,15 +50,16 @@ pub struct SessionSource {
     pub(crate) filled: FilledRoutes,
     pub(crate) users: UserNumbers,
     sessions: UserSessions,
-    /// The compiled condition of each operation, by scenario and by operation.
+    /// By scenario and operation, the compiled condition of the operation; `None` if the operation
+    /// has no condition.
     conditions: Vec<Vec<Option<FormText>>>,
-    /// For each route, the number of the name of each of its captures.
+    /// For each route, the numbers of the names that its captures use.
     captured: Vec<Vec<usize>>,
     origin: Origin,
     /// Whether each session belongs to a new user; see
     /// [`Load::new_users`](plimsoll_model::Load::new_users).
     new_user_each_session: bool,
-    /// The session that ended last, until `take_ended` returns it.
+    /// The session that ended last; `None` after `take_ended` has returned it.
     ended: Option<EndedSession>,
     /// A reused buffer for a filled-in text.
     scratch: String,
@@ -224,8 +225,9 @@ impl SessionSource {
         })
     }
 
-    /// Checks a response and returns the first failed check. If all checks pass, stores the
-    /// captured values. Cookies are stored in both cases, unless the scenario ignores cookies.
+    /// Checks a response and returns the first failed check. A response with an unsuccessful status
+    /// is not checked. Values captured before a failed check are stored. Cookies are always stored,
+    /// unless the scenario ignores cookies.
     pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<FailedCheck> {
         let AnswerFacts { user, route, exchange, .. } = of;
         let has_cookies = self.sessions.has_cookies(user);
@@ -252,7 +254,7 @@ impl SessionSource {
     }
 }
 
-/// Returns the context in which a session's current request is filled in.
+/// Returns the context in which the current request of `session` is filled in.
 fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext<'_> {
     FillContext { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
 }

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 /// of other random numbers.
 const SCENARIO_CHOICE_SEED: u64 = 0x5343_454e_4152_494f;
 const THINK_TIME_SEED: u64 = 0x0054_4849_4e4b_5321;
-/// The maximum number of operations of a scenario between two requests. Beyond this number
-/// repetitions end, because a repetition without requests has no effect.
+/// The maximum number of operations of a scenario between two requests. Repetitions that exceed
+/// this number end, because a repetition without requests has no effect.
 const OPS_BETWEEN_MAX: u32 = 100_000;
 /// The maximum length of a captured value in bytes. Longer values are cut.
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -44,17 +44,19 @@ pub struct UserSession {
     scenario: usize,
     /// The index of the next operation in the scenario.
     at: usize,
-    /// For each enclosing repetition of the scenario, how often it has run completely.
+    /// For each nesting level of repetitions, how often the current repetition at that level has
+    /// run completely.
     rounds: [u32; LOOPS_MAX],
     /// The number of sessions that this user has begun.
     begun: u64,
     /// Whether a session of the user is active.
     under_way: bool,
-    /// The number of requests that the session has sent.
+    /// The number of requests that the session has filled in. Requests of routes that never vary
+    /// are not counted.
     pub asked: u64,
     /// The slot of the connection that only this session uses; `None` if it has none.
     pub slot: Option<u32>,
-    /// The number of the session in the whole load.
+    /// The number of the session among all sessions of the load.
     pub number: u64,
     /// The intended start of the session (absolute, ns).
     pub intended_ns: u64,
@@ -107,12 +109,13 @@ impl UserSessions {
         self.stays = stays;
     }
 
-    /// Begins the session of `user` with this number in the whole load.
+    /// Begins a session of `user`. `number` is the number of the session among all sessions of the
+    /// load.
     pub fn begin(&mut self, user: u64, number: u64) {
         let free = &mut self.free;
         let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
         if !self.stays {
-            // A new user reuses the memory of a finished one.
+            // The memory may belong to an earlier user, so the data of that user are removed.
             session.begun = 0;
             session.cookies = CookieJar::default();
             session.captured.iter_mut().for_each(String::clear);
@@ -142,7 +145,7 @@ impl UserSessions {
     }
 
     /// Returns the next step of the session of `user`, depending on whether its last request
-    /// succeeded. `is_empty` evaluates the condition at a position of a scenario.
+    /// succeeded. `is_empty` returns whether the text of a condition is empty when it is filled in.
     pub fn next(
         &mut self,
         user: u64,

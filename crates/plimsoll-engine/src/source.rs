@@ -42,7 +42,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// Compiles the source of `plan`, with all requests encoded.
+    /// Compiles the source of `plan`: encodes its fixed requests, and compiles its templates and
+    /// checks.
     pub fn compile(plan: &Plan) -> Result<Source, SourceError> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
@@ -108,7 +109,7 @@ impl Source {
                 sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
                 Source::Sessions(sessions)
             }
-            // An author belongs to a single worker, so this copy has none.
+            // An author belongs to a single worker, so the source of this worker has no author.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
@@ -122,15 +123,15 @@ impl Source {
         }
     }
 
-    /// Returns a source whose requests `author` writes. The requests count as requests of the first
-    /// route.
+    /// Returns a source whose requests `author` writes. In all figures these requests belong to the
+    /// first route.
     pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
         Source::Authored([route], Box::new(authored))
     }
 
-    /// All routes of the source, by number.
+    /// Returns all routes of the source, by number.
     #[inline]
     pub fn routes(&self) -> &[EncodedRoute] {
         match self {
@@ -169,7 +170,8 @@ impl Source {
         }
     }
 
-    /// Returns the number of requests that count as unsent if an arrival does not start.
+    /// Returns the number of requests that an arrival would have sent. They count as unsent if the
+    /// arrival does not start.
     pub fn messages_per_arrival(&self) -> u32 {
         match self {
             Source::Authored(_, authored) => authored.messages,
@@ -209,9 +211,9 @@ impl Source {
         }
     }
 
-    /// Reports a complete response to the author, or follows the redirect in the response. `ends`:
-    /// whether it is the exchange's last response, and whether the remaining time allows a
-    /// redirect. Returns whether the exchange sends another request.
+    /// Reports a complete response to the author, or lets the author follow the redirect in the
+    /// response. `ends`: whether the response is the exchange's last one, and whether the author
+    /// may follow a redirect. Returns whether the exchange sends another request.
     #[inline(never)]
     pub fn report_response(
         &mut self,
@@ -227,8 +229,8 @@ impl Source {
         }
     }
 
-    /// Fills in the request that `exchange` sends for `user`. Returns whether the request has a
-    /// template. If so, filling it in has taken time.
+    /// Prepares the request that `exchange` sends for `user`, and fills in its template. Returns
+    /// whether this took time. A fixed request needs no preparation.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
@@ -269,7 +271,8 @@ impl Source {
         }
     }
 
-    /// Prepares the next request of an exchange of `user` if its response is a redirect.
+    /// Prepares the request that follows a redirect. `of`: the exchange and its user. `to`: the
+    /// status and the `Location` field of the redirect response.
     #[cold]
     pub fn redirect(
         &mut self,
@@ -285,7 +288,8 @@ impl Source {
         }
     }
 
-    /// Checks a stored response. Returns the first failed check; `None` if all checks pass.
+    /// Checks a stored response, if its status counts as success. Returns the first failed check;
+    /// `None` if no check fails.
     #[inline(never)]
     pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<FailedCheck> {
         let routes = match self {
@@ -320,13 +324,14 @@ impl Source {
         matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
     }
 
-    /// Returns the converted content of the route's last response; `None` if it was not converted.
+    /// Returns the converted content of the route's last response; `None` if the content was used
+    /// as received.
     pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
         self.route(route).checks.as_ref()?.converted_content()
     }
 
-    /// Returns whether the source has no more requests: all unique rows are used, or the author has
-    /// halted.
+    /// Returns whether the source has no more requests: every row of a table with unique rows is
+    /// used, or the author has halted.
     pub fn is_used_up(&self) -> bool {
         match self {
             Source::Weighted(weighted) => weighted.users.is_used_up(),

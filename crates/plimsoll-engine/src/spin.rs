@@ -2,16 +2,16 @@
 //!
 //! A sleeping thread wakes about 50 us after a response arrived, and this delay would count as
 //! latency of the server. So if a core is idle, the worker polls instead of sleeping, for a bounded
-//! time. The worker stops polling as soon as another thread needs the core. It detects this when a
-//! poll takes far longer than a system call.
+//! time. The worker stops polling as soon as another thread needs the core. A poll that takes far
+//! longer than a system call shows that another thread used the core.
 
 use crate::net::Wait;
 use plimsoll_model::Spin;
 
 /// The time for which a worker continues to poll after its last event, ns.
 const PATIENCE_NS: u64 = 2_000_000;
-/// A sleep ends this long before a known deadline, ns. This time is longer than a usual wake-up
-/// takes.
+/// The time before a known deadline at which a sleep ends, ns. A usual wake-up takes less, so the
+/// worker is awake at the deadline.
 const WAKE_EARLY_NS: u64 = 120_000;
 /// The maximum duration of an uninterrupted poll, ns. In a longer poll another thread used the
 /// core.
@@ -19,8 +19,8 @@ const POLL_NS_MAX: u64 = 20_000;
 /// The length of the window in which stolen time is summed, ns. Stolen time is the time in which
 /// the worker lost its core.
 const WINDOW_NS: u64 = 10_000_000;
-/// The stolen time per window, ns, above which another thread needs the core. It is a fifth of the
-/// window, because interrupts and hypervisors take less.
+/// The stolen time per window, ns, above which the worker concludes that another thread needs the
+/// core. Interrupts and hypervisors take less than this fifth of the window.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
@@ -90,7 +90,7 @@ impl Spinner {
     #[cold]
     fn on_stolen(&mut self, now_ns: u64, stolen_ns: u64) {
         if now_ns - self.window_start_ns > WINDOW_NS {
-            // After a long time without a back-off, the next back-off is short again.
+            // After a long time without a back-off, the next back-off has its minimum length again.
             if now_ns.saturating_sub(self.sleep_until_ns) > BACKOFF_MAX_NS {
                 self.backoff_ns = BACKOFF_MIN_NS;
             }

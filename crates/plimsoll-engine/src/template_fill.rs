@@ -24,7 +24,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 #[error("{0}")]
 pub struct FormError(String);
 
-/// The section of a request that contains a value. It decides how the value is escaped.
+/// The section of a request that contains a value. The section decides how the value is escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestSection {
     Target,
@@ -146,8 +146,8 @@ impl<'p> FormNames<'p> {
 pub struct FormValues {
     seed: u64,
     data: Vec<RankedData>,
-    /// How many rows the current request has used so far, in tables that take a new row for each
-    /// use.
+    /// The number of rows that the current request has used so far in tables that give each use
+    /// another row.
     uses: u64,
     scratch: String,
     /// A reused buffer for one value of a body.
@@ -165,7 +165,8 @@ struct RankedData {
 pub struct FillContext<'a> {
     /// The number of the request or session.
     pub number: u64,
-    /// The number of the request within its session, from 0. It is 0 for requests outside sessions.
+    /// The number of the request among the filled-in requests of its session, from 1. It is 0
+    /// outside sessions.
     pub request: u64,
     /// The index of the row that the session uses in tables with unique rows.
     pub unique: u64,
@@ -283,20 +284,21 @@ impl FormValues {
         self.scratch = scratch;
     }
 
-    /// Returns the row of a table that the current request uses.
+    /// Returns the index of the table row that the current request uses.
     fn row(&mut self, data: usize, turn: &FillContext, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
-            // The rows are used in sequence. The first use takes the row at the session's number.
+            // Each use takes another row in sequence. The row depends on the numbers of the
+            // session, the request and the use.
             Pick::Sequential if rows.each_use => {
                 self.uses += 1;
                 rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
             }
             Pick::Sequential => rows.row(turn.number, rng, ranks),
             _ if rows.each_use => rows.row(turn.number, rng, ranks),
-            // All uses within a session take one row. It is chosen by random numbers that only this
-            // table uses.
+            // All uses within a session take the same row. Random numbers that only this table uses
+            // choose the row.
             _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
         }
     }

@@ -28,7 +28,8 @@ pub enum UserAction {
     End,
 }
 
-/// The users of one worker: how often each user has started, and the unique row of each.
+/// The users of one worker: how often each user has started, and its unique row (a row of a data
+/// table that is used only once).
 #[derive(Debug, Clone)]
 pub struct UserNumbers {
     stripe: Stripe,
@@ -38,7 +39,7 @@ pub struct UserNumbers {
     /// How often each user has started, by user number. Empty for an open loop, where each arrival
     /// is a new user.
     begun: Vec<u64>,
-    /// The number of rows that may be used once each; `None` without such tables.
+    /// The number of rows in the shortest data table with unique rows; `None` without such tables.
     rows: Option<u64>,
     /// The unique row that each user currently has, by user number.
     unique: Vec<u64>,
@@ -69,8 +70,8 @@ impl UserNumbers {
         }
     }
 
-    /// Returns the number of the current start of `user` in the whole load. `user` is the user's
-    /// number within the worker.
+    /// Returns the number of the current start of `user`, among all starts in the load. `user` is
+    /// the user's number within the worker.
     #[inline]
     pub fn number(&self, user: u64) -> u64 {
         match self.begun.get(user as usize) {
@@ -79,7 +80,8 @@ impl UserNumbers {
         }
     }
 
-    /// Returns the unique row that a user currently has.
+    /// Returns the unique row that `user` currently has. An arrival of an open loop has the row of
+    /// its number.
     #[inline]
     pub fn unique(&self, user: u64) -> u64 {
         self.unique.get(user as usize).copied().unwrap_or(user)

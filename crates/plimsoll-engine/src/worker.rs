@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
     /// Executes the schedule, which begins at `origin_ns` (absolute). Calls `tell` with a report
-    /// every tick.
+    /// after every tick and at the end.
     pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(PartReport)) {
         let schedule = Arc::clone(&self.job.schedule);
         let absolute = |ns: u64| origin_ns.saturating_add(ns);
@@ -101,11 +101,11 @@ impl<N: Net> Worker<N> {
         self.over()
     }
 
-    /// Returns whether the worker has nothing left to do.
+    /// Returns whether the worker's load has ended: by a stop, by the end of all measured requests,
+    /// or by the end of the grace period.
     fn over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
-            // Before the worker ends, it must count the arrivals that were due before the end of
-            // the load.
+            // Arrivals that were due before the stop must be counted first.
             return match &self.starts {
                 Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
                 Starts::Closed(_) => true,
@@ -129,7 +129,8 @@ impl<N: Net> Worker<N> {
         end_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Counts all requests in flight as abandoned.
+    /// Counts measured requests that are still in flight as in flight at the end, and active
+    /// measured sessions as cut.
     fn abandon(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.count_in_flight_at_end(exchange.route));

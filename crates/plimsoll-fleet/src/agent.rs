@@ -1,25 +1,29 @@
 //! An agent of a fleet as a state machine without I/O ([`Agent`]). Time and messages go in, and
-//! actions come out.
+//! actions come out. An agent sends its part (share) of each load of a coordinator.
 //!
-//! An agent runs one load at a time, and keeps each sent frame of results until the coordinator has
-//! recorded it. The agent ends its load if the coordinator is silent for [`LEASE_NS`], and at the
-//! latest at the load's time limit. Not here: running loads, and carrying messages (`service`).
+//! An agent runs one load at a time. A frame is a numbered result message: the measurements of one
+//! tick, or the seal with the totals of the part. The agent keeps each sent frame until the
+//! coordinator has recorded the frame.
+//!
+//! The agent ends its load if the coordinator is silent for [`LEASE_NS`], and at the latest at the
+//! load's time limit. Not here: running loads, and transporting messages (`service`).
 
 use crate::delivery::Outbox;
 use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger};
 
-/// The time without a message of the coordinator after which an agent ends its load, ns.
+/// The time without a message of the coordinator after which an agent ends its load, ns (10 s).
 pub const LEASE_NS: u64 = 10_000_000_000;
-/// The interval between heartbeats of an agent, ns.
+/// The interval between heartbeats of an agent, ns (0.2 s).
 pub const BEAT_NS: u64 = 200_000_000;
-/// The time after which an agent sends a frame again that is not yet recorded, ns.
+/// The time after which an agent sends a frame again that the coordinator has not confirmed as
+/// recorded, ns (0.5 s).
 const RESEND_NS: u64 = 500_000_000;
 /// The largest number of frames that an agent sends again at once.
 const RESEND_COUNT_MAX: usize = 64;
-/// The largest number of frames that an agent keeps because they are not yet recorded. The number
-/// covers more than an hour of ticks. The load ends when more frames are needed.
+/// The largest number of unrecorded frames that an agent keeps. This number covers more than an
+/// hour of ticks. The agent ends a load that exceeds this number.
 const KEPT_MAX: usize = 40_000;
 
 /// An action that the owner of an [`Agent`] must carry out.
@@ -36,7 +40,7 @@ pub enum AgentAction {
     },
     /// Measure the capacity of this machine.
     Calibrate(CalibrationTask),
-    /// End the running load, or drop the prepared one.
+    /// End the running load, or drop the load in preparation.
     End,
     /// End the session with this coordinator.
     Leave,
@@ -49,9 +53,10 @@ pub struct Agent {
     phase: AgentPhase,
     /// The number of the current load; 0 before the first load.
     epoch: u64,
-    /// The reply to the current task. The agent sends this reply again if it was lost.
+    /// The reply to the current task, kept so that the agent can repeat a lost reply. `None` while
+    /// the task is being prepared.
     answer: Option<ToCoordinator>,
-    /// The number of the current calibration, and its result once it is known.
+    /// The number of the current or last calibration request, and its result once it is known.
     calibration: Option<(u32, Option<ToCoordinator>)>,
     outbox: Outbox<ToCoordinator>,
     ticks: u64,
@@ -102,7 +107,7 @@ impl Agent {
                 acts.push(AgentAction::Prepare(task));
             }
             ToAgent::Prepare(task) if task.epoch == self.epoch => {
-                // A repeated task: the reply was lost, or is not ready yet.
+                // The coordinator repeats the task: the reply was lost, or is not ready yet.
                 acts.extend(self.answer.clone().map(AgentAction::Send));
             }
             ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
@@ -125,7 +130,8 @@ impl Agent {
                     --watch-only to watch a server";
                 acts.push(AgentAction::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
-            // These messages need no action: another load, a heartbeat, or agents that watch.
+            // These messages need no action. They concern another load, only show that the
+            // coordinator is alive, or are for agents that only measure a server.
             ToAgent::Sample { .. }
             | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
@@ -144,7 +150,7 @@ impl Agent {
             AgentAction::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) })
         };
         match &self.calibration {
-            // A repeated task: the reply was lost, or is not ready yet.
+            // The coordinator repeats the request: the reply was lost, or is not ready yet.
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAction::Send)),
             Some((_, None)) => acts.push(refused("the agent is being calibrated by another command")),
             _ if self.is_loading() => {
@@ -157,7 +163,7 @@ impl Agent {
         }
     }
 
-    /// Handles the result of a calibration. An error is a sentence that calls the agent "it".
+    /// Handles the result of a calibration. An error is a sentence without the agent's name.
     pub fn take_calibration(
         &mut self,
         number: u32,
@@ -205,7 +211,8 @@ impl Agent {
         }
     }
 
-    /// Whether the coordinator is gone, and neither a load nor a calibration is in progress.
+    /// Whether the session can end: the coordinator is silent for [`LEASE_NS`], and neither a load
+    /// nor a calibration is in progress.
     pub fn is_deserted(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
         !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
@@ -241,8 +248,8 @@ impl Agent {
         acts.push(AgentAction::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
     }
 
-    /// Handles the result of preparing a task: the injector and notes on its adaptation, or the
-    /// reason of a refusal.
+    /// Handles the result of preparing a task. The result has the load generator settings
+    /// (injector) and sentences about adaptations, or the reason why the agent refuses the task.
     pub fn take_preparation(
         &mut self,
         epoch: u64,
@@ -263,7 +270,7 @@ impl Agent {
         }
     }
 
-    /// Handles the figures of one tick of the load, and sends them.
+    /// Handles the measurements of one tick of the load, and sends them.
     pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -275,7 +282,7 @@ impl Agent {
         acts.push(AgentAction::Send(self.outbox.push(now_ns, make)));
     }
 
-    /// Handles the end of the load, and sends the seal with the sums over its ticks.
+    /// Handles the end of the load. Sends the seal with the sums over all ticks of the load.
     pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;

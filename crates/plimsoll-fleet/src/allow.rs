@@ -1,6 +1,6 @@
-//! The addresses to which an agent may send load ([`AllowList`]). The list belongs to the agent,
-//! whatever a plan says. An empty list permits nothing. Addresses of cloud metadata services are
-//! never permitted.
+//! The addresses to which an agent may send load ([`AllowList`]). The list is set on the agent, so
+//! no plan can extend the list. An empty list permits nothing. Addresses of cloud metadata services
+//! are never permitted.
 //!
 //! The target addresses of a plan are checked before any connection opens. Options that could lead
 //! to other addresses during the load (repeated name resolution, unix sockets) are refused.
@@ -14,7 +14,8 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<AllowEntry>,
-    /// Addresses that are never permitted, whatever the entries say: those of the agent's own bus.
+    /// Addresses that are never permitted, even if an entry contains them: the addresses of the
+    /// agent's own bus.
     excepted: Vec<SocketAddr>,
 }
 
@@ -61,7 +62,8 @@ impl AllowList {
         self.excepted.iter().any(|excepted| place(excepted) == place(address))
     }
 
-    /// Checks whether the list permits a plan. An error is a sentence that calls the agent "it".
+    /// Checks whether the list permits the target addresses of a plan. An error is a sentence
+    /// without the agent's name.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.carriage;
         if carriage.unix.is_some() {
@@ -151,7 +153,7 @@ mod tests {
             ("10.0.0.0/8:8080", "10.1.2.3:8080 11.0.0.1:8080", Some("11.0.0.1:8080")),
             ("10.0.0.0/8, [::1]:80", "[::1]:80", None),
             ("::1", "[::1]:80", None),
-            // All spellings of an address count as the same address.
+            // Different notations of one address count as the same address.
             ("10.0.0.1", "[::ffff:10.0.0.1]:80", None),
             ("127.0.0.1", "0.0.0.0:80", None),
             ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("credentials")),

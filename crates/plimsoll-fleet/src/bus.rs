@@ -13,7 +13,7 @@ use std::time::Duration;
 pub enum BusEvent {
     /// A message of the agent.
     Message(ToCoordinator),
-    /// The connection to the agent has ended. The reason is a sentence that calls the agent "it".
+    /// The connection to the agent has ended. The reason is a sentence without the agent's name.
     Gone(String),
 }
 
@@ -54,11 +54,12 @@ pub trait Bus {
         TO_AGENT_BYTES_MAX
     }
 
-    /// Tells the transport that a load begins. A transport that stores frames also stores the
+    /// Tells the transport that a load begins. A transport that stores frames then also stores the
     /// record of the load.
     fn begin_load(&mut self, _load: &LoadRecord) {}
 
-    /// Tells the transport that all frames of the load are recorded, so that it can delete copies.
+    /// Tells the transport that the run file contains all frames of the load, so that stored copies
+    /// can be deleted.
     fn forget_load(&mut self) {}
 
     /// Stores a run file so that it can be fetched later. Returns a sentence that says where.

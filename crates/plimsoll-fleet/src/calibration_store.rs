@@ -47,8 +47,8 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     }
 }
 
-/// Adds calibrations to the file. Each replaces an earlier calibration with the same agent name and
-/// machine.
+/// Adds calibrations to the file. Each new calibration replaces an earlier one with the same agent
+/// name and machine.
 pub fn store(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
     // An unreadable file is overwritten.
     let mut agents = read(path).unwrap_or_default();

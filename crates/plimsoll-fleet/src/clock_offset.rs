@@ -1,13 +1,15 @@
 //! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
 //! The estimate comes from the ping with the shortest round trip among recent pings. Its error is
-//! at most half of that round trip. The error reaches this bound if one direction takes all the
-//! time, and more pings cannot separate the directions. Clocks drift, so the bound grows with the
-//! age of a ping. Not here: when pings are sent, and how they travel.
+//! at most half of that round trip. This largest error occurs if one direction takes the whole
+//! round trip. More pings do not show how the time divides between the directions.
+//!
+//! Clocks drift, so the error bound grows with the age of a ping. Not here: when pings are sent,
+//! and how they are transported.
 
-/// The number of most recent pings that are kept.
+/// The number of recent pings that are kept for the estimate.
 const KEPT: usize = 20;
-/// The largest assumed drift between two clocks, as a divisor: 1 ns in 10 000 ns. Quartz clocks
+/// The largest assumed drift between two clocks: 1 ns in this number of ns (100 ppm). Quartz clocks
 /// drift less.
 const DRIFT_DIVISOR: u64 = 10_000;
 
@@ -30,8 +32,8 @@ struct ClockSample {
 }
 
 impl ClockOffset {
-    /// Adds a ping. `sent_ns` and `came_ns` are its start and the arrival of its reply on our
-    /// clock. `there_ns` is the time of the other clock in between.
+    /// Adds a ping. `sent_ns` and `came_ns` are the times on our clock when the ping was sent and
+    /// its reply arrived. `there_ns` is the time on the other clock in between.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
@@ -45,7 +47,7 @@ impl ClockOffset {
         self.samples
     }
 
-    /// Returns the ping with the smallest error bound, and this bound in ns.
+    /// Returns the ping with the smallest error bound, and that bound in ns.
     fn best(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
@@ -60,7 +62,8 @@ impl ClockOffset {
         ours_ns.saturating_add_signed(self.offset_ns())
     }
 
-    /// Returns the offset of the other clock, ns: other minus ours. 0 while unknown.
+    /// Returns the time of the other clock minus the time of our clock, ns; 0 while the offset is
+    /// unknown.
     pub fn offset_ns(&self) -> i64 {
         self.best().map_or(0, |(sample, _)| sample.offset_ns)
     }

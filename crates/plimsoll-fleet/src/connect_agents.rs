@@ -1,5 +1,5 @@
-//! Connects a study to its agents ([`connect_fleet`]) over any transport, reports the status of
-//! agents without a study ([`status`]), and calibrates agents ([`calibrate`]).
+//! Connects a study to the agents of its fleet ([`connect_fleet`]) over any transport. Also reports
+//! the status of agents without a study ([`status`]), and calibrates agents ([`calibrate`]).
 //!
 //! Not here: the transports (`ssh_login`, `nats_bus`).
 
@@ -23,7 +23,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Returns an error for options that need this machine and therefore cannot be used with a fleet.
+/// Returns an error for options that work only on this machine and therefore cannot be used with a
+/// fleet.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
         (terms.script.is_some(), "--lua: a script runs on one machine only"),
@@ -40,7 +41,7 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     }
 }
 
-/// Checks the options of a fleet without connecting to it.
+/// Checks that the user's options for a fleet are valid, without connecting to the fleet.
 pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     let place = Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
     let is_bus = matches!(place, Place::Bus(_));
@@ -132,7 +133,8 @@ pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Bo
     }
 }
 
-/// Checks that the agents can load the targets together, and sets the shares of the agents.
+/// Checks that the agents can send load to the targets together, and sets the agents' shares of the
+/// load.
 fn checked_load<B: Bus + 'static>(
     mut load: FleetLoad<B>,
     fleet: &FleetTerms,
@@ -160,15 +162,15 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     }
 }
 
-/// Returns the fleet options for a connection to agents without a load.
+/// Returns the fleet options for connections that run no load.
 fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     let (workers, spin, system) = (None, Spin::Auto, system());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
 }
 
-/// The calibration of each agent. An error contains the agent's name, and the reason as a sentence
-/// that calls the agent "it".
+/// The calibrated capacity of each agent. An error has the agent's name, and the reason as a
+/// sentence without that name.
 pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
 /// Calibrates the agents of a fleet and stores the results.
@@ -189,8 +191,8 @@ fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations,
     load.refuse_unfit()?;
     let measured = load.calibrate()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // The clock errors are smallest after the further pings during the calibration, so the status
-    // is read now.
+    // The pings during the calibration have made the clock errors smaller, so the status is read
+    // only now.
     let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
         let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
         match measured {

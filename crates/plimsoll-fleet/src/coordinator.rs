@@ -1,8 +1,13 @@
 //! The coordinator of a fleet as a state machine without I/O ([`Coordinator`]). Time and messages
-//! go in; messages and events come out. The coordinator repeats a message that may be lost until
-//! the agent shows that the message arrived.
+//! go in; messages and events come out. The coordinator repeats a message until a message of the
+//! agent shows that the first one arrived.
 //!
-//! Not here: merging intervals (`merge`), waiting (`fleet_load`), and carrying messages (`bus`).
+//! A part is the share of a load that one agent sends. A frame is a numbered result message: the
+//! figures of one tick (100 ms), or the seal with the totals of a part. Lease messages show agents
+//! that the coordinator is alive.
+//!
+//! Not here: merging intervals (`merge`), waiting for messages (`fleet_load`), and transporting
+//! messages (`bus`).
 
 use crate::clock_offset::ClockOffset;
 use crate::delivery::Inbox;
@@ -11,22 +16,26 @@ use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
-/// The time without a message after which an agent counts as lost, ns.
+/// The time without a message after which an agent counts as lost, ns (4 s).
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
-/// The number of clock pings before an agent's first load. With them the coordinator estimates the
-/// offset of the agent's clock.
+/// The number of clock pings to an agent before its first load. The coordinator estimates the
+/// offset of the agent's clock from these pings.
 pub const PINGS_FIRST: u32 = 20;
-/// The interval between leases, and between clock pings once the clock is known, ns.
+/// The interval at which each agent gets a lease message, ns (1 s). Once the agent's clock offset
+/// is known, pings have the same interval.
 const LEASE_EVERY_NS: u64 = 1_000_000_000;
-/// The time after which a ping without a reply is repeated, ns.
+/// The time after which a ping without a reply is repeated while the clock offset is unknown, ns
+/// (0.2 s).
 const PING_TIMEOUT_NS: u64 = 200_000_000;
-/// The time after which an unanswered task message is sent again, ns.
+/// The time after which a task message without a reply is sent again, ns (1 s).
 const TASK_REPEAT_NS: u64 = 1_000_000_000;
-/// The time after which an unanswered start message is sent again, ns.
+/// The time after which a start message is sent again if no message shows that it arrived, ns (50
+/// ms).
 const START_REPEAT_NS: u64 = 50_000_000;
-/// The time after which an unanswered stop message is sent again, ns.
+/// The time after which a stop message is sent again if the part has not ended, ns (0.2 s).
 const STOP_REPEAT_NS: u64 = 200_000_000;
-/// The largest number of pings without a reply.
+/// The largest number of pings to one agent that wait for replies. Above this number the oldest
+/// ping is forgotten.
 const PINGS_OPEN_MAX: usize = 64;
 
 /// An event that a coordinator reports to its owner.
@@ -43,16 +52,16 @@ pub enum FleetEvent {
     Refused {
         /// The number of the agent.
         agent: usize,
-        /// The reason: a sentence about "it", the agent.
+        /// The reason, as a sentence without the agent's name.
         reason: String,
     },
-    /// The figures of the next tick of an agent's part. The ticks of an agent come in order.
+    /// The measurements of the next tick of an agent's part. The ticks of an agent come in order.
     Tick {
         /// The number of the agent.
         agent: usize,
         /// The number of the tick since the start of the schedule.
         index: u32,
-        /// The figures of the tick.
+        /// The measurements of the tick.
         interval: Box<Interval>,
     },
     /// An agent has ended its part, and all its ticks have arrived.
@@ -66,7 +75,7 @@ pub enum FleetEvent {
     Lost {
         /// The number of the agent.
         agent: usize,
-        /// The reason: a sentence about "it", the agent.
+        /// The reason, as a sentence without the agent's name.
         why: String,
     },
 }
@@ -74,29 +83,30 @@ pub enum FleetEvent {
 /// The state of an agent's part of the load, as the coordinator knows it.
 #[derive(Debug)]
 enum PartState {
-    /// The agent has no part, or has completed it.
+    /// The agent has no part, or has completed its part.
     None,
-    /// The coordinator sent the task, last at `said_ns`, and waits for the reply.
+    /// The coordinator sent the task, most recently at `said_ns`, and waits for the reply.
     Asked { task: Box<PartTask>, said_ns: u64 },
     /// The agent has opened the connections of its part.
     Ready,
-    /// The coordinator sent the start, last at `said_ns`. `shows` says whether the agent has shown
-    /// that it received the start.
+    /// The coordinator sent the start message, most recently at `said_ns`. `shows` says whether a
+    /// message of the agent has shown that the start message arrived.
     Started { start: ToAgent, said_ns: u64, shows: bool },
-    /// The coordinator sent the stop, last at `said_ns`.
+    /// The coordinator sent the stop message, most recently at `said_ns`.
     Stopped { said_ns: u64 },
 }
 
 /// The state of an agent's calibration.
 #[derive(Debug)]
 enum CalibrationState {
-    /// The coordinator sent the task, last at `said_ns`, and waits for the result.
+    /// The coordinator sent the request, most recently at `said_ns`, and waits for the result.
     Asked { task: CalibrationTask, said_ns: u64 },
-    /// The result has arrived.
+    /// The agent has sent the result: its capacity, or the reason of a failure.
     Answered(Result<SelfMeasurement, String>),
 }
 
-/// A frame of an agent's part: the figures of a tick, or the totals at the end.
+/// A frame (numbered result message) of an agent's part: the measurements of one tick, or the
+/// totals at the end.
 #[derive(Debug)]
 enum PartFrame {
     Tick(u32, Box<Interval>),
@@ -109,14 +119,15 @@ struct KnownAgent {
     name: String,
     hello: Option<Hello>,
     clock: ClockOffset,
-    /// Pings that wait for replies, by number, with the times when they were sent.
+    /// The pings that wait for replies: the time of sending in ns, by ping number.
     pings: BTreeMap<u32, u64>,
     ping_number: u32,
     pinged_ns: Option<u64>,
     part: PartState,
     calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
-    /// Whether the coordinator must still confirm to the agent that received frames are recorded.
+    /// Whether frames have arrived that the coordinator has not yet confirmed to the agent as
+    /// recorded.
     has_unconfirmed_frames: bool,
     heard_ns: u64,
     beat: Option<(u64, AgentPhase)>,
@@ -134,7 +145,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Adds an agent that has not introduced itself yet.
+    /// Adds an agent whose hello message has not arrived yet.
     pub fn add(&mut self, name: &str, now_ns: u64) {
         self.agents.push(KnownAgent {
             name: name.to_owned(),
@@ -170,7 +181,8 @@ impl Coordinator {
         self.agents[agent].hello.as_ref()
     }
 
-    /// Returns the injector of an agent's part, once the agent is ready.
+    /// Returns the load generator settings (injector) that an agent uses for its part; `None` until
+    /// the agent is ready.
     pub fn injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
     }
@@ -180,7 +192,7 @@ impl Coordinator {
         self.agents[agent].clock
     }
 
-    /// Returns the reason why an agent is lost; `None` if it is not lost.
+    /// Returns the reason why an agent is lost; `None` if the agent is not lost.
     pub fn loss(&self, agent: usize) -> Option<&str> {
         self.agents[agent].lost.as_deref()
     }
@@ -195,8 +207,8 @@ impl Coordinator {
         self.epoch
     }
 
-    /// Returns the number of frames of an agent's part that arrived without gaps, and the number of
-    /// repeated frames.
+    /// Returns two counts of an agent's frames in the current load: frames received without gaps,
+    /// and repeated frames.
     pub fn frames(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
         (inbox.complete_to(), inbox.repeated())
@@ -207,8 +219,8 @@ impl Coordinator {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Takes the agents that need a commit message, each with the sequence number of its last
-    /// complete frame.
+    /// Returns the agents that need a commit message, and clears the list. Each agent comes with
+    /// the sequence number of its last frame before a gap.
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
         let owing = self.agents.iter_mut().enumerate();
         let commit = |(agent, known): (usize, &mut KnownAgent)| {
@@ -217,8 +229,8 @@ impl Coordinator {
         owing.filter_map(commit).collect()
     }
 
-    /// Starts the preparation of a load with these agents. `task` returns the task for a load
-    /// number, the index of a part, and the number of parts.
+    /// Starts the preparation of a load with these agents. `task` builds the task of an agent from
+    /// the number of the load, the index of the agent's part, and the number of parts.
     pub fn prepare(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::None);
@@ -243,7 +255,7 @@ impl Coordinator {
     }
 
     /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence
-    /// that calls the agent "it".
+    /// without the agent's name.
     pub fn calibration(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
@@ -251,7 +263,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether no agent is still preparing its part.
+    /// Whether no agent is still preparing its part of the load.
     pub fn is_ready(&self) -> bool {
         self.agents.iter().all(|known| !matches!(known.part, PartState::Asked { .. }))
     }
@@ -268,7 +280,7 @@ impl Coordinator {
         }
     }
 
-    /// Stops the load on all agents, or drops its preparation.
+    /// Stops the load on all agents. A load that is still in preparation is dropped.
     pub fn stop(&mut self, now_ns: u64) {
         let epoch = self.epoch;
         for (agent, known) in self.agents.iter_mut().enumerate() {
@@ -286,13 +298,14 @@ impl Coordinator {
         }
     }
 
-    /// Restarts the silence timers of all agents, because the transport had an outage.
+    /// Restarts the silence timers of all agents, because no message could arrive during an outage
+    /// of the transport.
     pub fn restart_silence_clock(&mut self, now_ns: u64) {
         self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
     }
 
-    /// Marks an agent as lost. The reason `why` is a sentence that calls the agent "it". Returns
-    /// the event, or `None` if the agent was lost already.
+    /// Marks an agent as lost. The reason `why` is a sentence without the agent's name. Returns the
+    /// event, or `None` if the agent was lost already.
     pub fn lose(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.lost.is_some() {
@@ -356,7 +369,8 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // These messages are about another load, or come from an agent that only watches.
+            // These messages concern another load, or come from an agent that only measures a
+            // server.
             ToCoordinator::Watching(_)
             | ToCoordinator::Readings { .. }
             | ToCoordinator::Ready { .. }
@@ -393,7 +407,7 @@ impl KnownAgent {
 
     fn take_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
-            // The part is complete, but the agent does not know that its frames are recorded.
+            // The agent repeats these frames because it does not know that they are recorded.
             self.has_unconfirmed_frames = true;
             self.inbox.take(sequence, frame);
             return;
@@ -416,7 +430,7 @@ impl KnownAgent {
         let passed = |since_ns: u64, ns: u64| now_ns.saturating_sub(since_ns) >= ns;
         let beat = self.beat;
         match &mut self.part {
-            // While the agent prepares the task, its reply is still to come, so the task is not
+            // While the agent still prepares the task, its reply is not overdue, so the task is not
             // repeated.
             PartState::Asked { task, said_ns }
                 if passed(*said_ns, TASK_REPEAT_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
@@ -558,7 +572,7 @@ mod tests {
             died: None,
         };
         let mut events = Vec::new();
-        // The seal arrives before the last tick.
+        // The seal (the totals of the part) arrives before the last tick.
         coordinator.take(0, 0, ToCoordinator::Seal { epoch: 1, sequence: 2, seal }, &mut events);
         assert!(events.is_empty());
         let interval = Box::new(Interval::default());
@@ -596,7 +610,7 @@ mod tests {
             assert!(asked.contains(&(0, ToAgent::Ping { number })), "{asked:?}");
             let pong = ToCoordinator::Pong { number, agent_ns: at_ns + 500 };
             coordinator.take(0, at_ns + 10, pong.clone(), &mut Vec::new());
-            // A repeated reply counts once.
+            // A reply that arrives twice counts once.
             coordinator.take(0, at_ns + 1, pong, &mut Vec::new());
         }
         let clock = coordinator.clock(0);

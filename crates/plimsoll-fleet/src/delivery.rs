@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The largest distance, in frames, of a received frame from the first missing frame. Frames with a
-/// larger distance are dropped, because the sender repeats them later.
+/// The largest distance, in frames, of a received frame from the first missing frame. A frame that
+/// is further ahead is dropped, because the sender repeats it later.
 const WAITING_MAX: usize = 4_096;
 
-/// The sent frames that the receiver has not confirmed as recorded.
+/// The frames that were sent and that the receiver has not confirmed as recorded.
 #[derive(Debug)]
 pub struct Outbox<T> {
     /// The frames in ascending order of number, each with the time when it was last sent.
@@ -40,8 +40,8 @@ impl<T: Clone> Outbox<T> {
         }
     }
 
-    /// Returns the oldest frames that were last sent before `before_ns`, at most `count_max`, and
-    /// notes that they are sent again now.
+    /// Returns at most `count_max` of the oldest frames that were last sent before `before_ns`.
+    /// Their time of sending becomes `now_ns`.
     pub fn overdue(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue
@@ -135,7 +135,8 @@ mod tests {
         assert_eq!((outbox.overdue(200, 150, 9), outbox.len()), (vec![4, 5], 2));
         outbox.commit(9);
         assert!(outbox.is_empty());
-        // A frame too far ahead of a missing frame is dropped, because the sender repeats it.
+        // A frame that is too far ahead of a missing frame is dropped, because the sender repeats
+        // the frame.
         assert!(Inbox::default().take(WAITING_MAX as u64 + 1, 0).is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! Fetches a run file from a bus ([`fetch`]). Usually the coordinator has stored the file there. If
 //! the coordinator was lost, the file is rebuilt from the stored intervals of the last load.
 //!
-//! A rebuilt run contains the finished parts of agents. A part without a stored end belongs to a
-//! lost agent. Once the file is written, the agents learn that their intervals are recorded. Not
-//! here: running loads.
+//! A rebuilt run contains the parts (shares of the load) for which the agents stored measurements.
+//! If the end of a part is not stored, its agent counts as lost. Once the file is written, the
+//! agents learn that their intervals are recorded. Not here: running loads.
 
 use crate::delivery::Inbox;
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
@@ -30,7 +30,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// The largest run file that is fetched, bytes.
+/// The largest run file that is fetched, bytes (4 GiB).
 const FILE_BYTES_MAX: u64 = 4 << 30;
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -93,7 +93,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Returns the run file that the coordinator stored on the bus; `None` without one.
+/// Returns the run file that the coordinator stored on the bus; `None` if the bus has no such file.
 async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
     let Some(store) = run_store(client).await else { return Ok(None) };
     let Ok(object) = store.get(run).await else { return Ok(None) };
@@ -111,7 +111,8 @@ struct StoredLoad {
     parts: Vec<StoredPart>,
 }
 
-/// The stored part of one agent: its ticks, and its seal if the part ended.
+/// The stored part of one agent: the measurements of its ticks, and the totals (seal) if the part
+/// ended.
 #[derive(Default)]
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,
@@ -236,7 +237,8 @@ impl StoredLoad {
         run
     }
 
-    /// Tells the agents that their stored intervals are recorded.
+    /// Tells the agents that their stored intervals are recorded in a run file. The agents can then
+    /// delete the intervals.
     async fn acknowledge(&self, client: &Client, run: &str) {
         for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
             let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };

@@ -1,7 +1,11 @@
-//! Runs loads on the agents of a fleet ([`FleetLoad`]): prepares, starts and ends them, and merges
-//! the results. One waiting loop serves all transports.
+//! Runs loads on the agents of a fleet ([`FleetLoad`]): prepares, starts and ends each load, and
+//! merges the results of the agents. The same waiting loop serves all transports.
 //!
-//! Not here: reaching agents (`ssh`), their protocol (`coordinator`), and summing parts (`merge`).
+//! An agent is a plimsoll process, usually on another machine, that sends one part (share) of each
+//! load.
+//!
+//! Not here: connecting to agents (`ssh`), the message protocol (`coordinator`), and summing the
+//! results of the parts (`merge`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
@@ -22,27 +26,31 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The longest wait until all agents are present, ns.
+/// The longest wait until all agents have introduced themselves and their clock offsets are known,
+/// ns (60 s).
 const HELLO_NS_MAX: u64 = 60_000_000_000;
-/// The longest wait until all agents have opened their connections, ns.
+/// The longest wait until all agents have opened their connections to the target, ns (60 s).
 const READY_NS_MAX: u64 = 60_000_000_000;
-/// The longest wait for the calibration of an agent, ns.
+/// The longest wait for the result of an agent's calibration, ns (60 s).
 const CALIBRATED_NS_MAX: u64 = 60_000_000_000;
-/// The longest wait for agents to end a load, ns.
+/// The longest wait until the agents have ended a load after a stop message, ns (5 s).
 const STOP_NS_MAX: u64 = 5_000_000_000;
-/// The longest wait for agents to end a load after an interrupt by the user, ns.
+/// The longest wait until the agents have ended a load after the user pressed ^C, ns (0.7 s).
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
-/// The shortest time between readiness and start of a load, ns.
+/// The smallest delay from the moment when all agents are ready to the start of the load, ns (0.1
+/// s).
 const START_DELAY_NS_MIN: u64 = 100_000_000;
-/// The longest time between readiness and start of a load, ns.
+/// The largest delay from the moment when all agents are ready to the start of the load, ns (3 s).
 const START_DELAY_NS_MAX: u64 = 3_000_000_000;
-/// The number of round trips to the slowest agent between readiness and start of a load.
+/// The delay before the start of a load, in round trips to the slowest agent. In this time every
+/// agent learns the start time, even if a start message must be repeated.
 const START_DELAY_ROUND_TRIPS: u64 = 10;
-/// The time after the expected end of a load at which agents end the load by their own clocks, ns.
+/// The time after the expected end of a load at which each agent ends the load by its own clock, ns
+/// (5 s).
 const SPARE_NS: u64 = 5_000_000_000;
 /// The longest duration of a load for which the user set no end, ns (24 h).
 const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
-/// The longest wait in one turn of the waiting loop.
+/// The longest wait for messages before the waiting loop checks deadlines and ^C again.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 
@@ -59,7 +67,8 @@ pub struct FleetOptions {
     pub on_loss: AgentLossPolicy,
     /// The largest accepted error of an agent's clock offset, ns.
     pub skew_ns_max: u64,
-    /// The identifier of the coordinator's machine and its process ids (see `service::system`).
+    /// The identifier of the coordinator's machine and of its process-id namespace (see
+    /// `service::system`).
     pub system: String,
     /// The key that signs the tasks for agents, if any.
     pub key: Option<Arc<TaskKey>>,
@@ -88,11 +97,12 @@ pub struct FleetLoad<B: Bus> {
     coordinator: Coordinator,
     options: FleetOptions,
     events: Vec<FleetEvent>,
-    /// The agents of the current load in the order of their parts.
+    /// The numbers of the agents that run the current load, in the order of their parts (shares of
+    /// the load).
     parts: Vec<usize>,
     /// The weight of each agent, which determines its share of the load. Empty for equal shares.
     weights: Vec<u32>,
-    /// Whether the load continues without a lost agent.
+    /// Whether the current load continues with the other agents when an agent is lost.
     may_continue: bool,
     warnings: Vec<String>,
 }
@@ -134,7 +144,8 @@ impl<B: Bus> FleetLoad<B> {
         Ok(fleet)
     }
 
-    /// Returns facts about each agent, in the order of the agents' numbers.
+    /// Returns name, version, machine and clock error of each agent, in the order of the agents'
+    /// numbers.
     pub fn status(&self) -> Vec<AgentStatus> {
         let status = |agent: usize| {
             let (hello, clock) =
@@ -151,8 +162,8 @@ impl<B: Bus> FleetLoad<B> {
         (0..self.coordinator.count()).map(status).collect()
     }
 
-    /// Sets the weights of all agents in order; empty for equal shares. `note` is a warning for the
-    /// user.
+    /// Sets the weight of each agent, in the order of the agents' numbers; an empty list gives
+    /// equal shares. `note` is a warning for the user.
     pub fn set_weights(&mut self, weights: Vec<u32>, note: Option<String>) {
         self.weights = weights;
         self.warnings.extend(note);
@@ -282,7 +293,8 @@ impl<B: Bus> FleetLoad<B> {
                 BusEvent::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
             }
             patience = Duration::ZERO;
-            // The loop ends here so that due messages are sent, however many messages arrive.
+            // The loop ends after 256 events so that due messages are sent, however many messages
+            // arrive.
             if self.events.len() >= 256 {
                 break;
             }
@@ -305,15 +317,16 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// Returns the injector of an agent's part, as known before any load. This injector stays
-    /// constant, so that the records of a study are consistent. The actual number of threads is in
-    /// the agent's account.
+    /// Returns the load generator settings (injector) that an agent is expected to use. The
+    /// settings stay constant, so that all loads of a study have the same record. The agent's
+    /// account in the run file contains the actual number of threads.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.options.workers.unwrap_or(cores), spin: self.options.spin, ..Injector::default() }
     }
 
-    /// Returns the agents that can take part in a load. The error says why no load is possible.
+    /// Returns the numbers of the agents that can take part in a load. The error says why no load
+    /// is possible.
     fn usable(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.active_agents();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
@@ -336,7 +349,7 @@ impl<B: Bus> FleetLoad<B> {
     fn stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
-        // Weights without a valid partition were refused before.
+        // Weights that cannot be divided into stripes were refused before the load.
         (0..of).map(|index| Stripe::weighted(index, &weights).unwrap_or_else(|| equal(index))).collect()
     }
 
@@ -374,8 +387,8 @@ impl<B: Bus> FleetLoad<B> {
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
         let mut merge = Merge::new(plan, &agents, &self.stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
-        // Agents are not late during an outage of the transport, so deadlines move by the length of
-        // the outage.
+        // No message can arrive during an outage of the transport, so deadlines move by the length
+        // of the outage.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
             self.exchange_messages(LOOK);
@@ -425,7 +438,7 @@ impl<B: Bus> FleetLoad<B> {
         Ok(run)
     }
 
-    /// Adds an event to the merged load. `Break` means that all agents must stop.
+    /// Adds an event of an agent to the merged load. `Break` means that all agents must stop.
     fn merge_event(&mut self, event: FleetEvent, merge: &mut Merge, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (agent, result) = match event {
             FleetEvent::Tick { agent, index, interval } => {
@@ -442,7 +455,7 @@ impl<B: Bus> FleetLoad<B> {
         match result {
             Ok(flow) => flow,
             Err(why) => {
-                // A lost agent stays lost for later loads.
+                // The lost agent also takes no part in later loads.
                 self.coordinator.lose(agent, why.clone());
                 let name = self.name(agent);
                 let warning = format!("agent {name} was lost: {why}");
@@ -492,7 +505,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
                         self.give_up();
                         return Err(Failure::start(format!("agent {}: {reason}", self.name(agent))));
                     }
-                    // The agents that remain get new parts.
+                    // The load is divided again among the remaining agents.
                     FleetEvent::Lost { agent, why } => {
                         self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
                         self.prepare(&bytes)?;

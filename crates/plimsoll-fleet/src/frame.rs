@@ -1,4 +1,5 @@
-//! The byte format of messages between agents and their coordinator.
+//! The byte format of messages between agents and their coordinator. Each message is one frame:
+//! length, kind, body and checksum.
 //!
 //! ```text
 //! stream = greeting (8 bytes: "PLIMFLT", version 1) frame*
@@ -10,17 +11,18 @@
 //!             readings as frames of a run file
 //! ```
 //!
-//! A reader uses no more memory than the bytes received. Any bytes give a valid message or an
-//! error. Not here: the order of messages (`agent`, `coordinator`).
+//! A reader allocates memory only for bytes that have arrived. Invalid bytes give an error. Not
+//! here: the order of messages (`agent`, `coordinator`).
 
 use crate::message::{PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::{Probes, codec};
 use serde::Serialize;
 
-/// The first bytes of a stream in each direction; the last byte is the version of the protocol.
+/// The first bytes that each peer sends on a connection. The last byte is the version of the
+/// protocol.
 pub const GREETING: [u8; 8] = *b"PLIMFLT\x01";
-/// The longest body of a message to a coordinator, bytes (16 MiB). An interval with thousands of
-/// routes is shorter.
+/// The longest body of a message to a coordinator, bytes (16 MiB). The measurements of a tick with
+/// thousands of routes need less.
 pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
 /// The longest body of a message to an agent, bytes (512 MiB). The largest message is a plan with
 /// its request bodies.
@@ -38,7 +40,8 @@ pub enum FrameError {
     /// The stream does not begin with the greeting of plimsoll.
     #[error("the program there is not a plimsoll agent")]
     NoGreeting,
-    /// The other side uses another version of the protocol. The values are its version and ours.
+    /// The agent and this plimsoll use different versions of the protocol. The values are the
+    /// agent's version and our version.
     #[error(
         "the agent uses version {0} of the fleet protocol, and this plimsoll uses version {1}: install the same \
          plimsoll on both machines"
@@ -158,7 +161,7 @@ fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     Some(probes)
 }
 
-/// A message of one direction, which can be decoded from a frame.
+/// A message that can be decoded from a frame: [`ToAgent`] or [`ToCoordinator`].
 pub trait FleetMessage: Sized {
     /// The longest accepted body of a frame, bytes.
     const BYTES_MAX: usize;
@@ -231,7 +234,7 @@ impl MessageReader {
     }
 }
 
-/// Encodes one message with a greeting, as a complete stream.
+/// Encodes one message as a complete stream: the greeting and one frame.
 pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = GREETING.to_vec();
     encode(&mut bytes);

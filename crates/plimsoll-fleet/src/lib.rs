@@ -1,13 +1,14 @@
 //! Runs one load from many machines, and merges the results as if one machine had run it.
 //!
 //! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, that is, a share of its
-//! schedule. The coordinator starts all agents at the same time and sums their intervals. An agent
-//! ([`serve`]) runs its stripe with this program's engine. Both are state machines without I/O
-//! ([`coordinator`], [`agent`]). A [`Bus`](bus::Bus) carries their messages: pipes through `ssh`,
-//! or NATS.
+//! schedule. The coordinator starts all agents at the same time and sums their intervals, the
+//! measurements of 100 ms each. An agent ([`serve`]) runs its stripe with this program's engine.
 //!
-//! An agent may instead measure the server on its machine ([`serve_watch`]). Its readings are then
-//! a source like local probes ([`reading_source`]).
+//! Coordinator and agent are state machines without I/O ([`coordinator`], [`agent`]). A
+//! [`Bus`](bus::Bus) transports their messages: pipes through `ssh`, or NATS.
+//!
+//! An agent may instead measure the server on its machine ([`serve_watch`]). The readings
+//! (measurements) of this agent are then used like local probes ([`reading_source`]).
 //!
 //! This crate must not depend on the command-line parser, the presentation, the analysis of runs,
 //! or the choice of loads.

@@ -16,7 +16,8 @@ pub struct LoadRecord {
     pub started_unix_ms: u64,
     /// The plan of the load, without its secrets.
     pub plan: PlanRecord,
-    /// The name and injector of the agent of each part, in order.
+    /// The name and the load generator settings (injector) of the agent of each part, in the order
+    /// of the parts.
     pub agents: Vec<(String, Injector)>,
 }
 

@@ -1,5 +1,6 @@
-//! Runs a trial fleet on this machine ([`up`]). The fleet has a NATS server and agents, and runs
-//! until ^C. If the system permits, each agent has its own network namespace and address.
+//! Runs a complete fleet on this machine ([`run_agents`]), for tests and first steps. The fleet has
+//! a NATS server and agents, and runs until ^C. If the system permits, each agent has its own
+//! network namespace and address.
 //!
 //! Processes, namespaces and files are removed at the end. Not here: the loads of the agents.
 
@@ -11,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The largest number of agents on one machine.
+/// The largest number of agents of a local fleet.
 const AGENTS_MAX: u32 = 64;
-/// The environment variable with the NATS server program to run in place of `nats-server` in the
-/// PATH.
+/// The environment variable with the path of the NATS server program. Without it, `nats-server`
+/// from the PATH is used.
 const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,7 +54,8 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     Ok(())
 }
 
-/// The processes, namespaces and files of a local fleet; dropping it removes them.
+/// The processes, namespaces and files of a local fleet. Dropping this value ends the processes and
+/// removes the rest.
 struct LocalFleet {
     folder: PathBuf,
     network: LocalNetwork,
@@ -84,7 +86,7 @@ impl LocalNetwork {
     }
 }
 
-/// Runs the program `ip`. An error is the first line of its output.
+/// Runs the program `ip` with these arguments. An error is the first line of the program's output.
 fn ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("the program ip cannot be run ({})", system_text(&error)))?;
@@ -108,8 +110,8 @@ impl LocalFleet {
         &self.network
     }
 
-    /// Creates a network namespace for each agent, and a bridge between them. An error says why
-    /// that is impossible.
+    /// Creates a network namespace for each agent, and a bridge between the namespaces. An error
+    /// says why that is impossible.
     fn make_namespaces(&mut self, count: u32) -> Result<(), String> {
         let made = self.make_network(count);
         if made.is_err() {

@@ -1,6 +1,9 @@
 //! Merges the parts of a load from several agents into one run ([`Merge`]). The ticks of the parts
-//! are summed like those of workers on one machine. If an agent is lost, the load ends, or the rest
-//! of its part is counted as scheduled but unsent requests.
+//! are summed like those of worker threads on one machine.
+//!
+//! A part is the share of the load that one agent sends. After the loss of an agent, the load ends
+//! or continues with the other agents. If it continues, requests that the lost agent did not send
+//! count as scheduled and unsent.
 //!
 //! Not here: the transport of ticks, and stopping agents.
 
@@ -15,7 +18,7 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A load whose parts come from agents.
+/// A load in progress whose parts come from agents.
 pub struct Merge {
     collector: Collector,
     plan: Plan,
@@ -23,15 +26,15 @@ pub struct Merge {
     parts: Vec<LoadPart>,
 }
 
-/// The part of one agent, with the account of the agent.
+/// The part of one agent, with the summary of the agent for the run file (account).
 struct LoadPart {
     stripe: Stripe,
     account: AgentAccount,
-    /// The number of ticks passed to the collector so far.
+    /// The number of ticks whose measurements the collector has received.
     ticks: u64,
     ledgers: BTreeMap<RouteNumber, Ledger>,
     lag: Histogram,
-    /// The work time and the wall time of each worker inside the measured window, ns.
+    /// For each worker thread, the busy time and the wall time inside the measured window, ns.
     workers: BTreeMap<u32, (u64, u64)>,
     state: MergedPart,
 }
@@ -41,7 +44,7 @@ enum MergedPart {
     Made,
     /// The part has ended; the value is the end of its measured window, ns of schedule time.
     Done(u64),
-    /// The agent is lost, and the requests that it did not send are counted.
+    /// The agent is lost. The requests that the agent did not send are counted as unsent.
     Counted(Box<UnsentArrivals>),
 }
 
@@ -49,14 +52,14 @@ enum MergedPart {
 struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
-    /// Figures that the next tick of the part must include: requests in flight when the agent was
-    /// lost, and earlier unsent requests.
+    /// Counts that the next tick of the part must include. These are the requests in flight when
+    /// the agent was lost, and the unsent requests before that time.
     owed: Option<Interval>,
 }
 
 impl Merge {
-    /// Creates a load with these agents in the order of their parts, and the stripe (share of the
-    /// schedule) of each.
+    /// Creates an empty merged load that starts at `origin_ns`. `agents` and `stripes` (shares of
+    /// the schedule) are in the order of the parts.
     pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> Merge {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
@@ -75,13 +78,14 @@ impl Merge {
         Merge { collector, plan: plan.clone(), schedule, parts }
     }
 
-    /// Returns the account of a part, which the caller completes.
+    /// Returns the account of a part's agent (its summary in the run file), so that the caller can
+    /// complete it.
     pub fn account_mut(&mut self, part: usize) -> &mut AgentAccount {
         &mut self.parts[part].account
     }
 
     /// Adds the next tick of a part. `Break` means that all agents must stop. An error means that
-    /// the tick is impossible, so the agent counts as lost.
+    /// the tick cannot belong to this part, so the caller must mark the agent as lost.
     pub fn tick(
         &mut self,
         part: usize,
@@ -124,7 +128,8 @@ impl Merge {
     }
 
     /// Ends a part with the totals that its agent sent. The error says that the totals differ from
-    /// the ticks, or why the part ended early. The agent then counts as lost.
+    /// the sums of the ticks, or why the part ended early. The caller must then mark the agent as
+    /// lost.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
@@ -143,9 +148,11 @@ impl Merge {
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    /// Marks the agent of a part as lost; `why` is a sentence that calls the agent "it". The
-    /// agent's open requests count as in flight. Its remaining requests count as unsent if the
-    /// load continues (`may_continue`).
+    /// Marks the agent of a part as lost; `why` is a sentence without the agent's name. Requests
+    /// without an outcome count as in flight. If the load continues, the agent's remaining requests
+    /// count as unsent.
+    ///
+    /// `may_continue` says whether the load may continue without the agent.
     pub fn lose(&mut self, part: usize, why: &str, may_continue: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
         if !matches!(self.parts[part].state, MergedPart::Made) {
             return ControlFlow::Continue(());
@@ -184,7 +191,8 @@ impl Merge {
                 *due.entry(route).or_default() += 1;
             }
         }
-        // Requests that were due before the loss and that the agent had not started.
+        // Requests that were due before the loss, but that the agent had not started, count as
+        // unsent.
         for (route, due) in due {
             let begun = made.ledgers.get(&route).map_or(0, |ledger| ledger.scheduled);
             let ledger = &mut owed.routes.of_mut(route).ledger;
@@ -195,15 +203,15 @@ impl Merge {
         UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
-    /// Returns the number of ticks that all active agents have delivered. Without active agents,
-    /// the largest number of ticks of any agent.
+    /// Returns the number of ticks that every active agent has delivered. Without active agents,
+    /// this is the largest number of ticks of any agent that was not lost.
     fn ticks_complete(&self) -> u64 {
         let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
         let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
     }
 
-    /// Counts the unsent requests of lost parts up to this number of ticks.
+    /// Counts the unsent requests of lost agents up to this number of ticks.
     fn count_unsent(&mut self, ticks: u64, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
@@ -235,15 +243,15 @@ impl Merge {
     pub fn finish(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
-        // Unsent requests count until the other agents ended. If the schedule was completed, all of
-        // them count.
+        // Unsent requests count up to the end of the last remaining agent. If the schedule was
+        // completed, all unsent requests count.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
         let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
             if let LoadPart { ticks, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] {
-                // The other agents ended before the next tick of this part, so the owed figures are
-                // added now.
+                // The remaining agents ended before the next tick of this part, so the counts that
+                // are still owed are added now.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
                     let _ = self.send_to_collector(part, index, owed, on_tick);
                 }
@@ -263,14 +271,15 @@ impl LoadPart {
     fn account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
-        // The share is rounded because records keep few digits.
+        // The share is rounded to four digits, because records keep few digits.
         let work_share = (shares.fold(0.0, f64::max) * 1e4).round() / 1e4;
         AgentAccount { lag_p99_ns, work_share, ..self.account }
     }
 }
 
 impl UnsentArrivals {
-    /// Counts the unsent requests from `from_ns` to `end_ns`, and adds the owed figures.
+    /// Counts the requests of a tick that ends at `end_ns` as unsent, and adds the owed counts.
+    /// Requests before `from_ns` (the warm-up) do not count.
     fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
@@ -285,7 +294,7 @@ impl UnsentArrivals {
     }
 }
 
-/// Returns the route of the first request of an arrival. Route 0 if the routes are unknown.
+/// Returns the route of the first request of an arrival, and route 0 if the routes are unknown.
 fn first_route(routes: &mut Option<ArrivalRoutes>, arrival: u64) -> Option<RouteNumber> {
     routes.as_mut().map_or(Some(0), |routes| routes.first(arrival))
 }

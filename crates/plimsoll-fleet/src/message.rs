@@ -1,5 +1,8 @@
 //! The messages between agents and their coordinator, and the validation of received messages.
 //!
+//! Each load has a number (`epoch`). A part is the share of a load that one agent sends. A frame is
+//! a numbered result message, and the seal is the last frame of a part.
+//!
 //! Not here: their byte format (`frame`), and the protocol (`agent`, `coordinator`).
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
@@ -12,7 +15,7 @@ use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, Str
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// The longest sentence from another machine that is repeated to the user, in characters.
+/// The largest number of characters of a sentence from another machine that is shown to the user.
 const SENTENCE_CHARS_MAX: usize = 300;
 /// The largest number of sentences in one message.
 const SENTENCES_MAX: usize = 20;
@@ -39,16 +42,16 @@ pub enum ToAgent {
         /// case.
         length_ns_max: u64,
     },
-    /// Shows that the coordinator is alive.
+    /// Shows the agent that the coordinator is alive.
     Lease,
-    /// Confirms that all frames of a load up to `sequence` are recorded.
+    /// Confirms that the coordinator has recorded all frames of a load up to `sequence`.
     Commit {
         /// The number of the load.
         epoch: u64,
         /// The sequence number of the last recorded frame.
         sequence: u64,
     },
-    /// Stops the load, or drops its preparation.
+    /// Stops the load. A load that is still in preparation is dropped.
     Stop {
         /// The number of the load.
         epoch: u64,
@@ -57,11 +60,12 @@ pub enum ToAgent {
     Leave,
     /// Asks the agent to measure the capacity of its machine against its own reference server.
     Calibrate(CalibrationTask),
-    /// Asks an agent that only watches to measure a server on its machine.
+    /// Asks an agent that only measures ("watches") to measure a server on its machine.
     Watch(WatchTask),
     /// Asks the agent to sample all its probes now.
     Sample {
-        /// The number of the request, higher than any before. The reply repeats it.
+        /// The number of the sample request, which the reply repeats. The numbers increase from
+        /// request to request.
         number: u32,
     },
 }
@@ -77,7 +81,8 @@ pub struct WatchTask {
     pub process: Option<String>,
     /// The control group of the server, if the user names one.
     pub cgroup: Option<String>,
-    /// Whether the agent samples functions and may use more CPU for probes, as `explain` needs.
+    /// Whether the agent takes function samples and may use more CPU for probes, as `explain`
+    /// needs.
     pub thorough: bool,
 }
 
@@ -95,7 +100,7 @@ pub struct PartTask {
     pub weights: Vec<u32>,
     /// The number of worker threads, if the user sets it.
     pub workers: Option<u32>,
-    /// Whether idle worker threads poll for events or sleep.
+    /// Whether idle worker threads poll for events (spin) or sleep.
     pub spin: Spin,
     /// Whether the agent first checks that the target accepts connections.
     pub preflight: bool,
@@ -158,7 +163,7 @@ pub enum ToCoordinator {
     Ready {
         /// The number of the load.
         epoch: u64,
-        /// The injector of the agent's part.
+        /// The load generator settings that the agent uses for its part.
         injector: Injector,
         /// Sentences about adaptations of the load to the agent's machine.
         fitted: Vec<String>,
@@ -167,14 +172,14 @@ pub enum ToCoordinator {
     Refused {
         /// The number of the load.
         epoch: u64,
-        /// The reason of the refusal, as a sentence that calls the agent "it".
+        /// The reason of the refusal, as a sentence without the agent's name.
         reason: String,
     },
     /// The result of a calibration.
     Calibrated {
         /// The number of the request.
         number: u32,
-        /// The measured capacity, or an error as a sentence that calls the agent "it".
+        /// The measured capacity, or an error as a sentence without the agent's name.
         result: Result<SelfMeasurement, String>,
     },
     /// A heartbeat of the agent.
@@ -193,7 +198,7 @@ pub enum ToCoordinator {
         /// The totals of the part.
         seal: Seal,
     },
-    /// A frame with the figures of one tick.
+    /// A frame with the measurements of one tick (100 ms).
     #[serde(skip)]
     Tick {
         /// The number of the load.
@@ -202,11 +207,11 @@ pub enum ToCoordinator {
         sequence: u64,
         /// The number of the tick since the start of the schedule.
         index: u32,
-        /// The figures of the tick.
+        /// The measurements of the tick.
         interval: Box<Interval>,
     },
-    /// Says that the agent measures the server, or why it cannot. The error is a sentence that
-    /// calls the agent "it".
+    /// Says that the agent measures the server, or why it cannot. The error is a sentence without
+    /// the agent's name.
     Watching(Result<(), String>),
     /// The probe readings since the agent's last message with readings.
     #[serde(skip)]
@@ -227,10 +232,10 @@ pub struct Hello {
     pub plimsoll: String,
     /// The number of CPU cores that the agent may use.
     pub cores: u32,
-    /// The id of the agent's process. The id is valid on the coordinator's machine if `system`
-    /// equals the coordinator's.
+    /// The id of the agent's process. The coordinator can use this id only if both machines have
+    /// the same `system`.
     pub pid: u32,
-    /// An identifier of the agent's machine and its process ids; empty if unknown.
+    /// The identifier of the agent's machine and its process-id namespace; empty if unknown.
     pub system: String,
     /// The fingerprint of the agent's machine. Another machine or another number of cores gives
     /// another fingerprint.
@@ -267,7 +272,7 @@ pub struct Seal {
     pub failed_answers: Vec<FailedAnswer>,
     /// Whether the part ended early because its requests were exhausted.
     pub used_up: bool,
-    /// The reason if the part ended early by itself.
+    /// The reason if the part failed and ended early; `None` otherwise.
     pub died: Option<String>,
 }
 
@@ -281,8 +286,8 @@ const SERIES_MAX: usize = 2_000;
 /// The longest name of a series in a message, bytes.
 const SERIES_BYTES_MAX: usize = 256;
 
-/// Sanitises readings from another machine. Returns false if an agent's probes cannot have produced
-/// them.
+/// Removes secrets and control characters from readings of another machine. Returns false if a
+/// plimsoll agent cannot have measured these readings.
 fn sanitize_readings(probes: &mut Probes) -> bool {
     let are_series = probes.series.iter_mut().all(|(name, series)| {
         series.gaps.truncate(SENTENCES_MAX);
@@ -305,7 +310,8 @@ fn sanitize_readings(probes: &mut Probes) -> bool {
 }
 
 impl ToCoordinator {
-    /// Sanitises a message from another machine. `None` if its values are impossible.
+    /// Makes a message from another machine safe to use and to show. Returns `None` if its values
+    /// are impossible.
     pub fn sanitize(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
             ToCoordinator::Hello(Hello { plimsoll, system, machine, cores, .. }) => {

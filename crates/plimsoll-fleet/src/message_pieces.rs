@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// The length of the header of a piece, bytes: message number (u64 LE), index of the piece and
 /// number of pieces (u32 LE each).
 const HEAD_BYTES: usize = 16;
-/// The largest number of incomplete messages that are kept.
+/// The largest number of incomplete messages that are kept for one sender.
 const OPEN_MAX: usize = 8;
 
-/// Splits a message into pieces of at most `piece_bytes`. A sender gives each message a new
-/// `number`.
+/// Splits a message into pieces of at most `piece_bytes` bytes. Each message of a sender needs a
+/// new `number`.
 pub fn split_message(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
     let content_bytes = piece_bytes.saturating_sub(HEAD_BYTES).max(1);
     let count = message.len().div_ceil(content_bytes).max(1) as u32;
@@ -46,7 +46,7 @@ struct PartialMessage {
 }
 
 impl Assembly {
-    /// Creates an assembly that keeps at most `bytes_max` bytes.
+    /// Creates an assembly that keeps at most `bytes_max` bytes of incomplete messages.
     pub fn new(bytes_max: usize) -> Assembly {
         Assembly { open: BTreeMap::new(), bytes: 0, bytes_max }
     }

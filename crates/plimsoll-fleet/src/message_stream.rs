@@ -1,5 +1,5 @@
-//! Reads messages from a byte stream ([`read_messages`]). Streams are an agent's standard input,
-//! and a coordinator's pipe from its agent.
+//! Reads messages from a byte stream ([`read_messages`]). The stream is an agent's standard input,
+//! or a coordinator's pipe from an agent.
 //!
 //! Not here: handling messages, and their encoding (`frame`).
 
@@ -8,15 +8,15 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::system_text;
 use std::io::{ErrorKind, Read};
 
-/// The number of bytes in one read.
+/// The largest number of bytes in one read.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The reason why a message stream ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// The other side closed the stream.
+    /// The peer closed the stream.
     Closed,
-    /// The receiver wants no further messages.
+    /// The receiver of the messages no longer accepts messages.
     Unwanted,
     /// The operating system reported an error; the value is its text.
     Unreadable(String),
@@ -24,8 +24,8 @@ pub enum StreamEnd {
     Invalid(FrameError),
 }
 
-/// Reads messages and passes each to `take` with the time of its arrival, ns. Ends with the stream,
-/// or when `take` returns false.
+/// Reads messages and passes each message to `take` with its time of arrival in ns. Ends when the
+/// stream ends or `take` returns false.
 pub fn read_messages<M: FleetMessage>(input: &mut impl Read, take: &mut dyn FnMut(u64, M) -> bool) -> StreamEnd {
     let (mut reader, mut piece) = (MessageReader::default(), vec![0; PIECE_BYTES]);
     loop {

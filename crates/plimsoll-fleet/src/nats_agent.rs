@@ -1,9 +1,10 @@
 //! An agent on a NATS bus ([`join`]). The agent announces itself and works for one coordinator at a
-//! time. Its intervals stay on disk until a coordinator has recorded them (`spool`).
+//! time. Its intervals (the measurements of 100 ms each) stay on disk until a coordinator has
+//! recorded them (`spool`).
 //!
-//! The bus acknowledges each interval once it is stored. An interval that no coordinator records is
-//! sent again, also after the agent was killed and restarted. Not here: the coordinator's side
-//! (`nats_bus`), and running loads (`service`).
+//! The bus acknowledges each interval once the interval is stored there. An interval that no
+//! coordinator records is sent again, also after the agent was killed and restarted. Not here: the
+//! coordinator's bus connection (`nats_bus`), and running loads (`service`).
 
 use crate::allow::AllowList;
 use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
@@ -29,16 +30,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The interval at which an agent announces its presence without a request.
 const PRESENCE_INTERVAL: Duration = Duration::from_secs(2);
-/// The time for which a new agent checks whether another agent has the same name.
+/// The time for which a new agent waits for messages of another agent with the same name.
 const NAME_CHECK_TIME: Duration = Duration::from_millis(1_000);
 /// The largest number of intervals that are being sent to the bus at once.
 const IN_FLIGHT_MAX: usize = 16;
-/// The time after which an agent sends an interval again that the bus has not acknowledged.
+/// The time after which an agent sends an interval again if the bus has not acknowledged it.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
-/// The time after which an agent sends an interval again that no coordinator has recorded.
+/// The time after which an agent sends an interval again if no coordinator has recorded it.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
-/// The time after which an agent drops an interval that the bus never accepted. The spool drops
-/// intervals after the same time.
+/// The time after which an agent drops an interval that the bus never acknowledged (24 h). The
+/// spool drops intervals after the same time.
 const UNACCEPTED_INTERVAL_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of an agent that joins a bus.
@@ -50,7 +51,7 @@ pub struct JoinTerms {
     pub name: String,
     /// The addresses to which the agent may send load.
     pub allow: AllowList,
-    /// The key whose tasks the agent accepts. `None` accepts tasks of any coordinator.
+    /// The public key with which the agent verifies tasks. `None` accepts tasks of any coordinator.
     pub verifier: Option<TaskVerifier>,
     /// The folder for the agent's stored intervals.
     pub spool: PathBuf,
@@ -58,7 +59,7 @@ pub struct JoinTerms {
     pub wait: Duration,
 }
 
-/// An order to the thread of the bus connection.
+/// An order to the thread that has the bus connection.
 enum JoinOrder {
     /// Send this encoded message to the coordinator.
     Send(Vec<u8>),
@@ -66,7 +67,8 @@ enum JoinOrder {
     Release,
 }
 
-/// Sends the messages of one session over the bus. Frames go to the spool first.
+/// Sends the messages of one session over the bus. Result frames are first stored in the spool on
+/// disk.
 struct BusTransport {
     run: String,
     orders: UnboundedSender<JoinOrder>,
@@ -123,7 +125,7 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
         let mut carrier = BusTransport { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
         let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
         spool.close(&run);
-        // Later events of the ended load belong to no session, so this loop drops them.
+        // Late events of the session's last load belong to no session, so this loop drops them.
         while let Ok(event) = events.try_recv() {
             if let ServiceEvent::Closed(why) = event {
                 return closed(why);
@@ -136,7 +138,7 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     }
 }
 
-/// The state of the thread of the bus connection.
+/// The state of the thread that has the bus connection.
 struct JoinWorker {
     terms: JoinTerms,
     boot: String,
@@ -263,7 +265,8 @@ impl JoinWorker {
                             run = Some(claim.run.clone());
                             let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
                         }
-                        // An agent that works for another coordinator announces that as its reply.
+                        // The presence is the reply to the claim. A presence with another run
+                        // rejects the claim.
                         self.announce_presence(&client, run.as_deref(), false).await;
                     }
                 }
@@ -272,7 +275,8 @@ impl JoinWorker {
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {
-                        // A fetched run counts as recorded too.
+                        // `fleet fetch` sends this commit for an earlier run after writing its run
+                        // file.
                         let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
                         if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
                             && is_run(&of)
@@ -289,7 +293,8 @@ impl JoinWorker {
                             }
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
-                        // The sender is a coordinator of another version, and its lease will end.
+                        // The coordinator has another protocol version. The session ends because no
+                        // valid message arrives.
                         Some(Err(_)) => {}
                     }
                 }
@@ -317,7 +322,8 @@ impl JoinWorker {
         }
     }
 
-    /// Notes that all frames of a run up to this key are recorded in a run file.
+    /// Notes that all frames of a run up to this key (load number, sequence number) are recorded in
+    /// a run file.
     fn record(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
         self.spool.commit(run, key);
         let _ = recorded.send((run.to_owned(), key));
@@ -331,8 +337,8 @@ enum Publication {
     Acknowledged(Instant),
 }
 
-/// Publishes stored intervals on the bus. Each is repeated until the bus acknowledges it, and later
-/// if no coordinator records it.
+/// Publishes stored intervals on the bus. An interval is published again if the bus does not
+/// acknowledge it, or if no coordinator records it.
 async fn publish_stored(
     client: Client,
     name: String,

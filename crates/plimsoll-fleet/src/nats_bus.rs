@@ -32,19 +32,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// The default wait for agents.
+/// The wait for the wanted agents if the user sets no waiting time.
 const AGENTS_WAIT: Duration = Duration::from_secs(30);
-/// The interval between repeated requests for presence and repeated claims.
+/// The interval between repeated requests to agents: requests for presence, and claims.
 const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
-/// The further wait after all wanted agents are present, to detect two agents with the same name.
+/// The wait after the wanted agents have been found. It detects two agents with the same name, and
+/// agents that become free.
 const SETTLE: Duration = Duration::from_millis(400);
 /// The longest wait until a claimed agent confirms.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between echo messages.
 const ECHO_EVERY: Duration = Duration::from_millis(200);
-/// The time without an echo after which the bus counts as down, ns.
+/// The time without an echo message after which the bus counts as down, ns (1.2 s).
 const ECHO_NS_MAX: u64 = 1_200_000_000;
-/// The length of an outage after which the coordinator stops waiting for the bus, ns.
+/// The length of an outage after which all agents count as lost, ns (60 s).
 const DOWN_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait for a flush of the connection.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
@@ -52,16 +53,16 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 const PURGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest wait for the storage of a run file.
 const STORE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time for which the bus keeps a run file.
+/// The time for which the bus stores a run file (7 days).
 const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// The name of the object store for run files.
 const STORE: &str = "plimsoll-runs";
-/// The largest number of attempts to read or write the store.
+/// The largest number of attempts to read or write data that the bus stores.
 const TRIES_MAX: u32 = 20;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// An order to the thread of the bus connection.
+/// An order to the thread that has the bus connection.
 enum BusOrder {
     Send(usize, Vec<u8>),
     BeginLoad(Box<LoadRecord>),
@@ -76,17 +77,17 @@ pub struct NatsBus {
     run: String,
     orders: UnboundedSender<BusOrder>,
     arrived: Receiver<(usize, u64, BusEvent)>,
-    /// The time of the last received echo message on our monotonic clock, ns. A recent echo shows
-    /// that the bus works.
+    /// The time on this machine's monotonic clock when the last echo message arrived, ns. A recent
+    /// echo message shows that the bus works.
     echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NatsBus {
-    /// Waits for the wanted agents and claims them for a new run. Returns their names in the order
-    /// of their numbers.
+    /// Waits for the wanted agents and claims them for a new run. Also returns the names of the
+    /// agents in the order of their numbers.
     ///
-    /// Waits for a bus that does not respond only if the user sets a waiting time.
+    /// Without `wait`, a bus that does not respond is an error at once.
     pub fn open(
         access: &BusAccess,
         choice: &AgentChoice,
@@ -174,7 +175,7 @@ impl Drop for NatsBus {
     }
 }
 
-/// The state of the thread of the bus connection.
+/// The state of the thread that has the bus connection.
 struct BusWorker {
     access: BusAccess,
     run: String,
@@ -231,7 +232,8 @@ impl BusWorker {
         let claimed = self.claim(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
-            // Agents that are already claimed become free again.
+            // The claim of one agent failed, so the agents that are already claimed become free
+            // again.
             for name in &names {
                 self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
             }
@@ -263,8 +265,8 @@ impl BusWorker {
             let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
-                // An agent that works for another coordinator may become free soon, so a refusal is
-                // final only after a while.
+                // An agent of another coordinator may become free soon. A refusal is therefore
+                // final only if it persists for `SETTLE`.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
@@ -335,7 +337,7 @@ impl BusWorker {
         let mut hearing = MessageAssembler::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
         let mut echo_timer = tokio::time::interval(ECHO_EVERY);
-        // Older stored messages do not belong to this run.
+        // Messages with smaller numbers were stored before this run.
         let from_sequence = stream.cached_info().state.last_sequence + 1;
         let (mut number, mut was_down) = (monotonic_ns(), false);
         loop {
@@ -394,7 +396,7 @@ impl BusWorker {
     }
 }
 
-/// Assembles received pieces to messages and passes them to the coordinator.
+/// Assembles the received pieces of messages, and passes complete messages to the coordinator.
 struct MessageAssembler {
     agents: Vec<(String, Assembly)>,
     sender: Sender<(usize, u64, BusEvent)>,
@@ -430,7 +432,8 @@ async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(St
     Some((agent_in_subject(&message.subject).to_owned(), Presence::read(&message.payload)?))
 }
 
-/// Stores the pieces of a message in the stream. Each piece is sent until the bus acknowledges it.
+/// Stores the pieces of a message in the stream, and tries again for each piece that the bus does
+/// not acknowledge.
 async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     let context = jetstream(&client);
     for piece in pieces {
@@ -445,15 +448,15 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     }
 }
 
-/// Deletes the stored frames of a run, because they are recorded in a run file.
+/// Deletes the stored frames of a run from the bus, because the run file contains them.
 async fn purge(stream: &Stream, run: &str) {
     for subject in [presence::frames(run, "*"), presence::load(run)] {
         let _ = tokio::time::timeout(PURGE_TIMEOUT, stream.purge().filter(subject)).await;
     }
 }
 
-/// Reads the stored messages of a subject in order, beginning with number `from_sequence`. Calls
-/// `take` with the subject and content of each until `take` returns false.
+/// Reads the stored messages of a subject in order, beginning with message number `from_sequence`.
+/// Calls `take` with the subject and content of each message until `take` returns false.
 pub async fn replay(
     stream: &Stream,
     subject: &str,
@@ -480,7 +483,7 @@ pub async fn replay(
 }
 
 async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
-    // The agent still has a frame that cannot be read now, and sends it again.
+    // Errors are ignored: an agent sends a frame again until the coordinator has recorded it.
     let _ = replay(&stream, &presence::frames(&run, "*"), from_sequence, |subject, piece| {
         sender.send((subject, piece)).is_ok()
     })

@@ -2,8 +2,8 @@
 //! stores intervals ([`frames_stream`]). Each error is a sentence that also says how to correct the
 //! problem.
 //!
-//! Everything runs on a single-threaded runtime ([`start`]), which runs no load. Not here: the
-//! messages (`presence`, `nats_bus`, `nats_agent`).
+//! The connection runs on a single-threaded async runtime in its own thread ([`start`]), apart from
+//! the threads that send load. Not here: the messages (`presence`, `nats_bus`, `nats_agent`).
 
 use crate::place::BusAddress;
 use async_nats::jetstream::context::GetStreamErrorKind;
@@ -19,11 +19,12 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The name of the stream that stores intervals.
+/// The name of the JetStream stream that stores intervals (the measurements of 100 ms each).
 const STREAM: &str = "PLIMSOLL_FRAMES";
-/// The time for which the stream keeps intervals.
+/// The time for which the stream keeps intervals (24 h).
 const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// Size limits for the stream, bytes. The stream gets the first limit that the server accepts.
+/// Size limits for the stream, bytes (1 GiB, 64 MiB). The stream gets the first limit that the
+/// server accepts.
 const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
 /// Fill level of the stream in percent above which no new run starts.
 const STREAM_FULL_PERCENT: u64 = 90;
@@ -36,12 +37,12 @@ const PING_EVERY: Duration = Duration::from_secs(2);
 const TRY_AGAIN: Duration = Duration::from_millis(250);
 /// The longest piece of a message, bytes. Pieces are shorter if the server's limit is lower.
 const PIECE_BYTES: usize = 192 << 10;
-/// The bytes reserved in a message for overhead besides its piece.
+/// The number of bytes of the server's message limit that are reserved for headers and subject.
 const SPARE_BYTES: usize = 512;
 /// The largest plan that can be sent over a bus, bytes (64 MiB).
 pub const PLAN_BYTES_MAX: usize = 64 << 20;
 
-/// The data needed to reach a bus.
+/// The address of a bus, and the files that a connection to the bus needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusAccess {
     /// The address of the NATS server.
@@ -71,7 +72,7 @@ impl BusAccess {
     }
 }
 
-/// Runs an asynchronous task on a runtime in its own thread.
+/// Runs an asynchronous task on a single-threaded runtime in a new thread.
 pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
@@ -79,8 +80,8 @@ pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) 
     Ok(std::thread::spawn(move || runtime.block_on(task())))
 }
 
-/// Connects to the bus under the client name `who`. If there is no response, it retries for
-/// `patience`.
+/// Connects to the bus under the client name `who`. If the bus does not respond, tries again until
+/// `patience` has passed.
 pub async fn connect(
     access: &BusAccess,
     who: &str,
@@ -194,7 +195,7 @@ fn unverified(url: &str, detail: &str) -> String {
     )
 }
 
-/// Returns the failure for a connection whose thread ended without a reason.
+/// Returns the failure for a bus connection whose thread ended without a reason.
 pub fn connection_ended() -> Failure {
     Failure::start("the connection to the bus ended by itself")
 }
@@ -216,7 +217,7 @@ pub fn jetstream(client: &Client) -> Context {
 
 /// Returns the stream that stores intervals. A missing stream is created.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
-    // This timeout is for responses, not for acknowledgements of intervals.
+    // This timeout is for requests about the stream, not for acknowledgements of intervals.
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(BUS_REQUEST_TIMEOUT);
     let url = &access.address.url;
@@ -261,7 +262,8 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
             subjects: vec!["pl.*.f.*".to_owned(), "pl.*.load".to_owned()],
             storage: StorageType::File,
             retention: RetentionPolicy::Limits,
-            // A full stream refuses new intervals, which agents then keep, so none is lost.
+            // A full stream refuses new intervals. Agents keep refused intervals, so no interval is
+            // lost.
             discard: DiscardPolicy::New,
             max_bytes,
             max_age: STREAM_AGE_MAX,
@@ -284,7 +286,8 @@ pub fn piece_bytes(client: &Client) -> usize {
     client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
 }
 
-/// Returns why an event of the connection ends the work; `None` if the work continues.
+/// Returns the reason if this event of the connection makes further work impossible; `None` if the
+/// work continues.
 pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
     let url = &access.address.url;
     let Event::ServerError(error) = event else { return None };

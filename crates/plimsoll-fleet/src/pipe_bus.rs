@@ -1,6 +1,6 @@
-//! Carries messages over pipes to processes ([`PipeBus`]). Each agent's messages travel over the
-//! standard input and output of a process, usually `ssh`. The last lines of the standard error
-//! explain why the process ended.
+//! Transports messages over pipes to processes ([`PipeBus`]). Each agent's messages use the
+//! standard input and output of one process, usually `ssh`. The last lines of the process's
+//! standard error explain why the process ended.
 //!
 //! Not here: the processes, and the meaning of their last lines (`ssh_login`).
 
@@ -18,14 +18,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The time that a process gets to end by itself before it is killed.
+/// The time that a process has to exit by itself before it is killed.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
-/// The number of last bytes of standard error that are kept.
+/// The number of bytes at the end of a process's standard error that are kept to explain its exit.
 const LAST_BYTES: usize = 4_096;
 
 /// A function that explains why an agent's process ended. Its input is the last lines of standard
-/// error, and an error in the messages, if any. Its result is a sentence that calls the agent "it".
+/// error, and the error in the received messages, if any. Its result is a sentence without the
+/// agent's name.
 pub type ExitFormatter = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
 /// A process to start for one agent.
@@ -40,7 +41,7 @@ pub struct PipeCommand {
     pub last_words: ExitFormatter,
 }
 
-/// The processes of all agents; dropping it ends them.
+/// The processes of all agents. Dropping this value ends the processes.
 pub struct PipeBus {
     ends: Vec<PipeEnd>,
     arrived: Receiver<(usize, u64, BusEvent)>,
@@ -81,7 +82,7 @@ impl PipeBus {
 /// Writes the queued bytes until the queue closes or the process stops reading.
 fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec<u8>>) {
     let mut write = |bytes: &[u8]| input.write_all(bytes).and_then(|()| input.flush()).is_ok();
-    // If the process does not read, the reason appears when it ends.
+    // Write errors are ignored: the reason appears when the process ends.
     if first.is_none_or(|bytes| write(&bytes)) && write(&GREETING) {
         while let Ok(bytes) = queue.recv()
             && write(&bytes)
@@ -89,7 +90,7 @@ fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec
     }
 }
 
-/// Reads an output to its end and returns its last bytes.
+/// Reads the standard error of a process to its end, and returns the last bytes.
 fn last_words(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; 1_024]);
     loop {
@@ -142,7 +143,7 @@ impl Bus for PipeBus {
         if let Some(outgoing) = &self.ends[agent].outgoing {
             let mut bytes = Vec::new();
             message.encode(&mut bytes);
-            // A process that no longer reads is reported by its end.
+            // Errors are ignored: the end of a process is reported when its output ends.
             let _ = outgoing.send(bytes);
         }
     }
@@ -158,7 +159,7 @@ impl Bus for PipeBus {
 
 impl Drop for PipeBus {
     fn drop(&mut self) {
-        // The processes end by themselves when their pipes close.
+        // The processes exit by themselves when their pipes close.
         self.ends.iter_mut().for_each(|end| end.outgoing = None);
         let deadline = Instant::now() + END_TIMEOUT;
         for end in &mut self.ends {

@@ -1,5 +1,5 @@
-//! Parses the place of a fleet's agents ([`Place`]), such as `ssh://load1,user@load2:2222` or
-//! `nats://bus:4222`.
+//! Parses the location of a fleet's agents ([`Place`]): machines such as
+//! `ssh://load1,user@load2:2222`, or a bus such as `nats://bus:4222`.
 //!
 //! Not here: connecting to the agents (`ssh_login`, `nats_client`).
 
@@ -12,7 +12,7 @@ const HOST_BYTES_MAX: usize = 253;
 /// The default port of a NATS server.
 const BUS_PORT: u16 = 4222;
 
-/// The place of the agents of a fleet.
+/// The location of a fleet's agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Machines that can be reached with an ssh login.
@@ -46,7 +46,7 @@ pub struct SshHost {
 }
 
 impl Place {
-    /// Parses the place of a fleet.
+    /// Parses the location of a fleet's agents, as the user writes it after `--fleet`.
     pub fn parse(text: &str) -> Result<Place, String> {
         match text.split_once("://") {
             Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
@@ -79,7 +79,7 @@ impl BusAddress {
         let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
-            // Credentials are refused in the address, because run files contain it.
+            // An address with credentials is refused, because run files contain the address.
             return Err("the address of a bus cannot contain credentials: name the file of the credentials in \
                  $PLIMSOLL_CREDS (an agent: --creds)"
                 .to_owned());

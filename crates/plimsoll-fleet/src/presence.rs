@@ -1,5 +1,6 @@
-//! The messages on a bus by which agents and coordinators find each other: subjects, the presence
-//! of an agent ([`Presence`]), and a coordinator's claim to it ([`Claim`]).
+//! The messages by which agents and coordinators find each other on a bus. The module has the
+//! subjects, the presence message of an agent ([`Presence`]), and the message with which a
+//! coordinator claims an agent ([`Claim`]).
 //!
 //! ```text
 //! pl.who              coordinator to all    asks all agents for a presence
@@ -12,7 +13,7 @@
 //! pl.RUN.echo         coordinator to itself shows whether the bus works
 //! ```
 //!
-//! With these subjects, the credentials of an agent can be limited to subjects that end with its
+//! With these subjects, an agent's credentials can be limited to subjects that end with the agent's
 //! name. Not here: the connection (`nats_client`).
 
 use crate::frame::GREETING;
@@ -30,7 +31,7 @@ const NAME_BYTES_MAX: usize = 64;
 const RUN_DIGITS: usize = 32;
 const VERSION_CHARS_MAX: usize = 40;
 
-/// Returns the subject on which an agent announces its presence.
+/// Returns the subject on which an agent publishes its presence.
 pub fn presence_subject(agent: &str) -> String {
     format!("pl.here.{agent}")
 }
@@ -72,7 +73,7 @@ pub fn agent_in_subject(subject: &str) -> &str {
     subject.rsplit('.').next().unwrap_or_default()
 }
 
-/// Returns the name of the run in a subject; meaningless for subjects without a run.
+/// Returns the name of the run in a subject. The result is meaningless for subjects without a run.
 pub fn run_of(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
@@ -99,7 +100,7 @@ pub fn own_name() -> String {
     agent_name(&name).unwrap_or_else(|_| "agent".to_owned())
 }
 
-/// The presence of an agent on the bus.
+/// A message in which an agent announces that it is on the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     /// The version of the protocol that the agent uses.
@@ -108,7 +109,7 @@ pub struct Presence {
     pub boot: String,
     /// The facts that the agent reports about itself.
     pub hello: Hello,
-    /// The run that the agent works for. `None` if the agent is free.
+    /// The name of the run that the agent works for; `None` if the agent is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Whether the agent has just started and does not know yet whether another agent has its name.
@@ -144,7 +145,7 @@ impl Presence {
     }
 }
 
-/// A coordinator's claim to an agent for a run.
+/// A message with which a coordinator claims an agent for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The start id of the claimed agent.

@@ -1,5 +1,6 @@
-//! Readings of a server from an agent on the server's machine, as a source like local probes
-//! ([`RemoteReadings`]). The source also has the generator's own readings and the server's metrics.
+//! A source of measurements (readings) of a server on another machine ([`RemoteReadings`]). An
+//! agent on that machine measures the server. The source also has the generator's own readings and
+//! the server's metrics.
 //!
 //! If the agent is lost, loads continue. Missing readings become a gap with a reason, never zero.
 //! Not here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
@@ -15,8 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest wait for a requested sample of readings, because a late sample must not delay the
-/// load.
+/// The longest wait for a requested sample of readings (0.5 s). The load continues without a late
+/// sample.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of readings from another machine.
@@ -45,8 +46,8 @@ struct LinkState {
     asked: u32,
     /// The number of the last received sample.
     came: u32,
-    /// The reason why there are no more readings, and the start in ns of the gap that is not yet
-    /// reported.
+    /// The reason why no more readings come, and the time in ns from which the missing readings are
+    /// not yet reported as a gap.
     lost: Option<(String, u64)>,
     news: Vec<String>,
     stop: bool,
@@ -72,7 +73,7 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// Records that the agent is lost; `why` is a sentence that calls the agent "it".
+    /// Records that the agent is lost; `why` is a sentence without the agent's name.
     fn lose(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
@@ -83,7 +84,8 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// Takes the remote readings since the last call, with a gap if the agent is lost.
+    /// Returns the remote readings since the last call. If the agent is lost, the result contains a
+    /// gap with the reason.
     fn take(&self, now_ns: u64) -> Probes {
         let mut state = self.lock();
         let mut probes = std::mem::take(&mut state.seen);
@@ -100,7 +102,7 @@ impl LinkShared {
 }
 
 impl RemoteReadings {
-    /// Follows the readings of an agent in a thread. `generator` has the readings of this machine.
+    /// Receives the readings of an agent in a thread. `generator` has the readings of this machine.
     pub fn follow<B: Bus + Send + 'static>(link: WatchLink<B>, host: &str, generator: Watcher) -> RemoteReadings {
         let shared = Arc::new(LinkShared {
             host: host.to_owned(),
@@ -115,7 +117,7 @@ impl RemoteReadings {
     }
 }
 
-/// Receives readings until the source is dropped or the agent is lost.
+/// Receives readings until the source is dropped or the agent is lost. Runs in its own thread.
 fn follow<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
     let mut asked_last = 0;
     loop {

@@ -1,5 +1,5 @@
-//! Chooses the agents of a load among those present on a bus ([`Roster`]): free agents, by number
-//! or by names.
+//! Chooses the free agents for a run among the agents that are present on a bus ([`Roster`]). The
+//! user gives a number of agents, or names.
 //!
 //! Not here: requesting the presence of agents (`nats_bus`).
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The largest number of agents on a bus.
 const AGENTS_MAX: usize = 1_000;
 
-/// The agents that the user wants.
+/// The user's choice of agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentChoice {
     /// All agents that are present on the bus.
@@ -39,7 +39,7 @@ impl AgentChoice {
     }
 }
 
-/// Whether the wanted agents are present.
+/// The result of comparing the present agents with the user's choice.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RosterState {
     /// All wanted agents are present. The values are the name and start id (`boot`) of each,
@@ -47,8 +47,8 @@ pub enum RosterState {
     Complete(Vec<(String, String)>),
     /// Some wanted agents are missing.
     Incomplete,
-    /// The wanted agents cannot be used. The value is a sentence that also says how to correct
-    /// that.
+    /// The wanted agents cannot be used. The value is a sentence with the reason and a way to
+    /// correct the problem.
     Refused(String),
 }
 
@@ -73,7 +73,8 @@ impl Roster {
         self.agents.get(name)?.values().next()
     }
 
-    /// Whether the wanted agents are present, free and compatible.
+    /// Compares the present agents with the user's choice. Agents must be free and have this
+    /// version of plimsoll.
     pub fn state(&self, choice: &AgentChoice) -> RosterState {
         let is_free = |name: &&String| self.presence(name).is_some_and(|presence| presence.run.is_none());
         let chosen: Vec<&String> = match choice {

@@ -26,11 +26,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest wait in one turn of the session loop.
+/// The longest wait for an event in one turn of the session loop.
 const LOOK: Duration = Duration::from_millis(20);
-/// The timeout of the test connection before a load.
+/// The timeout of the test connection to each target address before a load.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest wait for a load to end after its coordinator is gone.
+/// The longest wait for a load to end when the session with its coordinator has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An event for the session of an agent.
@@ -47,7 +47,8 @@ pub enum ServiceEvent {
     Prepared(u64, Result<(Injector, Vec<String>), String>),
     /// The result of the calibration with this number.
     Calibrated(u32, Result<SelfMeasurement, String>),
-    /// The figures of one tick: number of the load, number of the tick, and interval.
+    /// The measurements of one tick (100 ms): the number of the load, the number of the tick, and
+    /// the interval.
     Tick(u64, u32, Box<Interval>),
     /// The load with this number has ended.
     Ended(u64, Seal),
@@ -67,7 +68,7 @@ pub trait AgentTransport {
 pub struct Permissions {
     /// The addresses to which the agent may send load.
     pub allow: AllowList,
-    /// The key whose tasks the agent accepts. `None` accepts tasks of any coordinator.
+    /// The public key with which the agent verifies tasks. `None` accepts tasks of any coordinator.
     pub verifier: Option<TaskVerifier>,
 }
 
@@ -76,7 +77,7 @@ pub struct Permissions {
 pub enum SessionEnd {
     /// The coordinator ended the session.
     Left,
-    /// The coordinator was silent for longer than its lease.
+    /// No message of the coordinator arrived for longer than the agent's lease.
     Deserted,
     /// The connection closed; the value is the reason of an early end.
     Closed(Option<String>),
@@ -160,7 +161,7 @@ pub fn serve_session(
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.take_end(monotonic_ns(), epoch, seal, &mut acts);
             }
-            // The transport has already refused a claim for another run.
+            // The transport refuses claims of other runs, so this claim is for the current run.
             Some(ServiceEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -170,7 +171,8 @@ pub fn serve_session(
                 AgentAction::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
                 AgentAction::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
                 AgentAction::Begin { origin_ns } => {
-                    // A load that has ended reports its end itself.
+                    // Sending fails only if the load has ended. The load's thread reports that end
+                    // itself.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
                 AgentAction::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
@@ -211,8 +213,8 @@ fn machine() -> String {
     redact::digest(text.as_bytes())
 }
 
-/// Measures the capacity of this machine in a thread, against its own reference server. Only that
-/// server gets load, so the list of permitted addresses does not apply.
+/// Measures the capacity of this machine in a thread, against a reference server on this machine.
+/// No other address gets load, so the list of permitted addresses does not apply.
 fn calibrate(
     run: &str,
     task: CalibrationTask,
@@ -248,7 +250,8 @@ impl LoadHandle {
         LoadHandle { start, stop, thread }
     }
 
-    /// Ends the load, so that it does not overlap the load of the next coordinator.
+    /// Ends the load, and waits up to [`END_TIMEOUT`] so that the load does not overlap the next
+    /// coordinator's load.
     fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + END_TIMEOUT;
@@ -258,7 +261,8 @@ impl LoadHandle {
     }
 }
 
-/// Reports the end of a load whose thread panicked. Otherwise the coordinator would wait for it.
+/// Reports the end of a load whose thread panics. Without this report the coordinator would wait
+/// for results in vain.
 struct PanicReporter {
     epoch: u64,
     events: Sender<ServiceEvent>,
@@ -275,8 +279,8 @@ impl Drop for PanicReporter {
     }
 }
 
-/// Prepares and runs a task. An error says why the task cannot be prepared, in a sentence that
-/// calls the agent "it".
+/// Prepares and runs a task. An error says why the task cannot be prepared, as a sentence without
+/// the agent's name.
 fn carry_out(
     run: &str,
     task: &PartTask,
@@ -344,8 +348,8 @@ fn check_target(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Adapts the plan to this machine for its part. Returns the injector, and sentences about the
-/// adaptations.
+/// Adapts the plan to this machine for the agent's part of the load. Returns the load generator
+/// settings (injector), and a sentence for each adaptation.
 fn fit(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = usable_cores();

@@ -1,21 +1,21 @@
-//! The shares of agents in a load: the user's weights ([`Weights`]), and weights from calibrations
-//! ([`calibrated_weights`]).
+//! The shares of agents in a load. Shares follow from weights that the user sets ([`Weights`]) or
+//! from stored calibrations ([`calibrated_weights`]).
 //!
-//! Not here: the part of the schedule for a weight (`plimsoll_model::stripe`), and the storage of
-//! calibrations (`calibration_store`).
+//! Not here: the stripe (share of the schedule) that belongs to a weight
+//! (`plimsoll_model::stripe`), and the storage of calibrations (`calibration_store`).
 
 use crate::fleet_load::AgentStatus;
 use plimsoll_model::AgentCalibration;
 use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
 
-/// The largest accepted relative error (0 to 1) from rounding an agent's share to small weights.
-/// Two calibrations of one machine differ by more.
+/// The largest accepted relative error (0 to 1) of an agent's share that is due to small
+/// whole-number weights. Two calibrations of the same machine differ by more than this error.
 const SHARE_ERROR_MAX: f64 = 0.05;
 
 /// The weights of agents as the user writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Weights {
-    /// One weight for each agent, in order.
+    /// One weight for each agent, in the order of the agents.
     Ordered(Vec<u32>),
     /// Weights with the names of their agents.
     Named(Vec<(String, u32)>),
@@ -80,13 +80,15 @@ impl Weights {
     }
 }
 
-/// Returns the weights that follow from calibrations of all agents. Empty if the shares are equal.
+/// Computes a weight for each agent from its calibrated capacity. The result is empty if all shares
+/// are equal.
 pub fn agent_weights_from_calibrations(agents: &[AgentCalibration]) -> Vec<u32> {
     integer_weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
 }
 
-/// Returns the weights that follow from stored calibrations, and a note. The weights are empty if
-/// the shares are equal. The note says why existing calibrations are not used.
+/// Computes a weight for each agent from the stored calibrations `known`, and returns a note for
+/// the user. The weights are empty if all shares are equal. The note says why existing calibrations
+/// are not used.
 pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {
@@ -113,8 +115,8 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
     }
 }
 
-/// Returns the smallest weights that approximate shares in proportion to these rates. Empty if the
-/// shares are equal, or if no valid weights exist.
+/// Returns the smallest whole-number weights whose shares approximate the shares of these rates.
+/// Empty if the shares are equal, or if no valid weights exist.
 fn integer_weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;

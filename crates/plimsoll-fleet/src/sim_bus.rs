@@ -1,6 +1,6 @@
-//! Carries messages in simulated time between simulated agents and servers, for tests ([`SimBus`]).
-//! Messages are lost, delayed, repeated and reordered; agents are killed and cut off. A seed
-//! determines all these faults.
+//! Transports messages in simulated time between a coordinator and simulated agents, for tests
+//! ([`SimBus`]). Messages are lost, delayed, repeated and reordered; agents are killed and
+//! disconnected. A seed determines all these faults.
 
 use crate::agent::{Agent, AgentAction};
 use crate::bus::{Bus, BusEvent};
@@ -30,7 +30,7 @@ pub struct MessageFaults {
     pub jitter_ns: u64,
 }
 
-/// A message that is on its way.
+/// A message that was sent and has not arrived.
 struct MessageInTransit {
     agent: usize,
     is_to_agent: bool,
@@ -44,7 +44,7 @@ pub struct SimBus {
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,
-    /// The messages that are on their way, by arrival time and number.
+    /// The messages that have not arrived, by arrival time in ns and number of the message.
     mail: BTreeMap<(u64, u64), MessageInTransit>,
     mails: u64,
     arrived: VecDeque<(usize, u64, BusEvent)>,
@@ -54,12 +54,13 @@ pub struct SimAgent {
     agent: Agent,
     clock_offset_ns: u64,
     load: Option<SimLoad>,
-    /// Time range in which the agent has no connection, ns.
+    /// The time range in which the agent has no connection, ns.
     pub cut_ns: (u64, u64),
-    /// The time at which the agent is killed, and whether the transport reports that.
+    /// The time in ns at which the agent is killed, and whether the transport reports the end of
+    /// the agent.
     pub killed_ns: Option<(u64, bool)>,
     /// The time from which the agent's disk is full, ns. The agent then ends its load and reports
-    /// that.
+    /// the reason.
     pub full_ns: u64,
     left: bool,
     /// The last time at which the agent's load was running, ns.
@@ -67,7 +68,7 @@ pub struct SimAgent {
 }
 
 impl SimBus {
-    /// Returns a bus with this number of agents, whose clocks differ by days.
+    /// Returns a bus with this number of agents. The agents' clocks differ by days.
     pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
@@ -99,7 +100,8 @@ impl SimBus {
         (0..self.agents.len()).map(|number| format!("load{number}")).collect()
     }
 
-    /// Sends a message to an agent (`is_to_agent`) or from it, with the faults of the transport.
+    /// Sends a message between the coordinator and an agent, with the faults of the transport.
+    /// `is_to_agent` gives the direction.
     fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.doubled);
         for _ in 0..copies {
@@ -243,9 +245,10 @@ pub struct SimLoad {
     window_end_ns: u64,
     origin_ns: Option<u64>,
     is_to_end: bool,
-    /// The reason if the load ends by itself.
+    /// The reason why the load ends early; `None` if the load runs to its end.
     died: Option<String>,
-    /// The sum of the ledgers for each route, from which the requests in flight follow.
+    /// The sum of the ledgers (request outcomes) of each route so far. The requests in flight are
+    /// computed from this sum.
     under_way: BTreeMap<u16, Ledger>,
 }
 
@@ -298,15 +301,15 @@ pub fn calibration(agent: usize) -> SelfMeasurement {
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// Returns the seal of a part whose measured window ended at this time.
+/// Returns the seal (the totals) of a part whose measured window ended at this time, ns.
 pub fn seal_at(window_end_ns: u64) -> Seal {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
-/// Returns the ticks of a stripe of an open loop on a simulated server. Response times are 1 to 250
-/// ms, and about one request in 50 fails. The outcome of a request depends only on its number, so
-/// the stripes are independent of each other.
+/// Returns the ticks of one stripe (share) of an open-loop load on a simulated server. Response
+/// times are 1 to 250 ms, and about one request in 50 fails. The outcome of a request depends only
+/// on its number, so the stripes are independent of each other.
 pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();

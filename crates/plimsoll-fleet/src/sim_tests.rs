@@ -48,7 +48,7 @@ fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, may_continue: bool) -> Run {
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Returns the bytes that a run has in a run file.
+/// Encodes a run as in a run file, to compare two runs byte by byte.
 fn bytes(run: &Run) -> Vec<u8> {
     let mut out = Vec::new();
     let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
@@ -62,12 +62,13 @@ fn bytes(run: &Run) -> Vec<u8> {
     out
 }
 
-/// Returns the run of one process with this number of equal stripes.
+/// Returns the run of one process that executes the load in this number of equal stripes (shares of
+/// the schedule).
 fn one_process(plan: &Plan, stripes: u64) -> Run {
     one_process_with_stripes(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
 }
 
-/// Returns the run of one process with these stripes.
+/// Returns the run of one process that executes the load in these stripes.
 fn one_process_with_stripes(plan: &Plan, stripes: &[Stripe]) -> Run {
     let schedule = Schedule::compile(&plan.load);
     let injectors = vec![Injector::default(); stripes.len()];
@@ -164,7 +165,7 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
         let full = &run.agents[2];
         assert_eq!(full.loss_reason.as_deref(), Some("the agent's spool cannot be written"), "seed {seed}");
         assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
-        // All ticks of the agent have arrived, and its seal.
+        // All ticks of the agent and its seal (the totals) have arrived.
         assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
         assert!(
             run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
@@ -206,7 +207,8 @@ fn requests_of_a_lost_agent_count_as_unsent() {
         let why = lost.loss_reason.as_deref().unwrap_or_default();
         assert_eq!(why, if tells { "its ssh ended" } else { "the agent sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
-        // The agent's messages before its end count, except messages that had not yet arrived.
+        // Messages that the agent sent before it was killed count, except messages that had not yet
+        // arrived.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
         let expect = 400.0 / 3.0 * part as f64 / 1e9;
         assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
@@ -246,7 +248,7 @@ fn an_interrupt_ends_all_loads_within_a_second() {
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         let interrupted_ns = origin_ns + S;
         fleet.bus_mut().interrupted_at_ns = interrupted_ns;
-        // One agent does not receive the stop.
+        // One agent does not receive the stop message.
         fleet.bus_mut().agents[2].cut_ns = (origin_ns + 500 * MS, u64::MAX);
         let interrupted = &mut |tick: &Tick| match tick.origin_ns + tick.end_ns >= interrupted_ns {
             true => ControlFlow::Break(Stop::Interrupted),

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A file is truncated when all its entries are recorded, and removed at the end of its run. If an
-//! agent was killed, its entries are passed on when it starts again. Not here: the content of
+//! agent was killed, its entries are sent when the agent starts again. Not here: the content of
 //! messages, and their transport (`nats_agent`).
 
 use plimsoll_model::failure::Failure;
@@ -28,8 +28,8 @@ const TAIL_BYTES: usize = 4;
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// The largest file of one run, bytes (4 GiB).
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// The time after which unrecorded entries are removed. The bus drops intervals after the same
-/// time.
+/// The time after which unrecorded entries are removed (24 h). The bus drops intervals after the
+/// same time.
 const KEPT: Duration = Duration::from_secs(24 * 3_600);
 const EXTENSION: &str = "spool";
 const LOCK_NAME: &str = "lock";
@@ -39,7 +39,8 @@ const LOCK_NAME: &str = "lock";
 pub struct SpoolEntry {
     /// The name of the run.
     pub run: String,
-    /// The number of the load, and the sequence number of the frame.
+    /// The position of the entry in the run: the number of the load, and the sequence number of the
+    /// frame.
     pub key: (u64, u64),
     /// The encoded message.
     pub message: Vec<u8>,
@@ -48,9 +49,9 @@ pub struct SpoolEntry {
 /// An order to the writing thread.
 enum SpoolOrder {
     Append(SpoolEntry),
-    /// All entries of a run up to this key are recorded.
+    /// All entries of the run up to this key are recorded in a run file.
     Commit(String, (u64, u64)),
-    /// The session of a run has ended.
+    /// The coordinator's session for this run has ended.
     Close(String),
 }
 
@@ -58,8 +59,8 @@ enum SpoolOrder {
 pub struct SpoolOutlet {
     /// Called with each entry once it is on disk.
     pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
-    /// Called with the reason when entries cannot be stored. The entries are still passed to
-    /// `stored`.
+    /// Called once per session with the reason when entries cannot be stored. The entries are still
+    /// passed to `stored`.
     pub failed: Box<dyn FnMut(String) + Send>,
 }
 
@@ -70,8 +71,8 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Locks and opens a folder, passes on the entries that an earlier agent left, and starts the
-    /// writing thread.
+    /// Locks a folder and passes the entries that an earlier agent left there to `outlet`. Then
+    /// starts the writing thread.
     pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::start(format!(
@@ -97,7 +98,8 @@ impl Spool {
         Ok(Spool { orders })
     }
 
-    /// Stores an entry, then passes it on. An entry that is stored already is only passed on.
+    /// Stores an entry on disk, then passes it to the outlet. An entry that is on disk already is
+    /// passed to the outlet without another copy on disk.
     pub fn append(&self, entry: SpoolEntry) {
         let _ = self.orders.send(SpoolOrder::Append(entry));
     }
@@ -107,8 +109,8 @@ impl Spool {
         let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
     }
 
-    /// Tells the writing thread that the session of a run has ended. The run's file is removed once
-    /// all its entries are recorded.
+    /// Tells the writing thread that the coordinator's session for a run has ended. The run's file
+    /// is removed once all its entries are recorded.
     pub fn close(&self, run: &str) {
         let _ = self.orders.send(SpoolOrder::Close(run.to_owned()));
     }
@@ -137,7 +139,8 @@ struct SpoolFile {
     is_closed: bool,
 }
 
-/// Reads the entries that earlier agents left. Files that are too old are removed.
+/// Reads the entries that earlier agents left on disk. Files that are older than [`KEPT`] are
+/// removed.
 fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -213,7 +216,7 @@ impl SpoolFile {
         bytes.extend_from_slice(&entry.message);
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
         if let Err(error) = self.file.write_all(&bytes) {
-            // An incomplete entry is removed, because later entries would be unreadable behind it.
+            // An incomplete entry is removed, because entries after it could not be read.
             self.file.set_len(self.bytes)?;
             self.file.seek(SeekFrom::End(0))?;
             return Err(error);
@@ -250,7 +253,7 @@ impl SpoolWriter {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
-            // All waiting orders share one synchronisation of the disk.
+            // All waiting orders are written before one synchronisation of each changed file.
             for order in std::iter::once(first).chain(queue.try_iter()) {
                 if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
                     self.fail(&error);
@@ -374,7 +377,7 @@ mod tests {
         for sequence in 1..=3 {
             spool.append(entry("r1", sequence));
         }
-        // A repeated entry is passed on again, but stored only once.
+        // An entry that is appended twice is passed to the outlet twice, but stored only once.
         spool.append(entry("r1", 2));
         assert_eq!(taken(&stored, 4)[3], entry("r1", 2));
         let path = folder.join("r1.spool");

@@ -1,6 +1,6 @@
-//! Logs in to a machine with `ssh` and starts an agent there ([`pipe_command`]). `ssh` uses its
+//! Logs in to a machine with `ssh` and starts an agent there ([`pipe_command`]). `ssh` uses the
 //! user's own configuration, keys and jump hosts. On the machine, `ssh` starts `plimsoll agent
-//! --stdio`, and the pipe of `ssh` carries the messages. Nothing stays on the machine: the agent
+//! --stdio`, and the pipe of `ssh` transports the messages. Nothing stays on the machine: the agent
 //! ends with the pipe.
 //!
 //! `ssh` runs in batch mode, because nobody may be present to answer a question. The shell command
@@ -36,8 +36,8 @@ pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// Returns the command that starts an agent on a host: `plimsoll agent --stdio` with the arguments
-/// `words`. If `program` is given, a copy of it runs instead. `copy_flag` is the option that
-/// requests a copy, for messages.
+/// `words`. If `program` has the bytes of a plimsoll executable, a copy of it runs instead.
+/// `copy_flag` is the option that requests a copy, for messages.
 pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
     let command = command(host, &remote_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
@@ -45,11 +45,12 @@ pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
 }
 
-/// Returns the line that the remote shell runs. If the program is copied, it arrives first over the
-/// same pipe, and is removed when the agent ends.
+/// Returns the command line for the remote shell. If plimsoll is copied, its executable arrives
+/// first over the same pipe, and the copy is removed when the agent ends.
 fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     match copied_bytes {
-        // The version is printed first, so that the error for an old plimsoll can name it.
+        // The version is printed first, so that the error message for an old plimsoll can name the
+        // version.
         None => format!("plimsoll --version >&2 && exec plimsoll agent --stdio {words}"),
         Some(bytes) => format!(
             "umask 077; f=$(mktemp) && trap 'rm -f \"$f\"' EXIT HUP INT TERM && head -c {bytes} >\"$f\" && chmod 700 \"$f\" && \
@@ -58,7 +59,7 @@ fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     }
 }
 
-/// Returns the local command that runs a line on a host.
+/// Returns the local command that runs a command line on a host.
 fn command(host: &SshHost, line: &str) -> Command {
     let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
         None => {
@@ -81,7 +82,7 @@ fn command(host: &SshHost, line: &str) -> Command {
     command
 }
 
-/// Explains why an agent ended, in a sentence that calls the agent "it". The sentence also says how
+/// Explains why an agent ended, in a sentence without the agent's name. The sentence also says how
 /// to correct the problem, if that is known. `words` are the last lines of standard error.
 fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
     let SshHost { destination, .. } = host;

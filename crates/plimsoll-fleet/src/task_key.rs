@@ -15,18 +15,18 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The environment variable with the path of a coordinator's key file.
+/// The environment variable with the path of the coordinator's key file.
 const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
 /// The prefix of a text line with a secret key.
 const SECRET_PREFIX: &str = "ed25519-secret:";
 /// The prefix of a text line with a public key.
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// The time after its signature for which a task is valid, s. The calendar clocks of the two
-/// machines may differ by the same time.
+/// The time for which a task is valid after it was signed, s (10 min). The calendar clocks of the
+/// two machines may differ by the same time.
 const VALID_S: u64 = 600;
-/// The prefix of the signed bytes of a task. Because of the prefix, the signature is invalid for
-/// any other purpose.
+/// The prefix of the bytes of a task that are signed. The prefix makes the signature invalid for
+/// data with another purpose.
 const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
 /// The prefix of the signed bytes of a calibration request.
 const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
@@ -96,8 +96,8 @@ fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<
 }
 
 impl TaskKey {
-    /// Creates a key and writes it to a new file that only its owner can read. Returns the line
-    /// with the public key, for agents.
+    /// Creates a key and writes the key to a new file that only its owner can read. Returns the
+    /// public key as a line of text, for agents.
     pub fn create(path: &Path) -> Result<String, Failure> {
         let seed: [u8; KEY_BYTES] = random()?;
         let key = TaskKey::key_from_seed(&seed).map_err(Failure::start)?;
@@ -126,12 +126,13 @@ impl TaskKey {
         key.ok_or_else(|| format!("'{path}' contains no fleet key: make a key with plimsoll fleet key FILE"))
     }
 
-    /// Returns the line with the public key, for agents.
+    /// Returns the public key as a line of text, for agents.
     pub fn public(&self) -> String {
         format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
     }
 
-    /// Returns the key that the environment variable names; `None` if it is not set.
+    /// Reads the key from the file that the environment variable names; `None` if the variable is
+    /// not set.
     pub fn key_from_environment() -> Result<Option<TaskKey>, Failure> {
         let path = std::env::var(KEY_VARIABLE).ok().filter(|path| !path.is_empty());
         let key = path.as_deref().map(TaskKey::read).transpose();
@@ -156,7 +157,7 @@ impl TaskKey {
 }
 
 impl TaskVerifier {
-    /// Parses a line with a public key, as [`TaskKey::public`] returns it.
+    /// Parses a public key from a line of text, as [`TaskKey::public`] returns it.
     pub fn parse(text: &str) -> Result<TaskVerifier, String> {
         let bytes = text.trim().strip_prefix(PUBLIC_PREFIX).and_then(from_hex);
         let public = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -165,14 +166,14 @@ impl TaskVerifier {
             .ok_or_else(|| "the key is not the line that plimsoll fleet key prints: ed25519: and 64 digits".to_owned())
     }
 
-    /// Checks the signature of a task of the run named `run`. An error is a sentence that calls the
-    /// agent "it".
+    /// Checks the signature of a task of the run named `run`. An error is a sentence without the
+    /// agent's name.
     pub fn check(&self, run: &str, task: &PartTask) -> Result<(), String> {
         self.check_at(run, task, unix_s())
     }
 
-    /// Checks the signature of a calibration request. An error is a sentence that calls the agent
-    /// "it".
+    /// Checks the signature of a calibration request. An error is a sentence without the agent's
+    /// name.
     pub fn check_calibration(&self, run: &str, task: &CalibrationTask) -> Result<(), String> {
         let bytes = |expires_unix_s| signed_calibration_bytes(run, task.number, expires_unix_s);
         self.check_bytes(task.signature.as_ref(), bytes, unix_s())

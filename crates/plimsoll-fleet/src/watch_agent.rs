@@ -24,7 +24,8 @@ pub enum WatchAgentAction {
 #[derive(Debug)]
 pub struct WatchAgent {
     hello: Hello,
-    /// The current task, and its reply, which the agent sends again if the reply was lost.
+    /// The current task, and the reply to the task. The agent keeps the reply to send it again if
+    /// it was lost.
     task: Option<(WatchTask, Option<ToCoordinator>)>,
     heard_ns: u64,
     beat_ns: Option<u64>,
@@ -60,7 +61,7 @@ impl WatchAgent {
                 acts.push(WatchAgentAction::Send(ToCoordinator::Calibrated { number, result }));
             }
             ToAgent::Leave => acts.push(WatchAgentAction::Leave),
-            // A message about loads or a heartbeat needs no action.
+            // Messages about loads and lease messages need no action.
             ToAgent::Start { .. } | ToAgent::Commit { .. } | ToAgent::Stop { .. } | ToAgent::Lease => {}
         }
     }

@@ -11,17 +11,17 @@ use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
 use plimsoll_model::Probes;
 use std::time::Duration;
 
-/// The number of the only agent.
+/// The number of the agent on the bus, which has no other agents.
 const AGENT: usize = 0;
-/// The longest wait for the agent's hello message, ns.
+/// The longest wait for the agent's hello message, ns (60 s).
 const HELLO_NS_MAX: u64 = 60_000_000_000;
-/// The longest wait until the agent has found the server, ns.
+/// The longest wait until the agent has found the server, ns (20 s).
 const WATCHING_NS_MAX: u64 = 20_000_000_000;
-/// The time after which the request to measure is repeated, ns.
+/// The time after which the request to measure is sent again, ns (2 s).
 const WATCH_REPEAT_NS: u64 = 2_000_000_000;
 /// The longest wait for a message before due messages are sent.
 pub const LOOK: Duration = Duration::from_millis(20);
-/// The largest number of messages that are handled at once.
+/// The largest number of messages that are handled before due messages are sent.
 const MESSAGES_MAX: usize = 64;
 
 /// Received readings, with times of this machine's monotonic clock.
@@ -42,8 +42,8 @@ pub struct WatchLink<B: Bus> {
 }
 
 impl<B: Bus> WatchLink<B> {
-    /// Waits until the agent on the bus is present and its clock is known. All errors of a link are
-    /// sentences that call the agent "it"; the caller adds the agent's name.
+    /// Waits until the agent on the bus is present and its clock offset is known. Every error of a
+    /// link is a sentence without the agent's name, which the caller adds.
     pub fn wait_for_agent(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
@@ -56,7 +56,7 @@ impl<B: Bus> WatchLink<B> {
         Ok(link)
     }
 
-    /// Asks the agent to measure a server, and waits until it has begun.
+    /// Asks the agent to measure a server, and waits until the measurement has begun.
     pub fn watch(&mut self, task: &WatchTask) -> Result<(), String> {
         let begun_ns = self.bus.now_ns();
         let mut asked_ns = None::<u64>;
@@ -86,8 +86,8 @@ impl<B: Bus> WatchLink<B> {
         self.bus.send(AGENT, &ToAgent::Sample { number });
     }
 
-    /// Returns the readings that have arrived, or that arrive within `patience`. After the last
-    /// readings, an error says why no more readings come.
+    /// Returns the readings that have arrived, or that arrive within `patience`. An error says why
+    /// no more readings come; all earlier readings are returned first.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
@@ -120,7 +120,7 @@ impl<B: Bus> WatchLink<B> {
     }
 
     /// Receives messages once and returns the messages about the measurement. Returns an error
-    /// after `until_ns`; `what` then names what the agent has not done.
+    /// after `until_ns`. `what` completes the error text, for example `did not find the server`.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.pump(LOOK);
         if let Some(why) = self.coordinator.loss(AGENT) {
@@ -147,7 +147,8 @@ impl<B: Bus> WatchLink<B> {
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
                 BusEvent::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
-                // The coordinator's events are about loads, and this agent runs none.
+                // The coordinator's events are dropped: they are about loads, and this agent runs
+                // no load.
                 BusEvent::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
             }
             patience = Duration::ZERO;
@@ -179,7 +180,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const DAY_NS: u64 = 86_400_000_000_000;
 
-    /// An agent on simulated time, whose clock is a day ahead, behind a transport with latency.
+    /// A simulated agent whose clock is one day ahead. Messages to and from the agent take
+    /// `way_ns`.
     struct WatchedBus {
         now_ns: u64,
         way_ns: u64,
@@ -192,7 +194,7 @@ mod tests {
         dies_ns: u64,
         /// Whether the transport reports the agent's death after the agent's messages.
         tells: bool,
-        /// Whether the report of the agent's death comes next.
+        /// Whether the report of the agent's death is the next event.
         last_words: bool,
     }
 

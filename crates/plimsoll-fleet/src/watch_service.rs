@@ -60,7 +60,8 @@ pub fn serve_watch() -> Result<(), Failure> {
     }
 }
 
-/// Sends the readings since the last call. With `sample`, a sample is taken now and included.
+/// Sends the readings since the last call. If `sample` is set, a sample with this number is taken
+/// now and included.
 fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordinator)) {
     if sample.is_some() {
         watcher.sample_now();
@@ -72,7 +73,7 @@ fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordi
     }
 }
 
-/// Starts to measure a server. An error is a sentence that calls the agent "it".
+/// Starts to measure a server. An error is a sentence without the agent's name.
 fn begin(task: &WatchTask) -> Result<Watcher, String> {
     let (pid, process, cgroup) = (task.pid, task.process.clone(), task.cgroup.clone());
     let terms = ProbesTerms { none: false, pid, process, metrics: None, cgroup, watch: None };

@@ -1,5 +1,6 @@
-//! Chooses the source of a target's readings by the options of a study ([`reading_source`]). The
-//! source is the probes of this machine, or with `--watch` an agent on the server's machine.
+//! Chooses the source of a target's measurements (readings) by the options of a study
+//! ([`reading_source`]). The source is the probes of this machine, or with `--watch` an agent on
+//! the server's machine.
 //!
 //! Not here: readings (`plimsoll-probe`), and their use (`plimsoll-study`).
 
@@ -19,7 +20,7 @@ use plimsoll_study::base::Base;
 /// The option that copies this program to the server's machine.
 const COPY_FLAG: &str = "--watch-copy";
 
-/// Parses the place of a server, which must be exactly one machine.
+/// Parses the location of a server that `--watch` names. The location must be exactly one machine.
 pub fn watched_host(text: &str) -> Result<SshHost, String> {
     let Place::Ssh(hosts) = Place::parse(text)? else {
         return Err("the address is a bus: name the machine of the server, such as ssh://server1".to_owned());
@@ -30,7 +31,7 @@ pub fn watched_host(text: &str) -> Result<SshHost, String> {
     }
 }
 
-/// Returns the source of a target's readings. `None` if nothing is measured.
+/// Returns the source of a target's readings; `None` if the target is not measured.
 pub fn reading_source(
     base: &Base,
     terms: &Terms<String>,
@@ -47,8 +48,8 @@ pub fn reading_source(
     }
 }
 
-/// Returns a remote source for each of several targets, if `--watch` is set; otherwise an empty
-/// list.
+/// Returns a remote source of readings for each of several targets if `--watch` is set, and
+/// otherwise an empty list.
 pub fn remote_sources<'a>(
     bases: impl Iterator<Item = &'a Base>,
     terms: &Terms<String>,
@@ -91,7 +92,7 @@ fn remote(
     Ok(RemoteReadings::follow(link, &host.name, generator))
 }
 
-/// Whether an agent runs on this machine, possibly in a container: both have the same boot id.
+/// Whether an agent runs on this machine, possibly in a container. The boot ids are then equal.
 fn is_this_machine(theirs: &str) -> bool {
     let boot = |system: &str| system.split(' ').next().filter(|boot| !boot.is_empty()).map(str::to_owned);
     boot(theirs).is_some() && boot(theirs) == boot(&system())

@@ -1,8 +1,8 @@
 //! Tests of coordinators and agents on a real `nats-server`, with loads on a real server. The
-//! finished work of agents is counted once, whatever happens to the bus and the coordinator.
+//! completed requests of agents count exactly once, even if the bus or the coordinator fails.
 //!
-//! Here coordinators and agents are threads of one process; in `plimsoll/tests/e2e/fleet_nats.rs`
-//! they are processes.
+//! In these tests, coordinators and agents are threads of one process. In the tests of
+//! `plimsoll/tests/e2e/fleet_nats.rs` they are separate processes.
 
 #![forbid(unsafe_code)]
 
@@ -215,7 +215,7 @@ fn three_agents_of_a_bus_make_one_load() {
     for _ in 0..2 {
         let run = run(&mut fleet, &plan(address, 300.0, 2));
         let ledger = run.totals().routes_sum.ledger;
-        // On a busy machine an agent may send fewer requests; the rest is counted as unsent.
+        // On a busy machine an agent may send fewer requests. The rest counts as unsent.
         assert!(ledger.closes() && ledger.scheduled == 600, "{ledger:?}");
         assert_eq!(ledger.succeeded + ledger.unsent, 600, "{ledger:?}");
         assert_eq!(run.ending, Some(LoadEnd::Finished));

@@ -14,7 +14,8 @@ pub const SUFFIX: &str = ".plimsoll";
 /// tags.
 pub const MARKS_SUFFIX: &str = ".marks";
 
-/// The size, time and inode of a run file. The file is read again when any of them changes.
+/// The size, time and inode of a run file. The run file is read again when one of these values
+/// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
     /// The length of the run file and its marks file, in bytes.
@@ -26,7 +27,7 @@ pub struct FileStamp {
 }
 
 /// Returns the stamps of the run files in `folder` by file name; a folder that does not exist has
-/// none. Links, subfolders and hidden files are skipped.
+/// no run files. Links, subfolders and hidden files are skipped.
 pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),

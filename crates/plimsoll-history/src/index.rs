@@ -66,9 +66,9 @@ impl Index {
         }
     }
 
-    /// Runs `work` on the index, and repeats it once or twice after an error. A damaged index is
-    /// created again first; after any other error the work is repeated in memory. `work` must write
-    /// all rows that it needs, because the new index is empty.
+    /// Runs `work` on the index, and repeats `work` once or twice after an error. A damaged index
+    /// is created again first; after any other error the work is repeated with an index in memory.
+    /// `work` must write all rows that it needs, because the new index is empty.
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
@@ -116,8 +116,8 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     }
 }
 
-/// Returns whether an error means that the content of the index is damaged. Errors about its place
-/// or its permissions are no damage.
+/// Returns whether an error means that the content of the index is damaged. Errors about the path
+/// or the permissions of the index file are no damage.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::SqliteFailure(failure, _) => matches!(

@@ -1,5 +1,5 @@
-//! Stores the marks that a user gives a run afterwards ([`RunMarks`]): tags and a pin. The marks
-//! are in a small file next to the run file, because a run file is never changed. A copy of the run
+//! Stores the marks that a user gives a finished run ([`RunMarks`]): tags and a pin. The marks are
+//! in a small file next to the run file, because a run file is never changed. A copy of the run
 //! file alone therefore has no marks.
 //!
 //! Not here: tags that were given when the run was made; the run file contains them.

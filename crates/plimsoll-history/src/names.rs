@@ -28,8 +28,8 @@ impl std::fmt::Display for NameError {
     }
 }
 
-/// The minimum number of characters that identify a commit. A shorter number is the position of a
-/// run, counted from the latest.
+/// The minimum number of characters that identify a commit. A number with fewer digits is the
+/// position of a run, counted from the latest.
 const COMMIT_CHARS_MIN: usize = 4;
 
 impl RunName {

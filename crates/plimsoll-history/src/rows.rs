@@ -69,8 +69,8 @@ pub fn write_run(
 ) -> Result<(), Error> {
     remove(transaction, file)?;
     let FileStamp { bytes, inode, .. } = stamp;
-    // A run in progress may end without a change of its file. A time of 0 makes every refresh read
-    // the file again.
+    // A run in progress may end without a change of its file. A modification time of 0 makes every
+    // refresh read the file again.
     let is_under_way = read.as_ref().is_ok_and(|run| run.state == RunState::UnderWay);
     let modified_ns = if is_under_way { 0 } else { stamp.modified_ns };
     match read {
@@ -143,7 +143,8 @@ fn encode_run(run: &HistoryRun) -> String {
     serde_json::to_string(run).unwrap_or_default()
 }
 
-/// Decodes a row. A row that cannot be decoded is an error, which counts as damage of the index.
+/// Decodes the JSON of a row. A row that cannot be decoded is an error, which counts as damage of
+/// the index.
 fn decode_run(text: &str) -> Result<HistoryRun, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))

@@ -16,7 +16,7 @@ pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Expe
     decode_experiment(path, &bytes, warn)
 }
 
-/// Decodes the bytes of the run file at `path` as [`read_experiment`] does. The path is for
+/// Decodes the bytes of the run file at `path` as [`read_experiment`] does. `path` is used only in
 /// messages.
 pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
     let shown = path.display();

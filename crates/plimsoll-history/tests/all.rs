@@ -1,5 +1,5 @@
-//! Tests of a store through its public interface: writes run files in the format of a recording and
-//! checks their list entries.
+//! Tests of a store of run files through its public interface. The tests write run files in the
+//! format of a recording and check their list entries.
 
 use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
@@ -218,7 +218,7 @@ fn unfinished_runs_have_their_own_state() {
     let mut store = refreshed_store(&folder);
     let state = |store: &mut Store| store.runs(&RunFilter::default()).expect("runs")[0].state;
     assert_eq!(state(&mut store), RunState::UnderWay);
-    // The writer is gone, but the bytes of the file are unchanged.
+    // The writer has released its lock, but the bytes of the file are unchanged.
     drop(file);
     store.refresh().expect("refreshed");
     assert_eq!(state(&mut store), RunState::BrokenOff);

@@ -92,8 +92,8 @@ impl AddressRange {
         self.for_number(number(self.first) + u128::from(index % self.count()))
     }
 
-    /// Returns address number `index` over several ranges, taken from each range in turn; `None`
-    /// without ranges.
+    /// Returns address number `index` of several ranges in sequence; larger numbers wrap around.
+    /// Returns `None` without ranges.
     pub fn nth_address(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
         let total = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         let mut index = index.checked_rem(total)?;
@@ -128,7 +128,7 @@ const METADATA_V6: [Ipv6Addr; 6] = [
 
 /// Returns whether an address is a cloud metadata service, which offers keys and configuration to
 /// the machine. Such an address is link-local over IPv4, or one of a few known addresses over IPv6.
-/// It is private, yet must never be loaded.
+/// Such an address is private, but a load must never target it.
 pub fn is_metadata(address: &IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -136,8 +136,9 @@ pub fn is_metadata(address: &IpAddr) -> bool {
     }
 }
 
-/// Returns whether a load may target an address without `--allow-public`. True for this machine,
-/// private and link-local addresses, except cloud metadata services.
+/// Returns whether a load may target an address without `--allow-public`. True for loopback,
+/// private and unspecified addresses and for link-local IPv6 addresses, except cloud metadata
+/// services.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata(address) {
         return false;
@@ -148,7 +149,8 @@ pub fn is_private(address: &IpAddr) -> bool {
     }
 }
 
-/// Returns the address that a connection to `address` reaches: 0.0.0.0 and [::] become loopback.
+/// Returns the address that a connection to `address` reaches: 0.0.0.0 and [::] become loopback
+/// addresses.
 pub fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -32,7 +32,8 @@ pub struct AgentAccount {
     /// Number of repeated intervals from the agent, which were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub frames_repeated: u64,
-    /// Why the agent was lost before the end of its part; `None` means that the agent finished.
+    /// Why the agent was lost before the end of its part of the load; `None` means that the agent
+    /// finished.
     #[serde(rename = "lost", default, skip_serializing_if = "Option::is_none")]
     pub loss_reason: Option<String>,
 }

@@ -26,7 +26,7 @@ pub struct ArrivalTimes {
 impl ArrivalTimes {
     /// Creates the arrival times from these intended starts, ns of schedule time. The part from
     /// `measured_from_ns` to `end_ns` is measured. `None` means that the starts are out of order,
-    /// or that the measured part is empty.
+    /// or that the measured part has no start.
     pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<ArrivalTimes> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
         let measured = before(end_ns).saturating_sub(before(measured_from_ns));

@@ -31,7 +31,7 @@ const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 const ROUTES_MAX: usize = 1 << 16;
 /// The maximum number of machines that may generate one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
-/// Longest text that names other machines (such as local addresses), in bytes.
+/// Longest text that names other machines (such as the URL of a fleet), in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
 /// The maximum number of workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
@@ -168,8 +168,8 @@ impl Terms<RedactedText> {
     }
 }
 
-/// Returns whether routes with these weights and timeouts are valid: one has a weight above 0, and
-/// every timeout is in its range.
+/// Returns whether routes with these weights and timeouts are valid: at least one route has a
+/// weight above 0, and every timeout is in its range.
 fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
     (1..=ROUTES_MAX).contains(&routes.clone().count())
         && routes.clone().all(|(_, timeout_ns)| is_time(timeout_ns))
@@ -225,7 +225,8 @@ fn are_sessions(traffic: &Traffic) -> bool {
     }
 }
 
-/// Returns whether the setup and teardown requests of a load end.
+/// Returns whether the numbers and the timeouts of setup and teardown requests are in their valid
+/// ranges.
 fn is_setup_teardown_bounded(around: &SetupTeardown) -> bool {
     let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
     around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)

@@ -5,10 +5,10 @@
 //!     frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
-//! Small, rare frames are JSON. Intervals are many, so they are tagged fields of variable-length
-//! integers. A reader takes whole frames up to the first damaged frame and reports the rest of the
-//! file. The reader skips and counts unknown frames and figures. This module turns values into
-//! bytes and back; its callers own the files.
+//! Rare frames contain JSON. Frames of intervals are frequent, so they contain tagged fields of
+//! variable-length integers. A reader decodes whole frames up to the first damaged frame, and
+//! reports the length of the remaining file. The reader skips and counts unknown frames and
+//! figures. This module converts values to bytes and back; its callers read and write the files.
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_moment};
@@ -44,14 +44,14 @@ const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
 
-/// One entry of a run file; the entries are listed in the order in which they are written.
+/// One frame of a run file. The variants are in the order in which plimsoll writes the frames.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
     /// The description of the experiment, which is always the first frame.
     Experiment(Box<Header>),
     /// A load begins; loads are numbered from 0 in the order of these frames.
     TrialStart {
-        /// The purpose of the load, and its place in the experiment.
+        /// The purpose of the load, and its position in the experiment.
         tag: Tag,
         /// Start of the load since the beginning of the experiment, ns.
         start_ns: u64,
@@ -67,10 +67,10 @@ pub enum Frame {
         /// The figures of the interval.
         interval: Box<Interval>,
     },
-    /// A part of the latest load's readings of the target. Parts add up by [`Probes::merge`].
+    /// A part of the probes' readings during the latest load. [`Probes::merge`] combines all parts.
     Probes(Box<Probes>),
-    /// One part of the functions that were sampled during the latest load. Parts add up by
-    /// [`SampledFunctions::merge`].
+    /// A part of the functions that were sampled during the latest load.
+    /// [`SampledFunctions::merge`] combines all parts.
     Sampled(Box<SampledFunctions>),
     /// What each agent of a fleet did in the latest load.
     Agents(Vec<AgentAccount>),
@@ -80,8 +80,8 @@ pub enum Frame {
         ending: LoadEnd,
         /// Start and end of the measured window, ns; see [`Run::window_ns`].
         window_ns: (u64, u64),
-        /// Start of the schedule since the beginning of the experiment, ns. This is later than the
-        /// start that `TrialStart` has, by the time that opening connections took.
+        /// Start of the schedule since the beginning of the experiment, ns. The schedule starts
+        /// later than the load (`TrialStart`), because plimsoll opens connections first.
         start_ns: u64,
         /// The addresses of the host, including addresses that were found during the load.
         addresses: Vec<SocketAddr>,
@@ -152,7 +152,7 @@ const KIND_AGENTS: u8 = 9;
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
-    /// Returns the frames that store some readings; no frame for empty readings.
+    /// Returns the frames that store these readings of probes. Empty readings have no frame.
     pub fn probe_frames(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
@@ -287,13 +287,13 @@ pub struct RunFileContents {
     pub experiment: Experiment,
     /// The unreadable tail; `None` means that the file is intact.
     pub damage: Option<Damage>,
-    /// Frames of kinds that this version does not know.
+    /// Number of frames of kinds that this version does not know.
     pub frames_unknown: usize,
-    /// Values of figures that this version does not know.
+    /// Number of values that belong to figures that this version does not know.
     pub figures_unknown: usize,
 }
 
-/// Returns whether these are the first bytes of a run file of any version.
+/// Returns whether the bytes begin like a run file of any format version.
 pub fn is_run_file(bytes: &[u8]) -> bool {
     bytes.len() >= MAGIC.len() && bytes[..7] == MAGIC[..7]
 }
@@ -322,8 +322,8 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
                 figures_unknown += unknown;
             }
             (None, _) if kind > KIND_MAX => frames_unknown += 1,
-            // The frame is valid, but in a place or with content that no writer produces. The rest
-            // of the file cannot be trusted.
+            // The frame is valid, but no writer produces this content or a frame at this position.
+            // The rest of the file cannot be trusted.
             _ => break,
         }
         at = next;
@@ -335,7 +335,7 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
 }
 
 impl Header {
-    /// Returns whether every number of the head is in its valid range.
+    /// Returns whether every number of the header is in its valid range.
     fn is_bounded(&self) -> bool {
         self.started_unix_ms <= STARTED_UNIX_MS_MAX
             && self.spec.is_bounded()
@@ -344,7 +344,8 @@ impl Header {
     }
 }
 
-/// Number of bytes at the start of a file that suffice to read the length of its head.
+/// Number of bytes at the start of a run file that suffice to read the length of the file's head:
+/// the magic bytes and the first frame.
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
 
 /// Returns the length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
@@ -360,7 +361,7 @@ pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
     if length > PAYLOAD_MAX { Err(FileError::Nothing) } else { Ok(HEAD_BYTES_MIN + length + TAIL) }
 }
 
-/// Reads the head of a run file.
+/// Reads the head of a run file, which describes the experiment.
 pub fn read_head(bytes: &[u8]) -> Result<Header, FileError> {
     head_bytes(bytes)?;
     match next_frame(bytes, MAGIC.len()).and_then(|(kind, payload, _)| Frame::decode(kind, payload)) {
@@ -419,7 +420,7 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
 pub struct InvalidFrame;
 
 /// Reads the first frame of a stream of bytes, and its length; `None` means that the frame is not
-/// complete yet. Its numbers are checked against [`crate::bounds`].
+/// complete yet. The numbers of the frame are checked against [`crate::bounds`].
 pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
     let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -467,8 +468,8 @@ fn begin(header: Header) -> Experiment {
     }
 }
 
-/// Adds a frame to the experiment. Returns false if the frame is out of place, or if a number in
-/// the frame is out of range ([`crate::bounds`]).
+/// Adds a frame to the experiment. Returns false if no writer puts the frame at this position, or
+/// if a number in the frame is out of range ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
@@ -481,7 +482,8 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             if plan.is_bounded() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
         {
             let mut run = Run { injectors, ..Run::new(*plan) };
-            // Until the end of the load is read, the window grows with the intervals.
+            // Until the frame with the end of the load is read, the measured window grows with the
+            // intervals.
             run.window_ns = (run.plan.load.warmup_ns, run.plan.load.warmup_ns);
             experiment.trials.push(Trial { tag, start_ns, run });
         }

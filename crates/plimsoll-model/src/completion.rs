@@ -2,7 +2,8 @@
 //! a record, and [`complete`] restores them. Restored inputs must lead to the same record, and
 //! superfluous inputs are refused. So a rerun repeats exactly what was recorded.
 //!
-//! Not here: what is redacted ([`Plan::record`], [`Terms::record`]), flags, files.
+//! Not here: which texts are redacted ([`Plan::record`], [`Terms::record`]), command-line flags,
+//! and reading of files.
 
 use crate::arrival_times::ArrivalTimes;
 use crate::grpc::GrpcCall;
@@ -47,8 +48,8 @@ pub struct RerunInputs {
     pub urls: VecDeque<RerunUrl>,
     /// Header fields with their values.
     pub headers: Vec<(String, String)>,
-    /// The body and its source. This includes a body that was read from a file which the record
-    /// names.
+    /// The request body and its source, including a body that plimsoll read from a file named in
+    /// the record.
     pub body: Option<(BodySource<String>, Vec<u8>)>,
     /// All other texts, by kind.
     pub texts: BTreeMap<TextKind, VecDeque<String>>,
@@ -91,7 +92,7 @@ impl RouteRecord {
         self.headers.iter().filter(|(_, value)| value == REDACTED).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the text that stands for a redacted body.
+    /// Returns the text that replaces a redacted body: its length and digest.
     pub fn body_text(&self) -> String {
         let digest = self.body_digest.as_deref().map(|digest| format!(", sha256 {digest}"));
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
@@ -174,7 +175,7 @@ impl PlanRecord {
     }
 
     /// Restores the redacted inputs of the plan. The result has no addresses or certificates, since
-    /// the caller resolves these again.
+    /// the caller resolves and reads these again.
     pub fn complete(&self, how: Redact, mut secrets: Secrets) -> Result<Plan, Incomplete> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
@@ -216,7 +217,7 @@ impl PlanRecord {
         }
     }
 
-    /// Creates the plan with this traffic.
+    /// Creates the plan from the record, with the given traffic and unix socket.
     fn complete_with(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, Incomplete> {
         Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.complete(unix)? })
     }
@@ -270,8 +271,8 @@ fn same(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String,
     }
 }
 
-/// Returns the file of the body, if the record names it, so that the user need not give the body
-/// again.
+/// Returns the path of the body's file if the record contains the path. Then the user need not give
+/// the body again.
 pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     match &terms.body {
         Some(BodySource::File(path)) if !path.withheld => Some(&path.text),
@@ -279,7 +280,8 @@ pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     }
 }
 
-/// Returns the file of the experiment's other body, if the record names it.
+/// Returns the path of the file with the second request body ([`TextKind::OtherBody`]), if the
+/// record contains the path.
 pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.changes.other_body.as_ref().filter(|body| !body.withheld).and_then(|body| body.text.strip_prefix('@'))
 }
@@ -316,7 +318,7 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
     }
     for (kind, texts) in texts(terms) {
         if matches!(kind, TextKind::Url | TextKind::Header) {
-            // Each redacted text is an input of its own; a header field is shown by its name.
+            // Each redacted text is a separate input; a header field is identified by its name.
             let was = |text: &RedactedText| match kind {
                 TextKind::Header => text.text.split(':').next().unwrap_or_default().to_owned(),
                 _ => text.text.clone(),
@@ -332,18 +334,18 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
     all
 }
 
-/// Returns the file of the traffic, if the record names it, so that the user need not give it
-/// again.
+/// Returns the path of the traffic file if the record contains the path. Then the user need not
+/// give the file again.
 pub fn traffic_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
 
-/// Returns the file of the script, if the record names it.
+/// Returns the path of the script if the record contains the path.
 pub fn script_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
 }
 
-/// Returns the files of the replayed logs, if the record names them all.
+/// Returns the paths of the replayed logs if the record contains all these paths.
 pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     let logs = terms.replay.as_ref()?.logs.iter();
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
@@ -478,7 +480,8 @@ pub fn complete(
         };
         index += 1;
         if let Some(resolve) = &mut plan.carriage.resolve {
-            // One permission for public addresses covers the load and later lookups of the name.
+            // The user's permission for public addresses covers the load and also later lookups of
+            // the host name.
             resolve.public = terms.public;
         }
         if terms.connections_max.is_none() {
@@ -500,7 +503,8 @@ pub fn complete(
     Ok((asked, complete))
 }
 
-/// Collects the redacted inputs of one plan. Its URLs are taken from the given inputs.
+/// Collects the inputs that were redacted in one plan: URLs from the front of `urls`, and all other
+/// inputs from `shared`.
 fn secrets_of(
     record: &PlanRecord,
     user_info: bool,

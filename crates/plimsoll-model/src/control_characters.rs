@@ -1,5 +1,5 @@
-//! Control characters in foreign text. Writers escape them in their own format; formats without
-//! escapes show them as `\x1b`, `\n`, `\u{202e}`.
+//! Control characters in foreign text. Output formats with escapes use their own escapes for
+//! control characters. Formats without escapes show `\x1b`, `\n` or `\u{202e}`.
 
 use std::borrow::Cow;
 use std::fmt::Write;

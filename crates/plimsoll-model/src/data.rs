@@ -6,7 +6,7 @@
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Longest table, in bytes.
+/// Longest text of all cells of a table together, in bytes. Offsets in this text fit 32 bits.
 pub const DATA_BYTES_MAX: usize = 1 << 30;
 
 /// The choice of a session's row in a table.
@@ -73,7 +73,7 @@ impl Data {
         Some(())
     }
 
-    /// Returns a short digest of the cells, by which tables are distinguished.
+    /// Returns a short digest of the cells, which distinguishes tables with different content.
     pub fn digest(&self) -> String {
         format!("{:08x}", self.crc)
     }
@@ -108,7 +108,8 @@ impl Data {
         (0..self.rows()).map(&mut up_to).collect()
     }
 
-    /// Returns the row index of session `number`. `ranks` is the result of [`Data::ranks`].
+    /// Returns the row index of session `number`. `ranks` is the result of
+    /// [`Data::cumulated_zipf_weights`].
     #[inline]
     pub fn row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
         let rows = self.rows().max(1);

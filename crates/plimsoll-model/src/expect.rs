@@ -1,8 +1,9 @@
-//! Expectations of a response beyond its status, and values captured from it for later requests.
+//! Expectations of a response beyond its status, and values that are captured from a response for
+//! later requests.
 //!
-//! A response with a successful status that misses an expectation or a capture counts as failed
-//! ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not here: statuses
-//! ([`crate::traffic`]), and the search through a response (the engine).
+//! A response with a successful status counts as failed if the response misses an expectation or
+//! lacks a value to capture ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not
+//! here: statuses ([`crate::traffic`]), and the search through a response (the engine).
 //!
 //! [`RequestFailure::Expectation`]: crate::RequestFailure::Expectation
 //!
@@ -148,7 +149,7 @@ impl CaptureSource {
         matches!(self, CaptureSource::Json(_) | CaptureSource::Regex(_))
     }
 
-    /// Returns the place in the syntax that [`CaptureSource::parse`] reads.
+    /// Returns the source in the syntax that [`CaptureSource::parse`] reads.
     pub fn text(&self) -> String {
         match self {
             CaptureSource::Json(path) => path.text().to_owned(),

@@ -2,8 +2,8 @@
 //! content, redacted.
 //!
 //! Bytes become text only here, so that no unredacted text is recorded or shown. A failed response
-//! may repeat secrets of its request (keys, codes, passphrases). So only plain short words are
-//! kept, unless the user wants the whole text.
+//! may repeat secrets of its request (keys, codes, passphrases). So the record contains only short
+//! plain words, unless the user wants the whole text.
 //!
 //! Not here: which responses fail, and how the engine gets their bytes.
 
@@ -13,9 +13,10 @@ use crate::ledger::RequestFailure;
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of kinds of failed responses that a load records.
+/// The maximum number of kinds of failed responses that a load records: one response for each kind.
 pub const KINDS_MAX: usize = 16;
-/// Number of first bytes of a failed response that are kept. Most heads have fewer bytes.
+/// Number of first bytes of a failed response that plimsoll keeps. Most heads of responses have
+/// fewer bytes.
 pub const KEPT_BYTES: usize = 4 << 10;
 /// The maximum number of characters of a response's content that are shown.
 const SHOWN_CHARS: usize = 200;
@@ -134,9 +135,9 @@ impl FailedAnswer {
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
-    /// Adds to the entry that the response belongs to a gRPC call with status `ended`, and the
-    /// fault of its messages, if any. `is_stated` is true if the response has a `grpc-status`;
-    /// otherwise the status follows from HTTP.
+    /// Marks the entry as the response to a gRPC call with status `ended`, and adds the fault of
+    /// its messages, if any. `is_stated` is true if the response has a `grpc-status`; otherwise the
+    /// status follows from HTTP.
     pub fn for_grpc_call(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());

@@ -21,7 +21,8 @@ pub mod exit {
     pub const INTERRUPTED: u8 = 130;
     /// The terminal closed (SIGHUP), which interrupted the command.
     pub const TERMINAL_CLOSED: u8 = 129;
-    /// SIGTERM ended a command of another tool (`plimsoll wrk`), whose original does not catch it.
+    /// SIGTERM ended a command that replaces another tool (`plimsoll wrk`), because the original
+    /// tool does not catch SIGTERM.
     pub const TERMINATED: u8 = 143;
 }
 

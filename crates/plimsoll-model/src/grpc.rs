@@ -3,7 +3,7 @@
 //! A call is a request over HTTP/2. Its content is a list of length-prefixed messages; the trailers
 //! of the response carry the status ([the
 //! protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: the
-//! content of messages, bytes.
+//! content of messages, and the encoding of calls as bytes.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -186,11 +186,11 @@ pub struct GrpcCall {
     /// A protobuf `FileDescriptorSet` of the messages. The set is needed to check responses, and to
     /// fill in the body for each request.
     pub types: Option<Arc<[u8]>>,
-    /// Whether the method returns a stream, so that each message has its own time. This is known
-    /// once the messages are encoded.
+    /// Whether the method returns a stream, so that each message of a response has its own time.
+    /// The value is known once the messages of the request are encoded.
     pub returns_stream: bool,
-    /// Whether each message of a bidirectional stream waits for the response to the message before.
-    /// Otherwise all messages are sent at once.
+    /// Whether each message of a bidirectional stream is sent only after the response to the
+    /// previous message. Otherwise all messages are sent at once.
     pub in_turn: bool,
 }
 

@@ -12,7 +12,7 @@ pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
 /// Appends a message with its prefix.
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.push(u8::from(is_compressed));
-    // The encoder of messages refuses messages whose length does not fit.
+    // The encoder of messages refuses messages whose length does not fit 32 bits.
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
 }
@@ -83,7 +83,7 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Counts messages in content that arrives in pieces, without decoding them.
+/// Counts messages in content that arrives in pieces, without decoding the messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageCount {
     whole: u32,

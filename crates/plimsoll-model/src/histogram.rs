@@ -3,12 +3,12 @@
 //!
 //! The geometry is that of HdrHistogram for three significant digits: 1 024 buckets to an octave,
 //! from 1 ns to [`HIGHEST_NS`] (one hour). Values have three exact digits from 1 us up, and values
-//! below 2 048 ns are exact. Longer values count in the last bucket; minimum, maximum and sum are
-//! exact.
+//! below 2 048 ns are exact. Values above one hour count in the last bucket; minimum, maximum and
+//! sum are exact.
 //!
-//! [`CountingHistogram`] is for recording (a shift, a page lookup, an addition) and is drained
-//! often. [`SparseHistogram`] is its compact form for storage. [`Histogram`] sums many sparse
-//! histograms and has quantiles.
+//! [`CountingHistogram`] is for fast recording (a value costs a shift, a page lookup and an
+//! addition) and is drained often. [`SparseHistogram`] is its compact form for storage.
+//! [`Histogram`] sums many sparse histograms and has quantiles.
 //!
 //! Not here: corrections for coordinated omission. Recorders measure from the intended start
 //! instead.
@@ -45,8 +45,8 @@ impl CountingHistogram {
         self.exact.add(value_ns, 1);
     }
 
-    /// Moves the content out and leaves this histogram empty. The function touches only the
-    /// occupied span, and keeps the memory.
+    /// Moves the content out and leaves this histogram empty. The function reads only the occupied
+    /// range of buckets, and keeps the memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
@@ -205,7 +205,7 @@ impl Histogram {
     }
 
     /// Moves the content out as a [`SparseHistogram`] and leaves this histogram empty. The function
-    /// touches only the occupied span.
+    /// reads only the occupied range of buckets.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }

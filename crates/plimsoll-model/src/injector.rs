@@ -1,5 +1,5 @@
-//! The part of a plan that belongs to one machine. A plan for several machines has one [`Injector`]
-//! for each machine.
+//! The part of a plan that belongs to one machine ([`Injector`]): workers and local addresses. A
+//! plan for several machines has one [`Injector`] for each machine.
 
 use crate::addresses::AddressRange;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
-    /// Idle workers poll while a core is idle and no other thread needs it.
+    /// Idle workers poll if the machine has a spare core, and as long as no other thread needs the
+    /// worker's core.
     #[default]
     Auto,
     /// Idle workers always poll.

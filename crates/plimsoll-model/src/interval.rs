@@ -64,7 +64,8 @@ impl Routes {
         Some(&self.by_number[at].1)
     }
 
-    /// Returns the figures of one route, mutable; adds empty figures if the route has none.
+    /// Returns the mutable figures of one route; inserts empty figures if the route has no figures
+    /// yet.
     pub fn of_mut(&mut self, number: RouteNumber) -> &mut RouteFigures {
         self.whole.take();
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|at| {
@@ -74,7 +75,7 @@ impl Routes {
         &mut self.by_number[at].1
     }
 
-    /// Inserts the figures of a route that has no figures yet.
+    /// Inserts the figures of a route, or adds them to the figures that the route already has.
     fn put(&mut self, number: RouteNumber, figures: RouteFigures) {
         match self.by_number.binary_search_by_key(&number, |(number, _)| *number) {
             Ok(at) => self.by_number[at].1.merge_parallel(&figures),

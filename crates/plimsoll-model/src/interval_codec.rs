@@ -6,7 +6,7 @@
 //! route     = number (varint)  figures
 //! figures   = field of each figure that is not empty, by its tag
 //! counter   = gauge = varint
-//! times     = buckets (varint)  buckets x {step from the one before, count}  min  max
+//! times     = number of buckets  for each bucket {distance from previous bucket, count}  min  max
 //!             sum (low, high)   (all varint)
 //! tally     = {key, count}*   ascending
 //! ledger    = 1: scheduled  2: succeeded  3: unsent  4: in flight  5: tally of failures by kind

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum Intervention {
     /// Nothing changes: the load with which loads of other interventions are compared.
     Control,
-    /// Requests go to a cheap path of the same server.
+    /// Requests go to an endpoint of the same server that does little work.
     Reference,
     /// The load has twice as many users and connections.
     MoreUsers,
@@ -29,7 +29,7 @@ pub enum Intervention {
     Sources,
     /// The rate is just below the load line, in bursts of 100 ms.
     Bursts,
-    /// A second process of plimsoll makes half of the load.
+    /// A second process of plimsoll generates half of the load.
     SecondGenerator,
     /// Requests have a longer body.
     LargerBody,
@@ -40,7 +40,7 @@ pub enum Intervention {
     /// Downstream dependencies are stopped for a part of the time ([`STOP_NS`]).
     Stopped,
     /// Requests come in bursts of twice as many requests as the server serves concurrently. Each
-    /// burst begins after all responses to the burst before.
+    /// burst begins after all responses to the previous burst.
     Together,
     /// The number of requests in flight equals the number that the server serves concurrently.
     Abreast,
@@ -135,16 +135,16 @@ impl Intervention {
 
 /// First turn number that stands for a changed server setting.
 const FIRST_SETTING_TURN: u32 = 64;
-/// The maximum number of values that can be tried of a server setting.
+/// The maximum number of values that an experiment can try for a server setting.
 pub const VARIED_MAX: usize = 16;
 
-/// Returns the tag of the load with the server setting number `number`.
+/// Returns the tag of the load for which the varied server setting has its value number `number`.
 pub fn varied_tag(number: usize) -> Tag {
     Tag { turn: FIRST_SETTING_TURN + number as u32, ..Tag::for_purpose(Purpose::Hold) }
 }
 
-/// Returns the number of the server setting in the load with this tag; `None` means that the load
-/// has no such setting.
+/// Returns the number of the setting's value in the load with this tag; `None` means that the load
+/// varies no setting.
 pub fn varied_number(tag: &Tag) -> Option<usize> {
     (0..VARIED_MAX).find(|number| varied_tag(*number) == *tag)
 }

@@ -1,12 +1,14 @@
 //! Paths into a JSON document: the part of JSONPath ([RFC
-//! 9535](https://www.rfc-editor.org/rfc/rfc9535)) without filters. `$.token`, `$.items[0].id`,
-//! `$['a b']`, `$.items[*].id`, `$..id`; the first of several matches counts.
+//! 9535](https://www.rfc-editor.org/rfc/rfc9535)) without filters. Examples are `$.token`,
+//! `$.items[0].id`, `$['a b']`, `$.items[*].id` and `$..id`. If a path matches several values, the
+//! first value counts.
 //!
 //! Not here: JSON documents, and the search in a document (the engine).
 
-/// The maximum number of steps of a path. This number also limits steps of any depth, each of which
-/// searches all nested values.
+/// The maximum number of steps of a path.
 const STEPS_MAX: usize = 32;
+/// The maximum number of steps of any depth (`..`) in a path. Each of these steps searches all
+/// nested values, so every further step can multiply the search time.
 const DEEP_STEPS_MAX: usize = 2;
 
 /// A parsed path into a JSON document.
@@ -92,7 +94,8 @@ fn name(text: &str) -> Option<(JsonSelector, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some((JsonSelector::Any, rest));
     }
-    // This is wider than the RFC allows without brackets, because many keys contain dashes.
+    // More characters are accepted than the RFC allows without brackets, because many keys contain
+    // dashes.
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '$' || c == '@';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     (end > 0).then(|| (JsonSelector::Key(text[..end].to_owned()), &text[end..]))

@@ -81,7 +81,7 @@ impl LoadShape {
         }
     }
 
-    /// Request rate of an open loop over time, 1/s; `None` for a closed loop.
+    /// Returns the request rate of an open loop over time, 1/s; `None` for a closed loop.
     pub fn rate(&self) -> Option<&Curve> {
         match self {
             LoadShape::Closed { .. } => None,
@@ -94,7 +94,7 @@ impl LoadShape {
         self.rate().is_some()
     }
 
-    /// Spacing of arrivals for another load of the same kind.
+    /// Returns the spacing of arrivals for a further load of the same kind.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
@@ -124,8 +124,8 @@ pub struct Load {
     pub warmup_ns: u64,
     /// Longest wait after the end of the schedule for responses to requests in flight, ns.
     pub grace_ns: u64,
-    /// Number of connections that are opened before the schedule begins, so that this time is not
-    /// measured. The value is 0 without keep-alive.
+    /// Number of connections that are opened before the schedule begins, so that the time to open
+    /// them is not measured. The value is 0 without keep-alive.
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
@@ -154,7 +154,7 @@ impl Load {
         }
     }
 
-    /// Returns the load as a run file stores it.
+    /// Returns the load in the form that a run file stores: without the list of arrival times.
     pub fn record(&self) -> Load {
         match &self.shape {
             LoadShape::Given { arrivals } => {
@@ -164,8 +164,8 @@ impl Load {
         }
     }
 
-    /// Takes over the values of a recorded load. Given arrival times stay if they equal the times
-    /// in the record.
+    /// Replaces this load by the recorded load. A record lacks the list of arrival times, so this
+    /// load's list stays if the list matches the record.
     pub fn restore_recorded(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
         if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)

@@ -1,8 +1,8 @@
 //! Facts about a machine that affect a measurement ([`MachineFacts`]), and the capacity of plimsoll
-//! on it ([`SelfMeasurement`]).
+//! on a machine ([`SelfMeasurement`]).
 //!
 //! Not here: how the facts are read (`plimsoll-probe`), and how the capacity is measured
-//! (`plimsoll-study`). Whether both suffice is decided in `plimsoll_analysis::fitness`.
+//! (`plimsoll-study`). `plimsoll_analysis::fitness` decides whether machine and capacity suffice.
 
 use crate::run::MachineLimits;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct MachineFacts {
     /// Operating system and kernel, such as `Linux 6.18.0`.
     pub kernel: String,
     /// The distinct frequency governors of the cores; an empty list means that the machine exposes
-    /// none.
+    /// no governors.
     pub governors: Vec<String>,
     /// CPU use of other processes while nothing was measured; `None` means that the kernel does not
     /// report this use.

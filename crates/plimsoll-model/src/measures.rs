@@ -3,13 +3,14 @@
 //!
 //! From the table, macros derive the fields of intervals and recorders, merging, bytes in a run
 //! file ([`crate::codec`]), and bounds. The names in CSV and JSON come from the table, too. A new
-//! figure needs one line here, and code that records it.
+//! figure needs one entry in the table, and code that records the figure.
 //!
 //! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. Both are generic
 //! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] for
 //! storage, [`Histogram`] for sums.
 //!
-//! Not here: figures computed from several others (rates, shares), and their meaning.
+//! Not here: figures computed from several other figures (rates, shares), and the meaning of
+//! figures.
 //!
 //! [`CountingHistogram`]: crate::CountingHistogram
 
@@ -183,7 +184,8 @@ pub enum FigureMut<'a, H> {
 pub struct WorkerTime {
     /// The number of the worker, unique over all machines of a run.
     pub worker: u32,
-    /// Time spent in loop turns with work, ns. Waiting and polling do not count as work.
+    /// Time in iterations of the worker's event loop that had work, ns. Waiting and polling do not
+    /// count as work.
     pub work_ns: u64,
     /// CPU time of the worker's thread, ns, including polling.
     pub cpu_ns: u64,
@@ -198,8 +200,8 @@ impl WorkerTime {
     }
 }
 
-/// Defines for each kind its Rust type, how to reference its value, and how to drain it from a
-/// recorder.
+/// Defines the Rust type for each [`Kind`] of figure, and how to reference its value or drain the
+/// value from a recorder.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -288,8 +290,8 @@ macro_rules! table {
                 $table::FIGURES.iter().zip([ $( of_kind!(figure_values_mut $kind self.$name) ),+ ])
             }
 
-            /// Moves the counts out, and each histogram with the function `times`. Gauges keep
-            /// their value.
+            /// Moves the counts out, and converts each histogram with the function `times`. Gauges
+            /// keep their value.
             pub fn take<G>(&mut self, mut times: impl FnMut(&mut H) -> G) -> $table<G> {
                 $table { $( $name: of_kind!(take $kind self.$name, times) ),+ }
             }
@@ -370,8 +372,8 @@ table! {
     /// Time from the first byte sent to the first complete message of the response, for calls of
     /// streaming methods, whatever their status.
     13 first_message: Times of Ns, json "first_message_ns";
-    /// Time between two messages of a streamed response, from the times at which plimsoll read
-    /// them. Messages read together have a distance of 0.
+    /// Time between two consecutive messages of a streamed response, by the times at which plimsoll
+    /// read the messages. Messages that plimsoll reads together have a gap of 0.
     14 message_gap: Times of Ns, json "message_gap_ns";
     /// Number of calls that ended with `OK` although their messages had a fault
     /// ([`crate::CallFault`]). Such calls count as `INTERNAL`.
@@ -390,9 +392,9 @@ table! {
     LoadFigures
     /// Lag of measured requests behind their intended start, caused by the generator.
     1 lag: Times of Ns, csv "lag" [Column::Quantile(990)];
-    /// Bytes received, heads included.
+    /// Bytes received on all connections, including response heads.
     2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [Column::Value];
-    /// Bytes sent, heads included.
+    /// Bytes sent on all connections, including request heads.
     3 bytes_out: Counter of Bytes, json "bytes_out", csv "bytes_out" [Column::Value];
     /// Number of connections that are open at the end of the interval.
     4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [Column::Value];
@@ -411,8 +413,8 @@ table! {
     10 address_errors: Tally(Address) of Connections, json "address_errors";
     /// Number of TLS failures by reason ([`crate::TlsFailure`]).
     11 tls_errors: Tally(TlsFailure) of Connections, json "tls_errors";
-    /// Bytes received outside any response: after its end, or on an idle connection. Only the bytes
-    /// that were read count, because plimsoll closes such a connection at once.
+    /// Bytes received outside any response: after the end of a response, or on an idle connection.
+    /// Only the bytes that were read count, because plimsoll closes such a connection at once.
     12 surplus_bytes: Counter of Bytes, json "surplus_bytes";
     /// Number of connections with surplus bytes.
     13 surplus_connections: Counter of Connections, json "surplus_connections";
@@ -452,12 +454,12 @@ table! {
     27 redirects: Counter of Requests, json "redirects";
     /// Number of responses to measured requests, by worker (its number modulo 65 536).
     28 worker_answers: Tally(Worker) of Requests;
-    /// Time that workers polled without a reply while no other thread took their core: idle time.
-    /// Other CPU time of workers is not idle, because sleeping and waking cost time, too.
+    /// Idle time: time in which workers polled without a reply, while no other thread used their
+    /// core. Other CPU time of workers is not idle, because sleeping and waking cost time, too.
     29 looked_ns: Counter of Ns;
-    /// Time from a readable reply to its read, inside the measured window: the client's part of a
-    /// response time. For replies that arrive while a worker is busy, the middle of that busy time
-    /// counts as their arrival.
+    /// Time from the arrival of a reply in the socket until plimsoll reads the reply, inside the
+    /// measured window. This wait is the client's share of a response time. If a reply arrives
+    /// while its worker is busy, the middle of the busy time counts as the arrival.
     30 read_wait: Times of Ns;
 }
 

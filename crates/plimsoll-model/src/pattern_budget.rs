@@ -2,16 +2,16 @@
 //! stand for megabytes.
 //!
 //! Not here: the library that compiles regular expressions. Readers and the engine pass this
-//! library as a function, so that all have equal bounds.
+//! library as a function, so that all of them have equal bounds.
 
 use crate::budget::Budget;
 
 /// Largest compiled size of one regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Size limits with which a pattern is compiled, in bytes, tried in ascending order. A pattern is
-/// charged with the first limit that it fits.
+/// Size limits with which a pattern is compiled, in bytes, tried in ascending order until one limit
+/// suffices. A pattern is charged with the sum of all tried limits.
 const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
-/// Largest compiled size of all patterns of an input, in bytes. Real plans use a tenth.
+/// Largest sum of the charges for all patterns of an input, in bytes. Real plans use a tenth.
 pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 /// Why a pattern was not compiled.

@@ -1,5 +1,6 @@
-//! Everything that one load will do, resolved and seeded. A [`Plan`] is executable without further
-//! input, by one machine or several; the part of each machine is an [`Injector`](crate::injector).
+//! Everything that one load will do, with resolved addresses and a random seed. One machine or
+//! several machines can execute a [`Plan`] without further input. An [`Injector`](crate::injector)
+//! describes the part of each machine.
 
 use crate::arrival_times::ArrivalTimes;
 use crate::load::{Arrivals, Load, LoadShape};
@@ -57,7 +58,7 @@ pub enum ArmIndex {
 }
 
 impl ArmIndex {
-    /// The arm of the second target, beside the target whose load line is searched.
+    /// The arm of the second target, in addition to the target whose load line is searched.
     pub const AGAINST: ArmIndex = ArmIndex::Side(1);
 
     /// Returns the index of the arm among all arms, from 0.
@@ -73,7 +74,7 @@ impl ArmIndex {
     }
 }
 
-/// The purpose of a load, and its place in the experiment.
+/// The purpose of a load, and its position in the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tag {
     /// The purpose of the load.
@@ -110,7 +111,7 @@ impl Plan {
     pub const TICK_NS: u64 = Load::TICK_NS;
 
     /// Creates a plan for `GET /` of a host over plain HTTP at the given addresses. The defaults
-    /// are 10 s, timeout 30 s, grace period 5 s.
+    /// are a load of 10 s (or the shape's own length), a timeout of 30 s and a grace period of 5 s.
     pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
         let origin = Origin { scheme: "http".into(), host: host.into(), port };
         Plan {

@@ -52,7 +52,8 @@ impl Plan {
         let whole = read(Reader::new(bytes), |tag, value| {
             match tag {
                 1 => form = Some(value.number()?),
-                // The version decides how the rest is read.
+                // The version must be the first field, because it decides how the other fields are
+                // decoded.
                 _ if form != Some(FORM) => return None,
                 2 => store_once(&mut parts.0, traffic::read_traffic(value)?)?,
                 3 => store_once(&mut parts.1, load::read_load(value)?)?,

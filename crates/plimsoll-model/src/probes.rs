@@ -4,8 +4,8 @@
 //! With `--watch` (the server is watched on its own machine), series of the server's machine have
 //! their usual names. The names of the load generator's machine then begin with [`GENERATOR`].
 //!
-//! This file has plain data and its arithmetic. Not here: how readings are taken, and what they
-//! mean.
+//! This file has plain data and its arithmetic. Not here: how readings are taken, and what the
+//! readings mean.
 
 use crate::sampled::SampledFunctions;
 use serde::{Deserialize, Serialize};
@@ -70,12 +70,12 @@ pub struct WatchedServer {
     pub found_by: String,
 }
 
-/// All readings of one load, and their cost. Merging is associative and commutative, so that parts
-/// written in sequence add up to the whole.
+/// All readings of one load, and the CPU time for taking them. Merging is associative and
+/// commutative, so that parts written in sequence add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
-    /// The login name of the machine on which the server was watched; `None` means the machine that
-    /// makes the load.
+    /// The login name of the machine on which the server was watched. `None` means that the server
+    /// was watched from the load generator's machine.
     pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
@@ -85,7 +85,7 @@ pub struct Probes {
     pub missing: Vec<String>,
     /// Sampled functions of the server's processes.
     pub sampled: SampledFunctions,
-    /// CPU time of taking the readings, ns.
+    /// CPU time that plimsoll used to take the readings, ns.
     pub cpu_ns: u64,
     /// Wall-clock time covered by `cpu_ns`, ns.
     pub wall_ns: u64,
@@ -97,8 +97,8 @@ impl Series {
         Series { kind, unit: unit.to_owned(), samples: Vec::new(), gaps: Vec::new() }
     }
 
-    /// Adds a reading. Readings usually arrive in order; a reading with an earlier time is inserted
-    /// at its place.
+    /// Adds a reading. Readings usually arrive in order of time; an earlier reading is inserted at
+    /// its position.
     pub fn push(&mut self, sample: SeriesSample) {
         self.samples.push(sample);
         if self.samples.len() > 1 && order(&self.samples[self.samples.len() - 2]) > order(&sample) {
@@ -112,9 +112,9 @@ impl Series {
         join(&mut self.gaps);
     }
 
-    /// Returns the value at `at_ns`, by linear interpolation; `None` without a reading on both
-    /// sides. Before the first and after the last reading, the nearest reading counts if it is
-    /// within `reach_ns`.
+    /// Returns the value at `at_ns`, by linear interpolation between the previous and the next
+    /// reading. Before the first and after the last reading, the nearest reading counts if it is
+    /// within `reach_ns`; otherwise the value is `None`.
     pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
         let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
         let near = |sample: &SeriesSample| (sample.at_ns - at_ns).abs() <= reach_ns;
@@ -169,7 +169,7 @@ impl Series {
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
-    /// Returns the unit of the values that [`Series::drawn`] returns.
+    /// Returns the unit of the values that [`Series::chart_samples`] returns.
     pub fn plotted_unit(&self) -> String {
         match (self.kind, self.unit.as_str()) {
             (SeriesKind::Gauge, unit) => unit.to_owned(),
@@ -202,13 +202,13 @@ impl Series {
     }
 }
 
-/// Prefix of series from the load generator's machine, used if the server is watched on another
-/// machine.
+/// Prefix for names of series from the load generator's machine. The prefix is used if the server
+/// is watched on another machine.
 pub const GENERATOR: &str = "generator.";
-/// Prefix of metrics that a server exposes. These metrics belong to the server, whichever machine
-/// reads them.
+/// Prefix for names of metrics that a server exposes. These metrics belong to the server, whichever
+/// machine reads them.
 const METRICS: &str = "metrics.";
-/// Whether load generator and server share the machine: 1 or 0.
+/// Name of the series that tells whether load generator and server share a machine: 1 or 0.
 const TARGET_LOCAL: &str = "target.local";
 
 /// Returns a key that orders readings totally: by time, then by value.

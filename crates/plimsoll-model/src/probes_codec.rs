@@ -5,9 +5,9 @@
 //! probes = length of JSON (varint)
 //!          JSON {host, servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}
 //!          for each series: count (varint), count x reading
-//! reading = step in time since the one before (varint, zigzag)
-//!           bits of the value, changed against the one before (exclusive or,
-//!           bytes swapped, varint): a value that stays takes one byte
+//! reading = time since the previous reading (varint, zigzag)
+//!           bits of the value, XOR bits of the previous value (bytes swapped,
+//!           varint): an unchanged value takes one byte
 //! ```
 
 use crate::bounds::is_reading;

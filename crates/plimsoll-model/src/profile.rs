@@ -1,5 +1,5 @@
-//! A profile as data: stacks with values, such as CPU time or bytes. All sources have this one
-//! form: pprof, folded stacks, `perf script`.
+//! A profile as data: stacks with values, such as CPU time or bytes. Profiles of all formats
+//! (pprof, folded stacks, `perf script`) are converted to this data.
 //!
 //! The data is flat tables that refer to each other by index, because a profile of 50 MB has tens
 //! of millions of frames. A stack is a list of places, leaf first as in pprof. A place is one code
@@ -58,7 +58,8 @@ pub struct Label {
     pub value: LabelValue,
 }
 
-/// Where the entries of one sample end, in each table that all samples share.
+/// The end of one sample's entries in each of the tables `stacks` and `sample_labels`, which all
+/// samples share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct End {
     stack: u32,
@@ -93,7 +94,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// All functions, in the order of their first mention.
+    /// Returns all functions, in the order of their first mention.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
@@ -109,8 +110,8 @@ impl Profile {
         (0..self.samples.len()).map(|index| Sample { profile: self, index })
     }
 
-    /// Returns the index of the column with this name or number. If `wanted` is `None`, it is the
-    /// default column. A leading `inuse_` may be left out.
+    /// Returns the index of the column with this name or number. If `wanted` is `None`, the result
+    /// is the index of the default column. The name `inuse_space` also matches a column `space`.
     pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
@@ -145,8 +146,8 @@ impl<'a> Sample<'a> {
         &self.profile.values[self.index * width..][..width]
     }
 
-    /// The functions from the root to the leaf, including inlined functions. Empty if the source
-    /// had no stack.
+    /// Returns the functions of the stack from the root to the leaf, including inlined functions.
+    /// The result is empty if the source had no stack.
     pub fn functions_from_root(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
         let profile = self.profile;
         let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
@@ -167,7 +168,7 @@ fn text_bytes(text: &str) -> usize {
 }
 
 /// Builds a profile in this order: functions, then places with functions, then samples with places.
-/// Using ids of another builder is a bug; it panics when the profile is read, or earlier.
+/// Ids of another builder are a bug and cause a panic when the profile is read, or earlier.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
@@ -214,8 +215,8 @@ impl ProfileBuilder {
         GROWING * (tables + names + labels) + self.text_bytes
     }
 
-    /// Returns the function with this name, and adds the function if it is missing. Its file is the
-    /// first given file that is not empty.
+    /// Returns the function with this name, and adds the function if it is missing. The file of the
+    /// function is the first given file that is not empty.
     pub fn function(&mut self, name: &str, file: &str) -> FunctionId {
         if let Some(id) = self.by_name.get(name) {
             let known = &mut self.profile.functions[*id as usize];
@@ -277,7 +278,8 @@ impl ProfileBuilder {
         self.profile.sample_type_default = index;
     }
 
-    /// Sets the quantity and amount between two samples.
+    /// Sets the quantity by which the profiler took samples, and the mean amount between two
+    /// samples.
     pub fn period(&mut self, period_type: Option<ValueType>, period: i64) {
         self.profile.period_type = period_type;
         self.profile.period = period;

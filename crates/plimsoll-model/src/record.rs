@@ -52,7 +52,7 @@ pub struct TrafficRecord {
     /// Names of the variables in requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// A digest of setup and teardown requests; `None` without these.
+    /// A digest of setup and teardown requests; `None` means that there are no such requests.
     #[serde(rename = "around_digest", default, skip_serializing_if = "Option::is_none")]
     pub setup_teardown_digest: Option<String>,
     /// The request list, without its requests.
@@ -96,7 +96,8 @@ pub struct DataRecord {
     pub pick: Pick,
     /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
-    /// A digest of the rows; `None` in an older record, which no table matches.
+    /// A digest of the rows. An older record has no digest (`None`), and then no table matches the
+    /// record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
@@ -120,15 +121,15 @@ pub struct RouteRecord {
     /// A digest of the body; `None` without a body, or in an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
-    /// A digest of templates, expectations and captures; `None` without these, or in an older
-    /// record.
+    /// A digest of templates, expectations and captures. `None` means that the route has none of
+    /// these, or that the record is older than this field.
     #[serde(rename = "asked_digest", default, skip_serializing_if = "Option::is_none")]
     pub template_digest: Option<String>,
     /// The weight of the route among all routes.
     pub weight: u32,
     /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// For a gRPC call, the gRPC statuses that count as success.
+    /// The gRPC statuses that count as success; `None` means that the route is no gRPC call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
     /// Whether each message of a gRPC stream waits for a response; see [`GrpcCall::in_turn`].
@@ -378,7 +379,7 @@ impl TrafficRecord {
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
-    /// Returns the word for the arrivals of a load: "requests", or "sessions" of several requests.
+    /// Returns the word for what arrives in a load: "requests", or "sessions" of several requests.
     pub fn arrivals_word(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",

@@ -1,9 +1,9 @@
-//! Redaction: the only place that decides which text a record, report or message may show where a
-//! secret could be.
+//! Redaction: this module alone decides how much of a text that could contain a secret appears in a
+//! record, report or message.
 //!
-//! The rule is to deny by default. Plain text stays: words and numbers, the values of a few
-//! harmless headers, a path of such words. Any other text is dropped ([`REDACTED`]) or shortened,
-//! since no list of secrets is complete. Every function but [`command`] is idempotent.
+//! The rule is to deny by default. Plain text stays: words and numbers, paths of words and numbers,
+//! and the values of a few harmless headers. Any other text is replaced by [`REDACTED`] or
+//! shortened, since no list of secrets is complete. Every function but [`command`] is idempotent.
 //!
 //! Not here: the kind of each command-line argument (see the binary's table).
 
@@ -44,12 +44,14 @@ const HARMLESS_HEADERS: [&str; 14] = [
     "user-agent",
 ];
 
-/// Words that mark a value as a secret if its name contains them as a separate part.
+/// Words that mark a value as a secret if one part of the value's name is this word, as `key` in
+/// `api_key` or `apiKey`.
 const SECRET_PARTS: [&str; 18] = [
     "pass", "pwd", "pw", "pin", "otp", "sig", "sid", "key", "keys", "jwt", "auth", "oauth", "cred", "creds", "code",
     "hmac", "sas", "pat",
 ];
-/// Texts that mark a value as a secret wherever its name contains them.
+/// Texts that mark a value as a secret if the value's name contains the text anywhere, even inside
+/// a word.
 const SECRET_WITHIN: [&str; 16] = [
     "password",
     "passwd",
@@ -70,7 +72,7 @@ const SECRET_WITHIN: [&str; 16] = [
 ];
 /// Longest path segment or value that can stay unshortened, in characters.
 const SHOWN_CHARS_MAX: usize = 64;
-/// Number of first characters that stay of a shortened text.
+/// Number of leading characters that remain of a shortened text.
 const STUB_CHARS: usize = 2;
 
 /// Returns whether a name marks its value as a secret: `token`, `X-Amz-Signature`, `apiKey`.
@@ -177,8 +179,8 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
         && has_plain_words(decoded, separators, mixed_max)
 }
 
-/// Returns whether a text of any length has only plain words, as in [`is_plain`]. A title may have
-/// twenty words.
+/// Returns whether every word of a text is plain, as in [`is_plain`], but for any number of words.
+/// The title in the path of an article may have twenty words.
 fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
     !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
 }
@@ -217,7 +219,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Redacts an argument of a script; `name=value` is redacted like a part of a query.
+/// Redacts an argument of a script; `name=value` is redacted like a query parameter.
 pub fn argument(text: &str, how: Redact) -> String {
     match (how, text.contains('=')) {
         (Redact::All, _) => REDACTED.to_owned(),
@@ -258,7 +260,7 @@ pub fn name(name: &str) -> String {
 
 /// Replaces each part of a path and query that looks like a key by `replacement`. Such parts are
 /// segments and query values that are not plain, and values whose name marks a secret. Names of
-/// static files stay. The result is meant to be sent.
+/// static files stay. The result is the target of a request, not a text for display.
 pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
@@ -294,7 +296,7 @@ pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> Str
 /// Characters that separate words in a query value.
 const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
-/// Redacts one `name=value` of a query.
+/// Redacts one query parameter, `name=value`.
 fn pair(pair: &str, how: Redact) -> String {
     match pair.split_once('=') {
         Some((name, value)) => {
@@ -303,7 +305,8 @@ fn pair(pair: &str, how: Redact) -> String {
             if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
         }
         None if pair.is_empty() => String::new(),
-        // A word without a value can be a token or a switch, so it is dropped.
+        // A query parameter without a value can be a token or a switch, so the parameter is
+        // dropped.
         None => REDACTED.to_owned(),
     }
 }
@@ -350,15 +353,15 @@ pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
     if harmless && how != Redact::All { value } else { REDACTED }
 }
 
-/// Returns a short digest, which is long enough to distinguish two texts, and too short to
-/// reconstruct a text.
+/// Returns the first 4 bytes of the SHA-256 digest in hexadecimal: enough to distinguish two texts,
+/// too few to reconstruct a text.
 pub fn digest(bytes: &[u8]) -> String {
     let whole = ring::digest::digest(&ring::digest::SHA256, bytes);
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Redacts a shell command to the program's name and a digest, because its parts cannot be told
-/// apart reliably.
+/// Redacts a shell command to the program's name and a digest. Only a shell could separate the
+/// other words of the command reliably.
 pub fn command(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let assigned = |word: &'_ str| -> Option<String> {
@@ -374,7 +377,7 @@ pub fn command(text: &str) -> String {
             None => break word.rsplit('/').next().unwrap_or_default(),
         }
     };
-    // Keep a plain name, but no secret alone and no piece of a quoted text.
+    // Keep only a plain name: the text may be a secret alone, or a piece of a quoted text.
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == word(name);
     let name = if plain && !name.is_empty() { name } else { "command" };
     format!("{name} (sha256 {})", digest(text.as_bytes()))
@@ -396,12 +399,13 @@ pub fn command_line(text: &str) -> String {
     if shown && !words.is_empty() { words.join(" ") } else { command(text) }
 }
 
-/// How the end of a value after a secret's name is found.
+/// The rule that finds the end of a value after a name that marks a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretEnd {
     /// The value ends after its first word: `token=abc`, `Bearer abc`.
     Word,
-    /// The value ends with its closing quotation mark, since a passphrase has several words.
+    /// The value ends with its closing quotation mark, since a quoted passphrase may have several
+    /// words.
     Quote(char),
     /// The value ends with a delimiter: `Passphrase: several words`.
     Delimiter,
@@ -465,7 +469,8 @@ pub fn line(text: &str) -> String {
     out
 }
 
-/// Characters below which a word of foreign text always stays: too short for a key.
+/// Length of the shortest word of foreign text that may be a key, in characters. Shorter words
+/// always stay.
 const KEY_CHARS_MIN: usize = 8;
 
 /// Returns a run of letters, digits and `-_.`, shortened if it looks like a key.

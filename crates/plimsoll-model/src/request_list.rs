@@ -16,9 +16,10 @@ use std::sync::Arc;
 /// One entry of a request list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedRequest {
-    /// The number of the request's path with query.
+    /// The number of the request's path with query in the table [`ListedTargets`].
     pub target: u32,
-    /// The route that the request counts for, which has its method and header fields.
+    /// The route under which the request is counted. The route has the method and the header fields
+    /// of the request.
     pub route: RouteNumber,
     /// The status in the log; 0 if unknown.
     pub status: u16,
@@ -28,7 +29,7 @@ pub struct ListedRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedTargets {
     text: String,
-    /// End offset of each path; a path starts at the end of the path before.
+    /// End offset of each path in `text`; a path starts at the end of the previous path.
     ends: Vec<u32>,
 }
 
@@ -87,7 +88,8 @@ pub struct ReplayFacts {
     /// Whether timestamps have whole seconds only, so that requests are spread within each second.
     #[serde(rename = "spread")]
     pub has_whole_seconds: bool,
-    /// Facts about the sessions of the log, if loads are drawn from these sessions.
+    /// Facts about the sessions of the log; `None` means that loads are not sampled from these
+    /// sessions.
     #[serde(rename = "drawn_from", default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsFacts>,
 }
@@ -100,7 +102,8 @@ pub struct RequestList {
     /// The request of arrival n. If the list has `sessions`, loads draw their requests from these
     /// entries.
     pub entries: Vec<ListedRequest>,
-    /// The sessions of the log, if loads of any rate are drawn from these sessions.
+    /// The sessions of the log, from which loads of any rate are sampled. `None` means that the
+    /// load has an arrival time for each entry.
     pub sessions: Option<ListedSessions>,
     /// Facts about the log that the list was made from.
     pub facts: ReplayFacts,
@@ -120,7 +123,8 @@ pub struct RequestListRecord {
 }
 
 impl RequestList {
-    /// Returns whether every entry has a valid route (of `routes`) and a valid path.
+    /// Returns whether every entry has a valid path and a route number below `routes`, and the
+    /// sessions fit the entries.
     pub fn is_whole(&self, routes: usize) -> bool {
         let of =
             |entry: &ListedRequest| usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len();
@@ -155,8 +159,8 @@ impl RequestList {
         }
     }
 
-    /// Returns whether an unsuccessful status equals the logged status: the server then behaves as
-    /// it did when the log was written.
+    /// Returns whether a status below 500 equals the logged status. Then even an unsuccessful
+    /// status is expected, because the server behaves as it did when the log was written.
     #[inline]
     pub fn expects(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

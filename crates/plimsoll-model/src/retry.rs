@@ -1,5 +1,5 @@
-//! Traffic with retries ([`retried`]): a failed request is sent again after 100 ms. Before each
-//! further retry, the wait is twice the previous wait. Retries have their own route, so that
+//! Traffic with retries ([`with_retries`]): a failed request is sent again after 100 ms. Before
+//! each further retry, the wait is twice the previous wait. Retries have their own route, so that
 //! figures by route separate them from first attempts.
 //!
 //! Not here: which studies use retries, and their effect on a server.

@@ -48,17 +48,17 @@ pub enum Stop {
 pub struct Run {
     /// The plan of the load.
     pub plan: PlanRecord,
-    /// The machines that made the load; their order has no meaning.
+    /// The machines that generated the load; their order has no meaning.
     pub injectors: Vec<Injector>,
-    /// The figures: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time.
-    /// Intervals of the grace period follow.
+    /// The figures: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time. The last
+    /// intervals belong to the grace period, the wait for responses after the schedule.
     pub intervals: BTreeMap<u32, Interval>,
     /// How the load ended; `None` while it runs, or if the recording was cut.
     pub ending: Option<LoadEnd>,
     /// Start and end of the measured window in schedule time, ns. The window ends with the
     /// schedule, at an early stop, or at the last response of a fixed number of requests.
     pub window_ns: (u64, u64),
-    /// Readings of the target during the load.
+    /// Readings of the server and its host during the load.
     pub probes: Probes,
     /// The first failed response of each kind, ascending by status.
     pub failed_answers: Vec<FailedAnswer>,
@@ -182,8 +182,9 @@ impl Run {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// Returns a count inside the measured window divided by the window's length, 1/s. An interval
-    /// that is partly inside the window counts in proportion. Returns 0 without a window.
+    /// Returns the count that `of` selects inside the measured window, divided by the window's
+    /// length, 1/s. An interval that is partly inside the window counts in proportion. Returns 0
+    /// without a window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -196,8 +197,8 @@ impl Run {
         if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
     }
 
-    /// Returns the number of successes inside the measured window that were scheduled before it.
-    /// Such successes count as throughput, and not in the ledger.
+    /// Returns the number of requests that succeeded inside the measured window and were scheduled
+    /// before the window. Such successes count as throughput, but not in the ledger.
     pub fn carried_over_successes(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.all_routes();
@@ -243,7 +244,7 @@ impl Run {
     }
 }
 
-/// The machine and the versions of an experiment.
+/// The machine of an experiment, and the versions of its software.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of plimsoll.
@@ -260,7 +261,7 @@ pub struct Environment {
     pub files_max: u64,
     /// Whether the target is on the same machine.
     pub target_local: bool,
-    /// The machines that make the loads; a single load may use only a part of each machine.
+    /// The machines that generate the loads; a single load may use only a part of each machine.
     pub injectors: Vec<Injector>,
     /// CPU and memory limits of plimsoll's container.
     #[serde(default, skip_serializing_if = "MachineLimits::is_none")]
@@ -320,7 +321,7 @@ pub struct StartNotes {
 /// One load of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The purpose of the load, and its place in the experiment.
+    /// The purpose of the load, and its position in the experiment.
     pub tag: Tag,
     /// Start of the load (schedule time 0), ns since the start of the experiment.
     pub start_ns: u64,
@@ -394,7 +395,7 @@ pub struct Experiment {
     pub terms: Option<Box<Terms<RedactedText>>>,
     /// The equivalent command line, without secrets.
     pub command: Vec<String>,
-    /// The machine of the experiment, and versions.
+    /// The machine of the experiment, and the versions of its software.
     pub environment: Environment,
     /// Notes from before the first load.
     pub start_notes: StartNotes,
@@ -407,7 +408,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Returns the reason why the experiment was aborted, if it was recorded.
+    /// Returns the recorded reason why the experiment was aborted; `None` means that no abort was
+    /// recorded.
     pub fn broken(&self) -> Option<&str> {
         self.remarks.iter().find_map(|remark| match remark {
             Remark::Broken { reason } => Some(reason.as_str()),

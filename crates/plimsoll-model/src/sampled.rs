@@ -1,5 +1,5 @@
-//! Sampled functions of the server's processes during a load ([`SampledFunctions`]), from the
-//! kernel's clock.
+//! Functions of the server's processes, sampled during a load by the kernel's CPU clock
+//! ([`SampledFunctions`]).
 //!
 //! This file has plain data and its arithmetic. Not here: sampling (`plimsoll-sys` and probes), and
 //! the meaning of samples (`plimsoll-analysis`).
@@ -78,7 +78,7 @@ impl SampledFunctions {
         *self == SampledFunctions::default()
     }
 
-    /// Adds the samples of another time.
+    /// Adds samples of other intervals.
     pub fn merge(&mut self, other: &SampledFunctions) {
         self.stretches.extend_from_slice(&other.stretches);
         self.stretches.sort_unstable();

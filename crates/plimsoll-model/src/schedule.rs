@@ -5,9 +5,10 @@
 //! without communication.
 //!
 //! Let r(t) be the rate and L(t) its integral. Arrival n of a constant load starts at L(t) = n. A
-//! Poisson load is built in blocks of [`BLOCK`] expected arrivals. Each block has a Poisson number
-//! of points, uniform in L and generated in ascending order (order statistics; Devroye 1986, V.3).
-//! So any arrival is found without generating earlier blocks. Given arrival times are looked up.
+//! Poisson load is built in blocks of [`BLOCK`] expected arrivals. The number of points in a block
+//! has a Poisson distribution. The points are uniform in L and generated in ascending order (order
+//! statistics; Devroye 1986, V.3). So any arrival is found without generating earlier blocks.
+//! Arrival times from a list are looked up in that list.
 //!
 //! Not here: waiting, clocks, connections.
 
@@ -16,10 +17,12 @@ use crate::rng::Rng;
 use crate::stripe::Stripe;
 use std::sync::Arc;
 
-/// Expected arrivals in a block of a Poisson schedule.
+/// Expected number of arrivals in a block of a Poisson schedule. To find one arrival, only the
+/// points of its block are generated.
 const BLOCK: f64 = 1024.0;
 
-/// A stage of the load in absolute time, with the integral of the level up to its start.
+/// A stage of the load in schedule time. The level is a rate in requests per second, or a number of
+/// users.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start_ns: f64,
@@ -63,11 +66,12 @@ impl Segment {
 /// How arrivals of an open loop are computed.
 #[derive(Debug, Clone)]
 enum Spacing {
-    /// Even spacing: arrival n is at integral n of the rate.
+    /// Even spacing: arrival n starts when the integral of the rate reaches n.
     Even,
-    /// Poisson blocks: the number of arrivals before each block, and finally the total number.
+    /// Poisson blocks: the number of arrivals before each block. The last entry is the total
+    /// number.
     Poisson(Arc<[u64]>),
-    /// A list of given times.
+    /// A list of arrival times, ns.
     Given(Arc<[u64]>),
 }
 
@@ -108,8 +112,8 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            // Each stage has its expected number of arrivals. The times are drawn in
-            // `session_draws`.
+            // A replayed load has the expected number of arrivals in each stage; `session_draws`
+            // draws their times.
             LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
             LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
             LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
@@ -229,8 +233,8 @@ impl Schedule {
         }
     }
 
-    /// Returns an iterator over the arrivals of a stripe in order. The times equal
-    /// [`Schedule::start_ns`], at constant cost each.
+    /// Returns an iterator over the arrivals of a stripe in order. Each time equals the result of
+    /// [`Schedule::start_ns`], but the iterator computes it at constant cost.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
@@ -303,15 +307,15 @@ impl Schedule {
     }
 
     /// Returns the number of measured requests that a stripe sends in a closed loop with a limited
-    /// number of requests. User k mod users sends request k.
+    /// number of requests. Request k belongs to user k modulo the number of users.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
     }
 }
 
-/// Returns the number of evenly spaced arrivals before this integral of the rate: arrival n is at
-/// integral n.
+/// Returns the number of evenly spaced arrivals before the integral of the rate reaches `area`.
+/// Arrival n starts at integral n.
 fn even_arrivals_before(area: f64) -> u64 {
     (area - 1e-9).ceil().max(0.0) as u64
 }

@@ -294,7 +294,8 @@ series! {
     /// Process id of a dependency's listening process; the two `*` name the dependency and the
     /// process.
     PEER_PROCESS: "peer.*.process.*", Gauge, "", Dependency;
-    /// A metric that the server exposes; the series is a counter if the server says so.
+    /// A metric that the server exposes; the series is a counter if the server declares the metric
+    /// as a counter.
     METRICS: "metrics.*", Gauge, "", Metrics;
 }
 

@@ -1,12 +1,13 @@
-//! Draws open loops of any rate and length from the sessions of a log ([`ListedSessions`]).
+//! Generates open-loop loads of any rate and length from the sessions of a log
+//! ([`ListedSessions`]).
 //!
-//! Sessions begin at random times, with their requests at the distances in the log. The number of
-//! sessions follows from the wanted rate. The load is a time window into this process. So the mix
-//! of requests and the timing within sessions equal the log, and visitors arrive independently.
-//! Changes of the log's rate over hours are not reproduced.
+//! Sessions begin at random times, and the requests of a session keep their distances in the log.
+//! The number of sessions follows from the wanted rate. The load is a time window of this process.
+//! So the mix of requests and the timing within sessions equal the log, and visitors arrive
+//! independently. Changes of the log's rate over hours are not reproduced.
 //!
 //! The result is a function of the load (its seed, rate and length) and the log. The record of a
-//! load contains the drawn times, never the list.
+//! load contains the randomly drawn times, but not the list of the log's requests.
 //!
 //! Not here: how a log becomes a list (`plimsoll-traffic`), replay at the logged times
 //! ([`crate::arrival_times`]), and how a plan uses the draws ([`ListedSessions::drawn`]).
@@ -26,7 +27,7 @@ const PIECE_NS: u64 = 100_000_000;
 /// The sessions of a log: the time of each request, and the requests of each session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSessions {
-    /// Time of each request, ns since the first.
+    /// Time of each request, ns since the first request.
     starts_ns: Vec<u64>,
     /// Indices of requests, session by session, in order.
     by_session: Vec<u32>,
@@ -70,7 +71,7 @@ impl ListedSessions {
         (sound && (0..sessions.ends.len()).all(in_order)).then_some(sessions)
     }
 
-    /// Time of each request, ns since the first.
+    /// Time of each request, ns since the first request.
     pub fn starts_ns(&self) -> &[u64] {
         &self.starts_ns
     }
@@ -97,13 +98,13 @@ impl ListedSessions {
         from..self.ends[session] as usize
     }
 
-    /// Draws `count` requests in `length_ns`: the time of each request, ns, and its index;
-    /// unsorted.
+    /// Appends `count` random requests in `length_ns` to `drawn`: the time of each request, ns, and
+    /// its index; unsorted.
     ///
     /// A random request is placed at a random time, together with the requests of its session that
     /// then lie in the window. A session with k requests in the window could be chosen through each
-    /// of these requests. So only one of k such choices counts. The last session is cut to the
-    /// remaining number of requests.
+    /// of these requests. So the choice is accepted with probability 1/k. The last session is cut
+    /// to the remaining number of requests.
     fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
@@ -126,7 +127,8 @@ impl ListedSessions {
         }
     }
 
-    /// Draws the requests of an open loop: their starts in order, ns, and their indices.
+    /// Draws the requests of an open loop, in order of their starts: the start of each request, ns,
+    /// and its index.
     pub fn draw_requests(&self, load: &Load) -> Vec<(u64, u32)> {
         let schedule = Schedule::compile(load);
         let total = schedule.arrivals_total().unwrap_or(0);

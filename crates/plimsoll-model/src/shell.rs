@@ -1,4 +1,4 @@
-//! Quoting for a POSIX shell: always ([`quoted`]), or only if necessary ([`word`]).
+//! Quotes texts for a POSIX shell: always ([`quoted`]), or only if necessary ([`word`]).
 //!
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 

@@ -1,7 +1,7 @@
 //! The question of an experiment ([`ExperimentSpec`]). The question and the measurements so far
 //! determine the next load and the finding. A run file begins with the question.
-//! `ExperimentSpec<Plan>` has executable plans; `ExperimentSpec` without a parameter has their
-//! records.
+//! `ExperimentSpec<Plan>` has executable plans; `ExperimentSpec` without a type parameter has the
+//! redacted records of these plans.
 //!
 //! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
 //! conditions of an experiment ([`crate::terms`]).
@@ -30,8 +30,8 @@ pub enum ExperimentSpec<P = PlanRecord> {
     Overload(OverloadSpec<P>),
     /// Whether one build is better than another.
     Prove(ProveSpec<P>),
-    /// The added cost of each rung of a ladder: a target that does one thing more than the rung
-    /// before.
+    /// The added cost of each rung of a ladder. A rung is a target that does one thing more than
+    /// the previous rung.
     Ladder(LadderSpec<P>),
 }
 
@@ -68,8 +68,8 @@ pub struct SweepSpec<P = PlanRecord> {
 pub enum Lengths {
     /// The same measured time for each level, ns.
     Fixed(u64),
-    /// Each level is measured for as long as it needs; the value is the total time of all levels,
-    /// ns.
+    /// Each level is measured for as long as its figures need. The value is the total time of all
+    /// levels, ns.
     Budget(u64),
 }
 
@@ -97,11 +97,11 @@ pub struct FindSpec<P = PlanRecord> {
     pub planning: Planning,
 }
 
-/// The capacity planning that the user requests from a load line.
+/// The capacity planning that the user requests, based on the load line.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Planning {
-    /// Share of the load line to keep unused (0.3: 30 %). A load at the rest of the line checks
-    /// this headroom.
+    /// Share of the load line to keep unused (0.3: 30 %). A load at the remaining share of the line
+    /// (0.7) checks this headroom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
     /// The rate for which a number of instances is planned, 1/s.
@@ -426,7 +426,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// Profiles to take after the measurement.
+    /// Returns the profiles to take after the measurement.
     pub fn profiles(&self) -> Option<&ProfilesSpec> {
         match self {
             ExperimentSpec::Run(run) => run.profiles.as_ref(),
@@ -438,8 +438,8 @@ impl ExperimentSpec {
         }
     }
 
-    /// Returns the word for a profile's load in file names: `low`, `line`, `load`; `a1`, `b2` for
-    /// sides.
+    /// Returns the name of a profile's load in file names: `low`, `line` or `load`. In a comparison
+    /// the name consists of the side and its turn: `a1`, `b2`.
     pub fn profile_name(&self, tag: &Tag) -> String {
         debug_assert_eq!(tag.purpose, Purpose::Profile);
         match (self, tag.arm, tag.turn) {

@@ -8,8 +8,8 @@
 /// divisor.
 pub const UNITS_MAX: u64 = 128;
 
-/// A part of a schedule: every `of`-th item from `index` on. For unequal parts, these items are
-/// counted within one part.
+/// A part of a schedule: every `of`-th item from item `index` on. For unequal parts, `index` and
+/// `of` count only the items of the pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
     /// Number of this part, from 0 to `of` - 1.
@@ -139,7 +139,7 @@ impl Stripe {
         count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
     }
 
-    /// Returns the number of all items if this stripe has `count` of them.
+    /// Returns the number of items in the whole schedule if this stripe has `count` items.
     pub fn total_items(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
     }

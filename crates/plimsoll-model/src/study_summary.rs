@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StudySummary {
-    /// The load line, for a study that searches for it.
+    /// The load line; `None` means that the study does not search for a load line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<LineSummary>,
-    /// Goodput of a single load, 1/s.
+    /// Goodput of a single load, 1/s; `None` for a study of several loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_rps: Option<SummaryValue>,
     /// The verdict on B of a comparison: `better`, `worse`, `same`, `small`, `inconclusive`.
@@ -37,14 +37,15 @@ pub struct StudySummary {
     /// Share of the requests that succeeded, 0..=1, for a single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
-    /// The server's functions with the largest share of samples at the load line, in descending
-    /// order.
+    /// The server's functions with the most samples at the load line, each with its share of all
+    /// samples (0..=1), in descending order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<(String, f64)>,
     /// Number of trials that met the SLO, trials that broke the SLO, and void trials.
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
-    /// Why the study is void: the generator was the limit, or the machine was disturbed.
+    /// Why the study is void, such as: the load generator was the limit. `None` means that no such
+    /// reason was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
 }

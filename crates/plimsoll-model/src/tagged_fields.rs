@@ -52,8 +52,8 @@ pub(crate) enum Field {
     Unknown,
 }
 
-/// The part of a message that is not read yet. Every method returns `None` for bytes that no writer
-/// produces.
+/// Reads a message; `bytes` is the part of the message that is not read yet. Every method returns
+/// `None` for bytes that no writer produces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
@@ -81,8 +81,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads a number of items that take at least one byte each. The number is at most the number
-    /// of bytes left.
+    /// Reads the number of following items or bytes. Each item takes at least one byte, so a number
+    /// above the number of bytes left gives `None`.
     pub(crate) fn length(&mut self) -> Option<usize> {
         let length = usize::try_from(self.varint()?).ok()?;
         (length <= self.bytes.len()).then_some(length)

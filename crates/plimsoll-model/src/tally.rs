@@ -1,12 +1,12 @@
-//! Counts by a small number, such as responses by status. A tally has few keys, and one key is far
-//! more frequent than all other keys.
+//! Counts by a 16-bit number as key, such as the number of responses by status. A tally has few
+//! keys, and one key is far more frequent than all other keys.
 
 /// Counts by key, ascending by key. In a stored tally every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(Vec<(u16, u64)>);
 
 impl Tally {
-    /// Adds `count` to `key`.
+    /// Adds `count` to the count of `key`.
     #[inline]
     pub fn add(&mut self, key: u16, count: u64) {
         match self.0.first_mut() {
@@ -37,7 +37,8 @@ impl Tally {
         self.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns whether all counts are 0.
+    /// Returns whether the tally has no keys. After [`Tally::take`] the keys remain, so the tally
+    /// is not empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -180,7 +180,7 @@ impl Template {
         self.values().next().is_none()
     }
 
-    /// Returns the text with `value` in place of each value.
+    /// Returns the text of the template with `value` in place of each value to fill in.
     pub fn replace_values(&self, value: &str) -> String {
         let part = |part: &TemplatePart| match part {
             TemplatePart::Text(text) => text.clone(),

@@ -1,13 +1,13 @@
-//! The conditions of an experiment ([`Terms`]): everything except its question ([`crate::spec`]).
+//! The conditions of an experiment ([`Terms`]): all settings except its question ([`crate::spec`]).
 //! The conditions say how targets are reached, what is watched, what fails the command, and where
 //! results go.
 //!
-//! `Terms<String>` is complete and executable; `Terms<RedactedText>` is its record in a run file.
-//! Only [`Terms::record`] converts complete terms into their record. [`Terms::map`] visits every
-//! text that may contain a secret.
+//! `Terms<String>` contains every text in full, so plimsoll can execute it. `Terms<RedactedText>`
+//! is the record of these terms in a run file. Only [`Terms::record`] converts complete terms into
+//! their record. [`Terms::map`] visits every text that may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
-//! ([`crate::completion`]), and flags.
+//! ([`crate::completion`]), and command-line flags.
 
 use crate::addresses::AddressRange;
 use crate::failure::exit;
@@ -65,7 +65,8 @@ pub enum TextKind {
     Metrics,
     /// The URL of the server's profile endpoint.
     Profiles,
-    /// The URL of a cheap path of the server, with which an intervention compares the target.
+    /// The URL of a server endpoint that does little work. An intervention compares the target with
+    /// this endpoint.
     Reference,
     /// A header field that identifies another client.
     Identity,
@@ -168,7 +169,7 @@ pub struct Terms<T> {
     /// Whether the target is plimsoll's demo server.
     #[serde(default)]
     pub demo: bool,
-    /// Whether the demo shows the search only.
+    /// Whether the demo only searches for the load line (`demo --quick`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub demo_quick: bool,
     /// The properties by which a rerun identifies each target, in the order of the targets.
@@ -222,15 +223,15 @@ pub struct Terms<T> {
     pub builds: BuildsTerms<T>,
     /// The condition (`--fail-if`) under which the command fails.
     pub fail_if: Option<String>,
-    /// The result of an undecided gate; `None` means that an undecided gate has an exit code of its
-    /// own.
+    /// The result of an undecided gate: a `--fail-if` condition without a clear answer. `None`
+    /// means that an undecided gate has an exit code of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
     /// Where results are written, and in which form.
     pub output: OutputTerms<T>,
 }
 
-/// The result of an undecided gate (a condition without a clear answer).
+/// The result of an undecided gate: a `--fail-if` condition without a clear answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInconclusive {
@@ -277,7 +278,8 @@ pub struct MixTerms<T> {
     /// means `OK`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Whether each message of a stream waits for the response to the message before.
+    /// Whether a call sends each message of a stream only after the response to the previous
+    /// message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
     /// Timeout of requests that have no timeout of their own, ns.
@@ -335,8 +337,8 @@ pub struct ReplayTerms<T> {
     /// Length of the replayed first part of the log, in ns of load time; `None` means the whole
     /// log.
     pub length_ns: Option<u64>,
-    /// Whether loads of any rate are drawn from the log's sessions, in place of a replay at logged
-    /// times.
+    /// Whether plimsoll samples sessions of the log to generate loads of any rate, instead of a
+    /// replay at the logged times.
     #[serde(rename = "drawn", default, skip_serializing_if = "std::ops::Not::not")]
     pub draws_sessions: bool,
 }
@@ -450,7 +452,7 @@ pub struct WatchTerms {
     pub copied: bool,
 }
 
-/// The URL of an endpoint on the server, or the default.
+/// The endpoint of the server that plimsoll reads: the target's default endpoint, or given URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointChoice<T> {
@@ -460,7 +462,7 @@ pub enum EndpointChoice<T> {
     At(Vec<T>),
 }
 
-/// The word for the default endpoint.
+/// The flag value that selects the target's default endpoint.
 const AUTO: &str = "auto";
 
 impl EndpointChoice<String> {
@@ -496,11 +498,11 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// Declares terms in which each field is one flag. The macro derives the redaction for a record and
-/// the words of a command line.
+/// Declares terms in which each field is one flag. From the fields, the macro derives the redaction
+/// for a record and the command-line flags for a rerun.
 ///
-/// A field is a `switch` or plain `words` under the name of a flag, or a `text` or several `texts`
-/// of a [`TextKind`].
+/// A `switch` is a flag without a value, and `words` are flag values that need no redaction. A
+/// `text` (one value) or `texts` (several values) is redacted by the rule of its [`TextKind`].
 macro_rules! flag_terms {
     (
         $(#[$meta:meta])*
@@ -559,8 +561,8 @@ flag_terms! {
         /// Whether all interventions are forbidden: no request may be repeated in another form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub none: bool = switch("no-intervene"),
-        /// The URL of a cheap path of the same server; `None` means that plimsoll tries a path that
-        /// the server does not have.
+        /// The URL of an endpoint of the same server that does little work. `None` means that
+        /// plimsoll requests a path that the server does not have.
         pub reference: Option<T> = text(Reference),
         /// Header fields (`Name: value`), each of which identifies another client.
         #[serde(default = "Vec::new")]
@@ -577,7 +579,7 @@ flag_terms! {
     }
 }
 
-/// Longest name of a revision, in characters.
+/// Longest accepted name of a git revision, in characters.
 const REVISION_CHARS_MAX: usize = 200;
 
 /// Returns the revision of a build that is given as `git:REV`; `None` means that the build is given
@@ -619,7 +621,7 @@ pub struct OutputTerms<T> {
     /// Whether the output is JSON lines: one line for each event, and the result as the last line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json_lines: bool,
-    /// Whether the text has all figures, not only the first screen.
+    /// Whether the text report shows all figures, not only the first screen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verbose: bool,
     /// Whether progress is hidden.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// TLS options of a load. Certificates and keys are part of a plan, never of its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSpec {
-    /// The expected name in the server's certificate, also sent as SNI unless it is an IP address.
+    /// The expected name in the server's certificate, also sent as SNI unless the name is an IP
+    /// address.
     pub server_name: String,
     /// Whether the server's certificate is verified.
     pub verify: bool,

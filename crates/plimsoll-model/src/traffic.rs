@@ -1,5 +1,5 @@
 //! The requests of a load: the origin, each route with its successful statuses, and the rule that
-//! chooses the next route. A single URL is a list with one route.
+//! chooses the next route. A load of a single URL has one route.
 //!
 //! Not here: times and users ([`crate::load`]), transport ([`crate::transport`]), the bytes on the
 //! wire.
@@ -83,11 +83,12 @@ pub struct Route {
     pub template_parts: TemplateFlags,
     /// Expectations of a response beyond its status.
     pub expect: Expectations,
-    /// Values to capture from a response. A response without one of these values counts as failed.
+    /// Values to capture from a response. A response without one of these values counts as failed,
+    /// unless the capture has a default.
     pub captures: Vec<AnswerCapture>,
     /// The maximum number of redirects to follow as part of one request; 0 means none.
     pub follow: u8,
-    /// The gRPC part, if the request is a gRPC call.
+    /// The gRPC options of the request; `None` means that the request is no gRPC call.
     pub grpc: Option<GrpcCall>,
 }
 
@@ -131,8 +132,8 @@ impl Route {
         }
     }
 
-    /// Returns the request as sent. For a gRPC call, its body is the messages, and it has gRPC's
-    /// header fields.
+    /// Returns the request as sent. The body of a gRPC call contains the encoded messages, and the
+    /// header fields of gRPC are added.
     pub fn as_sent(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();
@@ -182,7 +183,7 @@ pub struct SetupTeardown {
 pub struct OneOffRoute {
     /// The request, with its expectations and captures.
     pub route: Route,
-    /// How often the request is sent; each repetition follows the response to the one before.
+    /// How often the request is sent; each repetition waits for the previous response.
     pub times: u32,
     /// Whether the load continues if the request fails.
     pub may_fail: bool,
@@ -217,7 +218,7 @@ pub struct Traffic {
     /// Scenarios of sessions; empty without sessions.
     pub scenarios: Vec<Scenario>,
     /// The route of the preflight request, which checks that the server responds; `None` means that
-    /// no route is safe to send once more.
+    /// no route can safely be sent an additional time.
     pub first: Option<RouteNumber>,
     /// Tables of values for requests.
     pub data: Vec<Arc<Data>>,
@@ -225,7 +226,7 @@ pub struct Traffic {
     pub variables: Vec<(String, String)>,
     /// Setup and teardown requests.
     pub setup_teardown: SetupTeardown,
-    /// The request of each arrival, if a list defines it.
+    /// The list that defines the request of each arrival; `None` means that `choice` needs no list.
     pub request_list: Option<Arc<RequestList>>,
     /// Which parts of the traffic are redacted in records and reports.
     pub redact: Redact,

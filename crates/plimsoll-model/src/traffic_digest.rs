@@ -2,7 +2,7 @@
 //! digests must not be compared.
 //!
 //! The address is not included, because a service that moved is the same service. The seed is not
-//! included, because another draw of the same traffic is the same question. The digest is computed
+//! included, because loads with different seeds measure the same traffic. The digest is computed
 //! from a record, so that older files have the same digest.
 
 use crate::load::LoadShape;
@@ -20,9 +20,9 @@ struct DigestedPlan<'a> {
     keep_alive: bool,
     tls: bool,
     unix: bool,
-    /// Spacing of arrivals in a search.
+    /// Spacing of arrivals in a search for the load line; `None` for other studies.
     search_arrivals: Option<&'static str>,
-    /// The load, if the load is part of the question. A search sets its own load.
+    /// The load of a single run; `None` for other studies, which set their own loads.
     load: Option<DigestedLoad>,
 }
 

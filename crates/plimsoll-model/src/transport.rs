@@ -12,10 +12,11 @@ use std::net::SocketAddr;
 pub struct ConnectionPlan {
     /// The addresses of the host, in the order of use.
     pub addresses: Vec<SocketAddr>,
-    /// The path of a unix socket, used in place of the addresses.
+    /// The path of a unix socket, used in place of the addresses; `None` means that the addresses
+    /// are used.
     pub unix: Option<String>,
-    /// How the host's name is resolved again during the load; `None` means that it is resolved only
-    /// once.
+    /// How the host's name is resolved again during the load; `None` means that the name is
+    /// resolved only once.
     pub resolve: Option<ResolveSpec>,
     /// The TLS options; `None` means that connections do not use TLS.
     pub tls: Option<TlsSpec>,
@@ -50,7 +51,8 @@ impl ConnectionPlan {
         }
     }
 
-    /// Returns whether the HTTP version is open: the server takes part in the choice.
+    /// Returns whether the HTTP version is still open: client and server negotiate the version over
+    /// TLS.
     pub fn is_open(&self) -> bool {
         self.tls.is_some() && self.http == HttpChoice::Auto
     }

@@ -1,5 +1,5 @@
-//! Tests of records: an executable experiment becomes a record and is restored. Only secrets are
-//! lost, the user must give these again, and different inputs are refused.
+//! Tests of records: an executable experiment becomes a record and is restored. The record lacks
+//! only secrets, which the user must give again. Different inputs are refused.
 
 use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing_inputs, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
@@ -49,7 +49,7 @@ fn url(target: &str) -> RerunUrl {
     RerunUrl { text: format!("{origin}{target}"), origin, target: target.into(), authorization: None }
 }
 
-/// A reader of traffic files that finds none.
+/// A reader of traffic files that finds no file.
 fn none(_: &Terms<String>) -> Option<Vec<FromFile>> {
     None
 }
@@ -106,7 +106,7 @@ fn a_record_is_restored_with_its_inputs() {
     let secret = run(plan(&query, &headers, "s3cret body"));
     let given = RerunInputs {
         urls: [url(&query)].into(),
-        // The headers have another order; headers of one name keep theirs.
+        // The order of headers may differ from the record, except among headers of one name.
         headers: vec![header("X-Any", "s3cret"), header("x-any", "s3cret2"), header("Cookie", "s3cret1")],
         body: body("s3cret body"),
         ..RerunInputs::default()
@@ -140,7 +140,8 @@ fn a_record_is_restored_with_its_inputs() {
     complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
-    // The name equals that of a request header. Each is a separate input, in its own order.
+    // Both header fields have one name. Each field is a separate input, and the inputs keep their
+    // order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),
@@ -292,7 +293,8 @@ fn a_rerun_with_different_inputs_is_refused() {
     }
 }
 
-/// A value that was adapted to the machine is not repeated; a value that the user requested is.
+/// A rerun repeats a number of connections that the user requested, but not a number that was
+/// adapted to the machine.
 #[test]
 fn a_requested_number_of_connections_is_repeated() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
@@ -305,8 +307,8 @@ fn a_requested_number_of_connections_is_repeated() {
     }
 }
 
-/// The content of a traffic file is read again. It must equal the recorded traffic, or it is
-/// refused.
+/// A rerun reads the traffic file again, and refuses the file if its traffic differs from the
+/// recorded traffic.
 #[test]
 fn a_rerun_reads_the_traffic_file_again() {
     let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");

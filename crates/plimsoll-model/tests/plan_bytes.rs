@@ -1,4 +1,4 @@
-//! Tests of plans as bytes: a decoded plan equals the encoded one, secrets included, and other
+//! Tests of plans as bytes: a decoded plan equals the encoded plan, secrets included, and invalid
 //! bytes are refused.
 
 use plimsoll_model::data::{Data, Pick};
@@ -157,7 +157,7 @@ fn tls(rng: &mut Rng) -> TlsSpec {
     }
 }
 
-/// Changes the plan to one with given arrival times, half of the time with a request list.
+/// Gives the plan a list of arrival times, and in half of the cases also a request list.
 fn replayed(rng: &mut Rng, plan: &mut Plan) {
     let mut starts_ns = list(rng, 1, |rng| rng.below(1 << 40));
     starts_ns.sort_unstable();
@@ -273,7 +273,8 @@ proptest! {
         prop_assert_eq!(Plan::from_bytes(&bytes[..at.index(bytes.len())]), Err(PlanError::NotAPlan));
     }
 
-    /// Bytes that decode are a valid plan: it can be encoded again, and its numbers are bounded.
+    /// Damaged bytes that still decode give a valid plan: the plan can be encoded again, and its
+    /// numbers are bounded.
     #[test]
     fn damaged_plan_bytes_are_a_valid_plan_or_refused(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = plan(seed).to_bytes();

@@ -17,7 +17,7 @@ fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
     dense.drain()
 }
 
-/// Sets a figure of any kind to a random value. Half of the figures stay empty.
+/// Sets a figure of any kind to a random value. On average half of the figures stay empty.
 fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     if rng.below(2) == 0 {
         return;
@@ -166,7 +166,7 @@ fn run(rng: &mut Rng) -> Run {
     run
 }
 
-/// A random question of each kind. Its plan has no secrets, as in a record.
+/// An experiment whose kind depends on the seed. Its plan has no secrets, as in a record.
 fn run_spec(seed: u64) -> ExperimentSpec {
     let plan = plan().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
@@ -344,8 +344,8 @@ proptest! {
                     }
                     let ledger = got.run.totals().routes_sum.ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
-                        // These intervals are random, so some have more outcomes than starts, and
-                        // no ledger closes then.
+                        // Some of the random intervals have more outcomes than starts, so their
+                        // ledgers do not close.
                         let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
                         prop_assert!(ledger.closes() || ends > ledger.scheduled);
                     }

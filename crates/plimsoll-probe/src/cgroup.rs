@@ -1,5 +1,6 @@
-//! Reads the CPU quota and the throttling of the control group that limits the server. This is the
-//! server's own group, an enclosing group with a lower limit, or a group that the user names.
+//! Reads CPU quota, throttling and memory of the control group that limits the server. That group
+//! is the server's own group, an enclosing group with a lower limit, or the group that `--cgroup`
+//! names.
 
 use super::probe::Probe;
 use super::sink::Sink;
@@ -10,7 +11,7 @@ use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// The number of samples among which one reads slowly changing values.
+/// Slowly changing values are read in one of this many samples, that is every 0.5 s.
 pub const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
@@ -23,8 +24,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Returns the group that `--cgroup` names, as a folder below /sys/fs/cgroup or a path within
-    /// it.
+    /// Returns the group that `--cgroup` names. The value is the path of a folder, either as
+    /// written or below /sys/fs/cgroup.
     pub fn named(path: &str) -> Result<Folder, Failure> {
         let bad = |why: String| Failure::start(format!("--cgroup: {why}"));
         let within = Path::new(ROOT).join(path.trim_start_matches('/'));
@@ -65,10 +66,10 @@ fn open(folder: &Option<PathBuf>, name: &str) -> Option<ProcFile> {
     ProcFile::open(folder.as_ref()?.join(name)).ok()
 }
 
-/// The CPU quota of a group, and its throttling.
+/// The CPU quota of a control group, and the count of its throttled periods.
 pub struct CpuLimit {
     throttling: Option<ProcFile>,
-    /// The files of the quota: `cpu.max` in version 2, two files in version 1.
+    /// The files that contain the quota: `cpu.max` in cgroup version 2, two files in version 1.
     quota: Vec<ProcFile>,
 }
 
@@ -88,7 +89,8 @@ impl CpuLimit {
         Some((folder.clone(), CpuLimit::open(&Some(folder))))
     }
 
-    /// Reads the number of cores that the quota allows; `Some(None)` if the group has no quota.
+    /// Returns the quota in cores; `Some(None)` if the group has no quota, `None` if the reading
+    /// failed.
     pub fn quota(&self, buffer: &mut Vec<u8>) -> Option<Option<f64>> {
         match &self.quota[..] {
             [max] => cgroup::parse_cpu_max(max.read(buffer).ok()?),
@@ -100,7 +102,7 @@ impl CpuLimit {
         }
     }
 
-    /// Reads how often and how long the group was throttled so far.
+    /// Reads how often and how long the group was throttled so far; `None` if the reading failed.
     pub fn throttling(&self, buffer: &mut Vec<u8>) -> Option<cgroup::Throttling> {
         cgroup::parse_throttling(self.throttling.as_ref()?.read(buffer).ok()?)
     }

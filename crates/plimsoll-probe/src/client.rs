@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// The time between two checks whether the user has asked to stop.
+/// The time between two checks for a stop by the user (such as ^C), so that a wait ends promptly.
 const LOOK: Duration = Duration::from_millis(100);
 /// The size of the receive buffer in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -28,7 +28,7 @@ pub enum NoResponse {
     LateHandshake,
     /// The response was not complete before the deadline.
     LateAnswer,
-    /// TLS has failed for this reason.
+    /// The TLS handshake or an established TLS connection failed for this reason.
     Tls(TlsFailure),
     /// The request used HTTP/1.1, and the response is HTTP/2.
     SpeaksH2,
@@ -38,15 +38,15 @@ pub enum NoResponse {
     Exchange(ExchangeError),
     /// The operating system reported an error of the connection.
     System(io::Error),
-    /// The caller wants no more bytes of the response.
+    /// The response is longer than the caller accepts, so the caller ended the reading.
     TooLong,
     /// The user interrupted the request.
     Interrupted,
 }
 
 impl NoResponse {
-    /// Returns the error text, which completes "ADDRESS ...", for a request with this timeout.
-    /// `is_call` says whether the request was a gRPC call.
+    /// Returns the error text for a request with the timeout `within`. The text completes "ADDRESS
+    /// ...". `is_call` says whether the request was a gRPC call.
     pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
@@ -113,7 +113,7 @@ pub struct BlockingSocket {
     socket: Socket,
     epoll: Epoll,
     deadline: Instant,
-    /// Whether operations continue although the user has asked to stop.
+    /// Whether operations continue after the user has asked to stop, as cleanup requests need.
     ignores_stop: bool,
 }
 
@@ -174,7 +174,7 @@ pub struct FirstReply {
     pub call_fault: Option<CallFault>,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,
-    /// The server's limit of concurrent streams; `None` if the server sets no limit.
+    /// The server's limit of concurrent HTTP/2 streams; `None` if the server sets no limit.
     pub streams_allowed: Option<u32>,
     /// The header fields of an HTTP/2 response, if the caller asked for content.
     pub fields: Vec<u8>,
@@ -208,8 +208,9 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Sends the request over the connection that `connect` starts, and returns the response.
-    /// `heard` receives every piece of the response. It may return `false` to end the reading.
+    /// Sends the request over the connection that `connect` starts, and returns the response. The
+    /// callback `heard` receives every piece of the response, and returns `false` to end the
+    /// reading.
     pub fn ask(
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
@@ -229,7 +230,8 @@ impl Question<'_> {
             conn.start(0, self.request);
         }
         let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
-        // A server may respond and close before it has read a long request. Such a response counts.
+        // A server may respond and close the connection before it has read a long request. A
+        // response of this kind counts.
         let mut unsent = None;
         loop {
             if unsent.is_none() {
@@ -265,7 +267,8 @@ impl Question<'_> {
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     // Pending bytes are sent before the next read.
                     Fact::Piece { .. } | Fact::HasBytesToSend | Fact::WindowEmpty => {}
-                    // This request has only one message.
+                    // This cannot happen here, because a request of this module has only one
+                    // message.
                     Fact::AnsweredWithMore { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     Fact::Answered { status, grpc_status, .. } => {
@@ -322,19 +325,19 @@ impl Question<'_> {
     }
 }
 
-/// Whether these are the first bytes of an HTTP/2 server: its settings, whose length is a multiple
-/// of six bytes.
+/// Whether `bytes` start with an HTTP/2 SETTINGS frame, the first frame that a server sends. The
+/// length of this frame is a multiple of six bytes.
 fn begins_h2(bytes: &[u8]) -> bool {
     matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
 }
 
-/// Whether these are the first bytes of a TLS alert, with which a TLS server refuses plain HTTP.
+/// Whether `bytes` start with a TLS alert, with which a TLS server refuses plain HTTP.
 fn begins_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
 /// Handles the server's close of the connection. Returns the response if the close completes it.
-/// `stands` says whether the connection was ready for the request.
+/// `stands` says whether the connection was ready for the request (over TLS: after the handshake).
 fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, NoResponse> {
     match conn.end() {
         _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),

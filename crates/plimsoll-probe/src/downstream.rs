@@ -1,10 +1,10 @@
-//! Measures downstream dependencies on this machine. These are processes to which the server has
-//! connections over TCP or unix sockets, such as a database, and the dependencies of those
-//! processes.
+//! Measures the server's downstream dependencies on this machine. A dependency is a process, such
+//! as a database, to which the server has connections over TCP or unix sockets. The dependencies of
+//! such a process count too.
 //!
-//! This probe reads the dependencies' CPU time, which belongs to the server's work and is no
-//! interference. It also reads the CPU quotas of their control groups. For databases it counts
-//! waiting sessions, by the title of a process or by the state of a thread.
+//! The CPU time of dependencies belongs to the server's work, so it does not count as interference.
+//! The probe also reads the CPU quotas of the dependencies' control groups. For databases, the
+//! probe counts the sessions that wait, by process title or by thread state.
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{ExpensiveReading, Extent, Sink};
@@ -25,18 +25,18 @@ const PROCESSES_MAX: usize = 2000;
 const NAMED_DEPENDENCIES_MAX: usize = 8;
 /// The largest number of dependencies whose control groups are read.
 const GROUPS_MAX: usize = 16;
-/// The name of database processes that show their state in the process title. While a statement
-/// waits for a lock, the title ends with [`WAITS_FOR_A_LOCK`] (`update_process_title` of
-/// PostgreSQL, which is on by default).
+/// The process name of PostgreSQL, whose processes show their state in the process title. While a
+/// statement waits for a lock, the title ends with [`WAITS_FOR_A_LOCK`] (setting
+/// `update_process_title`, which is on by default).
 const TITLED_DATABASE: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
-/// The process names of databases with a thread for each session. A statement that waits for a lock
-/// waits on a futex with a timeout, whereas an idle session waits for data.
+/// The process names of databases that run each session in a thread. A statement that waits for a
+/// lock waits on a futex with a timeout, whereas an idle session waits for data.
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
-/// Addresses on this machine to which the server is known to send requests, for the search of
-/// dependencies. A connection that is closed after each request is gone before the search among
-/// open files finds it.
+/// Addresses on this machine to which the server is known to send requests. These addresses reveal
+/// dependencies with short connections. A connection that is closed after each request is gone
+/// before the search through open files finds it.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
@@ -44,23 +44,25 @@ pub struct Downstream {
     asked: DependencyAddresses,
     look: ExpensiveReading,
     titles: ExpensiveReading,
-    /// CPU time in ns of every process at the latest start or end of a load. This reading is the
-    /// base for a process that is found later.
+    /// CPU time of every process at the latest start or end of a load, ns, by process id. For a
+    /// dependency that is found later, CPU time counts from this value.
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
-    /// The threads of the database with a thread for each session, and which threads are read next.
+    /// The threads of a database that runs each session in a thread; `None` without such a
+    /// database.
     sessions: Option<Threads>,
     turns: Turns,
-    /// Control groups of the dependencies, by folder: the name of a process in the group, and its
-    /// limit.
+    /// Control groups of the dependencies, by folder. Each entry has the name of a process in the
+    /// group, and the group's CPU limit.
     groups: BTreeMap<PathBuf, (String, CpuLimit)>,
     buffer: Vec<u8>,
 }
 
 struct DownstreamProcess {
     is_titled: bool,
-    /// Whether the process may run only on the server's cores, which are not all cores.
+    /// Whether the server is restricted to some cores of the machine, and this process to those
+    /// cores.
     shares_cores: bool,
     clock: CpuClock,
     base_ns: u64,
@@ -177,7 +179,8 @@ impl Downstream {
         let held = cores_of_processes(server.iter().copied()).filter(|cores| cores.count() < cores_online());
         for pid in new {
             let Ok(clock) = CpuClock::for_process(pid) else { continue };
-            // A process without a base value has started since the last start or end of a load.
+            // A process without a base value has started since the latest start or end of a load,
+            // so all of its CPU time counts.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = read_process_stat(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED_DATABASE;

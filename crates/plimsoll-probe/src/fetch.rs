@@ -1,5 +1,6 @@
-//! Fetches one document over plain HTTP with a deadline, and blocks until it arrives. Profiles and
-//! metrics are fetched in this way during a load, but are not part of the load.
+//! Fetches one document over plain HTTP with a deadline, and blocks until it arrives. Probes fetch
+//! profiles and metrics with this module during a load, but these requests are not part of the
+//! load.
 //!
 //! Not here: the exchange (`client`), redirects, TLS.
 
@@ -17,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The time between two checks whether the user has asked to stop.
+/// The time between two checks for a stop by the user (such as ^C), so that a wait ends promptly.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The longest time to open a connection.
+/// The longest time for opening a connection to one address.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The parts of a URL, with its resolved addresses.
@@ -36,11 +37,11 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Requests to the server of a load, in addition to the load itself. These requests go to the
-/// addresses of the load, without another name lookup.
+/// Targets of requests to the server of a load, in addition to the load itself. These requests go
+/// to the addresses of the load, without another name lookup.
 impl FetchTarget {
-    /// Returns the target for requests to the server of a load, which the user has permitted
-    /// already.
+    /// Returns the target for requests to the server of a load. The user has already permitted
+    /// requests to that server.
     pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
@@ -55,7 +56,7 @@ impl FetchTarget {
     }
 }
 
-/// A response, with its content whatever its status.
+/// A complete HTTP response. The content is kept for every status, also for an error status.
 #[derive(Debug)]
 pub struct FetchResponse {
     /// The status of the response.

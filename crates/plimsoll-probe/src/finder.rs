@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 
-/// The server's processes that were found; their children are not listed.
+/// The topmost processes of the server that a search found. Their child processes are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundServer {
     /// Process ids of the server's topmost processes, ascending; never empty.
@@ -57,13 +57,14 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Searches the server. It is an error if a named process is missing, but not if no process
-    /// listens.
+    /// Creates the finder and searches for the server. A missing process that the user named is an
+    /// error. A missing listener is not an error.
     pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Finder, Failure> {
         Finder::create_for_selector(ServerSelector::named(terms), watched).create_and_search()
     }
 
-    /// Finds a server of this machine that another machine reaches at `addresses`.
+    /// Creates a finder for a server on this machine that clients on another machine reach at
+    /// `addresses`.
     pub fn find_server_at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
         let (wanted, addresses) = (ServerSelector::named(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
@@ -79,7 +80,8 @@ impl Finder {
         Ok(self)
     }
 
-    /// Finds the process that listens on the target's address.
+    /// Creates a finder for the process that listens on the target's address, whatever `--pid`
+    /// says.
     pub fn find_listener_process(watched: &WatchTarget) -> Finder {
         let mut finder = Finder::create_for_selector(ServerSelector::Listener, watched);
         finder.first = finder.look();
@@ -98,7 +100,7 @@ impl Finder {
         &self.first
     }
 
-    /// Searches the server by the options in the terms.
+    /// Searches for the server by the listening address, `--pid` or `--process`.
     fn look(&self) -> Result<FoundServer, String> {
         match &self.wanted {
             ServerSelector::Listener => self.find_by_listener(),
@@ -121,7 +123,8 @@ impl Finder {
         }
     }
 
-    /// Searches the server that took over after the server's processes ended.
+    /// Searches for the process that took over after the server's processes ended, such as a
+    /// restarted server.
     pub fn find_successor(&self) -> Result<FoundServer, String> {
         match &self.wanted {
             // The process id is free or reused, so the process that now listens on the address took
@@ -226,7 +229,7 @@ impl Finder {
         self.addresses.iter().map(SocketAddr::port).collect::<BTreeSet<u16>>().into_iter()
     }
 
-    /// Returns the sockets that listen on these ports, at any address.
+    /// Returns the sockets that listen on the ports of the addresses, bound to any local address.
     fn listeners_at_ports(&self) -> std::io::Result<Vec<SocketRow>> {
         let (mut asker, mut found) = (SocketDiagnostics::open()?, Vec::new());
         for port in self.ports() {
@@ -273,20 +276,21 @@ impl Finder {
     }
 }
 
-/// Returns the name of a process, with its interpreter if the names differ: `flask (python3.12)`.
-/// A script that was started by its own name has that name, although the interpreter runs it.
+/// Returns the name of a process, with its interpreter if the names differ: `flask (python3.12)`. A
+/// script that was started by its own name has this name as a process, although an interpreter runs
+/// the script.
 fn with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = program.as_deref().and_then(std::path::Path::file_name).and_then(std::ffi::OsStr::to_str);
     let known =
         |program: &&str| INTERPRETERS.iter().any(|known| program.starts_with(known) && !name.starts_with(known));
-    // The link of a program file that was replaced ends with this text.
+    // If the program file was replaced or deleted, the target of its link ends with ` (deleted)`.
     let program = program.map(|program| program.trim_end_matches(" (deleted)")).filter(known);
     program.map_or_else(|| name.clone(), |program| format!("{name} ({program})"))
 }
 
-/// Whether a process is called `wanted`: by the kernel's name, or by the file name of its program.
+/// Whether the kernel's name of a process, or the file name of its program, equals `wanted`.
 pub fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
     if name == wanted {
         return true;

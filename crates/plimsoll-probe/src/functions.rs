@@ -55,7 +55,7 @@ impl OpenSampleInterval {
     }
 }
 
-/// The sampling of the server's processes.
+/// The probe that samples which functions the server's processes execute.
 pub struct FunctionSampling {
     tables: Tables,
     sampler: Option<CpuSampler>,
@@ -121,7 +121,7 @@ impl FunctionSampling {
         }
     }
 
-    /// Takes the samples since the last reading.
+    /// Takes the samples that the kernel has collected since the last call.
     fn take(&mut self) {
         let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, walked, .. } = self else { return };
         let kernel: Arc<str> = Arc::from(KERNEL);
@@ -229,8 +229,8 @@ mod tests {
     #[inline(never)]
     fn test_thread_clocks() -> u64 {
         let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
-        // The test spins on clock readings. Most end in the clock page that the kernel maps into
-        // the process (vDSO); the one for CPU time enters the kernel.
+        // The test spins on clock readings. Most readings end in the clock page that the kernel
+        // maps into the process (vDSO). Readings of CPU time enter the kernel.
         while thread_cpu_ns() < start_ns + 300_000_000 {
             sum = (0..100).fold(sum, |sum, _| sum ^ std::hint::black_box(monotonic_ns()));
         }
@@ -267,7 +267,8 @@ mod tests {
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("burn_test_cpu") >= 10 || !named, "of about 29 samples: {stretches:?}");
         // Clock readings appear in stacks, although neither the clock's code nor the library has
-        // frame pointers. In a few samples they appear by their own address.
+        // frame pointers. A few samples show a clock reading only by the address of the clock
+        // function.
         let by_tables = cfg!(target_arch = "x86_64");
         assert!(caught("test_thread_clocks") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
     }

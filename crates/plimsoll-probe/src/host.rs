@@ -24,9 +24,10 @@ pub struct Host {
     buffer: Vec<u8>,
 }
 
-/// The number of samples among which one reads slowly changing values and sums.
+/// Slowly changing values and sums are read in one of this many samples, that is every 0.5 s.
 const SLOW_EVERY: u64 = 5;
-/// The number of samples among which one reads means over a minute and almost constant values.
+/// Means over a minute and almost constant values are read in one of this many samples, that is
+/// every second.
 const SLOWEST_EVERY: u64 = 10;
 
 const PRESSURE: [(&str, [&str; 2]); 3] = [
@@ -60,8 +61,8 @@ impl Host {
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
-        // If the load comes from another machine, the server's address does not tell which
-        // interface it uses.
+        // If the load comes from another machine, the server's address does not determine which
+        // interface the load uses.
         let reached = addresses.first().filter(|_| !is_remote_load);
         let interface = reached.and_then(|address| match address.ip() {
             own if is_local(&own) => Some("lo".to_owned()),

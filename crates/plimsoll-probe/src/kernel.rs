@@ -54,7 +54,8 @@ impl KernelThreads {
     }
 }
 
-/// Adds the CPU clocks of new kernel threads. Process ids that were checked before are skipped.
+/// Adds the CPU clocks of kernel threads that are new since the last call. Known process ids are
+/// skipped.
 fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, non_kernel_pids: &mut BTreeSet<u32>, buffer: &mut Vec<u8>) {
     let pids: BTreeSet<u32> = numbered_entries("/proc").unwrap_or_default().into_iter().collect();
     non_kernel_pids.retain(|pid| pids.contains(pid));

@@ -58,7 +58,8 @@ use std::time::Duration;
 
 /// The time between two samples, ns.
 const PERIOD_NS: u64 = 100_000_000;
-/// The number of samples that are passed on together, unless a reader waits for each sample.
+/// The number of samples after which the sampling thread publishes its readings. A requested sample
+/// is published at once.
 const SAMPLES_PER_HANDOVER: u32 = 10;
 /// The longest wait for a requested sample. A load is not delayed for a late sample.
 const SAMPLE_WAIT: Duration = Duration::from_millis(200);
@@ -75,7 +76,7 @@ struct SharedState {
 }
 
 struct WatcherChannel {
-    /// The id of another plimsoll process that generates a part of the load; 0 without one.
+    /// The id of another plimsoll process that generates a part of the load; 0 if there is none.
     ours: Arc<AtomicU32>,
     state: Mutex<SharedState>,
     changed: Condvar,
@@ -113,7 +114,7 @@ pub struct Watcher {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The parts of this machine that a watcher measures.
+/// The part of this machine that a watcher measures.
 struct WatchSite {
     /// Finds the server's processes; `None` if they are measured on another machine.
     finder: Option<Finder>,
@@ -165,7 +166,7 @@ impl Watcher {
             local: true,
             is_remote_load: true,
         };
-        // Every sample is sent at once.
+        // The reader on the other machine needs every sample at once, so no samples are collected.
         Watcher::start(site, None, effort, 1)
     }
 

@@ -1,5 +1,5 @@
 //! Reads CPU time by owner: the machine's total over all cores, the kernel's own threads, and
-//! plimsoll. The total minus these and the server's CPU time belongs to other processes
+//! plimsoll. The rest of the total, without the server's CPU time, belongs to other processes
 //! (`plimsoll_analysis::interference`).
 
 use super::downstream::Downstream;
@@ -21,7 +21,7 @@ pub struct MachineProbe {
     stat: OptionalFile,
     kernel: KernelThreads,
     clock: Option<CpuClock>,
-    /// The id of another plimsoll process that sends a part of the load; 0 without one.
+    /// The id of another plimsoll process that sends a part of the load; 0 if there is none.
     ours: Arc<AtomicU32>,
     /// The id and the CPU clock of the other plimsoll process, with its last reading in ns.
     other: Option<(u32, CpuClock, u64)>,
@@ -40,7 +40,8 @@ impl MachineProbe {
         MachineProbe::watch_other_process(local, Arc::default())
     }
 
-    /// Creates the probe with another plimsoll process, whose id is in `ours` once it exists.
+    /// Creates the probe that also counts another plimsoll process. `ours` contains the id of the
+    /// other process once the process exists.
     pub fn watch_other_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,

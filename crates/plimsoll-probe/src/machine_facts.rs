@@ -15,14 +15,15 @@ use std::time::Duration;
 
 /// The largest number of cores whose frequency governor is read.
 const CORES_READ_MAX: u32 = 1024;
-/// The smallest CPU use, in cores, from which on a process is named.
+/// The smallest CPU use, in cores, at which the busiest other process is named to the user.
 const NAMED_CORES_MIN: f64 = 0.01;
 
 /// Reads all facts. CPU use of other processes is sampled for the time `sample`, while the caller
 /// is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
-    // This check needs its own thread, because an own file table closes the thread's other files.
+    // This check needs its own thread, because a new file table closes all other files of its
+    // thread.
     let own_tables = std::thread::spawn(|| process::own_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),
@@ -154,7 +155,7 @@ mod tests {
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let sample = interference(Duration::from_millis(500)).expect("/proc/stat is there");
-        // The process is a child of this test and only waits.
+        // The child process loops forever, so the test ends the process.
         child.kill().and_then(|()| child.wait()).expect("it ends");
         assert!(sample.cores > 0.05, "{sample:?}");
         assert!(sample.busiest.is_some(), "{sample:?}");

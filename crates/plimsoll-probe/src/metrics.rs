@@ -82,14 +82,15 @@ impl Metrics {
 
 /// Finds the metrics endpoint of a load's target, for a hint to the user; `None` if there is none.
 pub fn find_metrics_endpoint(plan: &Plan) -> Option<String> {
-    // Only the target itself is permitted here.
+    // Only the load's target may be asked here, so every other URL is refused.
     let resolve = |url: &str| Err(Failure::usage(url));
     let watched = WatchTarget { plan, local: true, resolve: &resolve };
     let Metrics { target, .. } = Metrics::new(None, &watched).ok()?;
     Some(format!("{}{}", plan.traffic.origin, target.path))
 }
 
-/// Makes the first fetch. If the page has no runtime metrics, all of its metrics are used.
+/// Makes the first fetch, and chooses the metrics: runtime metrics, or all metrics if the page has
+/// no runtime metrics.
 fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     for take in [Take::Runtime, Take::All] {
         if !ask(target, path, take)?.is_empty() {

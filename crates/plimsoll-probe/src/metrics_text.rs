@@ -101,8 +101,8 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
 
 fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
     let declared = |name: &str| kinds.get(name).copied();
-    // Parts of a summary or histogram, and counters of OpenMetrics, are declared under the name
-    // without this ending.
+    // A summary or histogram, and a counter of OpenMetrics, is declared under its name without the
+    // ending `_total`, `_sum` or `_count`.
     let family = ["_total", "_sum", "_count"].iter().find_map(|end| declared(name.strip_suffix(end)?));
     match declared(name).or(family) {
         Some("counter") => SeriesKind::Counter,
@@ -133,10 +133,11 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
     Some((name, labels, value))
 }
 
-/// Removes label values of secret names, and long random values. Returns `None` if there are no
-/// labels.
+/// Replaces label values that may be secret: values of secret names, and long random values.
+/// Returns `None` if no value was replaced.
 fn without_secrets(labels: &str) -> Option<String> {
-    /// The number of letters and digits from which on a word in a label value counts as a key.
+    /// A word in a label value with at least this many bytes, letters and digits mixed, counts as a
+    /// key.
     const KEY_CHARS_MIN: usize = 16;
     let (mut out, mut rest, mut is_changed) = (String::new(), labels, false);
     while let Some((before, after)) = rest.split_once('"') {

@@ -1,5 +1,5 @@
-//! Finds the ports on which the server listens. Usually this is the target's port. A named process
-//! behind a proxy listens on other ports.
+//! Finds the ports on which the server listens. Usually the server listens on the target's port. A
+//! named process behind a proxy listens on other ports.
 //!
 //! Not here: readings of the connections (`sockets`).
 
@@ -17,8 +17,8 @@ const PORTS_MAX: usize = 8;
 /// Servers open their listening sockets first, so the search finds them early.
 const FILES_MAX: usize = 20_000;
 
-/// Returns the ports to measure, ascending, and whether they differ from the target's port. On an
-/// error, returns the target's port.
+/// Returns the ports to measure, ascending, and whether they differ from the target's port. If the
+/// server's ports cannot be read, only the target's port is returned.
 pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();

@@ -23,13 +23,15 @@ use std::sync::PoisonError;
 
 /// The largest number of peers that get their own series: those with the most connections.
 const PEERS_MAX: usize = 8;
-/// The number of open files that one sample searches with the least effort.
+/// The number of open files that one sample searches at the least effort. A higher effort
+/// multiplies this number.
 const FILES_PER_SAMPLE: u64 = 64;
 /// The number of open files that one sample searches when the CPU budget is used up and the search
 /// has already taken long.
 const FILES_PER_SAMPLE_MIN: u64 = 32;
 const SEARCH_WAIT_NS: u64 = 1_000_000_000;
-/// The duration above which a search among open files is reported, ns.
+/// The longest duration of a search through open files, ns. A longer search is reported to the
+/// user, because connections were not read during the search.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
 /// The time after received data within which more of the same response may follow, ms. The time
@@ -98,8 +100,8 @@ struct ServerPeerConnections {
     outside: OutsidePeers,
 }
 
-/// The known ends of connections whose peer is outside the searched network namespaces: on another
-/// machine, or in a container.
+/// Connections whose peer is outside the searched network namespaces, on another machine or in a
+/// container. Each connection is known by its end in a searched namespace.
 #[derive(Debug, Default)]
 struct OutsidePeers {
     /// TCP connections as seen from the known end: its own address, and the peer's address.
@@ -129,7 +131,7 @@ impl ServerPeerConnections {
     }
 }
 
-/// The peer that a connection leads to.
+/// The peer of a connection that the server opened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum PeerAddress {
     Address(SocketAddr),
@@ -315,7 +317,7 @@ impl Peers {
     }
 
     fn tell(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
-        // The map has the number of connections to each peer, and their state.
+        // Each peer has the number of connections to it, and the sum of their traffic.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in self.own(seen) {
@@ -548,8 +550,8 @@ impl AcceptQueues {
         *queue += count;
     }
 
-    /// Returns the length of the accept queue for a connection from `local` to `peer`; `None`:
-    /// `peer` listens on another machine.
+    /// Returns the length of the accept queue for a connection from `local` to `peer`; `None` if no
+    /// listener of this network namespace accepts the connection.
     fn queue_length(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
         let (local, peer) = (ipv4_if_mapped(local), ipv4_if_mapped(peer));
         let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();

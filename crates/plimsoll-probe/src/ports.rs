@@ -21,7 +21,8 @@ const FEW: u64 = 64;
 /// The share (0 to 1) of used ports in a pair's range from which on the range counts as full. A
 /// client with the system's range leaves gaps, because the kernel steps by at least two ports.
 const DENSE_PORT_SHARE_MIN: f64 = 0.9;
-/// The share (0 to 1) of the lowest and highest ports that may belong to other clients of the peer.
+/// Other clients of the same peer may use ports outside the range. This share (0 to 1) of the
+/// lowest and of the highest used ports is therefore ignored.
 const FOREIGN_PORT_SHARE_MAX: f64 = 0.05;
 
 /// Ports of connections in TIME-WAIT, by pair of addresses.
@@ -30,8 +31,8 @@ struct TimeWaitPorts {
     held: HashMap<(IpAddr, SocketAddr), Vec<u16>>,
 }
 
-/// Returns the number of ports available to a pair of addresses that uses the ports `held`. `usual`
-/// is the number of ports in the system's range.
+/// Returns the number of ports available to a pair of addresses, of which the ports `held` are in
+/// use. `usual` is the number of ports in the system's range.
 fn available_ports_of_pair(held: &mut [u16], usual: u64) -> u64 {
     if held.len() as u64 <= FEW {
         return usual;

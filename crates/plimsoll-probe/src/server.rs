@@ -38,7 +38,8 @@ const WAITS: [(&str, WaitReason); 5] = [
     ("server.in_write", WaitReason::Room),
     ("server.in_disk", WaitReason::Disk),
 ];
-/// The number of readings of a process among which one makes the kernel sum over all threads.
+/// One of this many readings of a process includes the kernel's sums over all threads, which are
+/// slow to read.
 const PROCESS_SUM_EVERY: u64 = 5;
 
 /// One process of the server, with its last readings.
@@ -65,7 +66,7 @@ struct ServerProcess {
     looks: u64,
 }
 
-/// The extent of a reading of one process.
+/// The values that one reading of a process has read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
     /// The process has ended, so nothing was read.
@@ -94,7 +95,7 @@ pub struct ServerProbe {
     finder: Finder,
     live: LiveServer,
     tables: Tables,
-    /// The parent of every process on this machine.
+    /// The parent process id of every process on this machine.
     parents: BTreeMap<u32, u32>,
     /// Process ids of descendants that are separate servers.
     others: BTreeSet<u32>,
@@ -280,8 +281,8 @@ impl ServerProbe {
         let wanted = self.family(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
-                // A process that ended meanwhile was too short-lived to be seen. Its parent's sum
-                // of ended children includes it.
+                // A process that ended meanwhile was too short-lived to be seen. The CPU time of
+                // such a process is part of its parent's sum over ended children.
                 self.members.extend(ServerProcess::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
         }
@@ -394,8 +395,7 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
-            // The sum may decrease slightly, because an ending thread takes its last readings
-            // along.
+            // The sum may decrease slightly, because the last readings of an ended thread are lost.
             (Some(first), Some(last)) if last.0 > first.0 => {
                 Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
@@ -459,7 +459,8 @@ impl ServerProbe {
         }
         if all().any(Threads::knows_any_futex) {
             let same = places.into_values().max().unwrap_or(0);
-            // A lock with a single waiter is not scaled up.
+            // A count of one waiter is not scaled up, because a lock is shared only from two
+            // waiters on.
             sink.gauge("server.in_same_lock", "", if same > 1 { of_all(same) } else { same as f64 });
         }
     }
@@ -485,7 +486,8 @@ impl ServerProbe {
 
     fn report_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
-        // If there are several file tables, the table that is nearest to its limit is reported.
+        // If the server has several file tables, the table with the largest share of used files is
+        // reported.
         let read = self.files.read(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;

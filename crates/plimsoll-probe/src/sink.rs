@@ -1,5 +1,5 @@
-//! Collects readings by series, on the monotonic clock ([`Sink`]). The sink also has the budget of
-//! CPU time for readings. Readings never exceed this budget for long, even for a large server.
+//! Collects readings by series, on the monotonic clock ([`Sink`]). The sink also manages the CPU
+//! time budget of readings. Readings never exceed this budget for long, even for a large server.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
@@ -52,8 +52,8 @@ pub enum Extent {
     Least,
     /// The sample also reads some other values in turn, and expensive values within the budget.
     Usual,
-    /// The sample is at the start or end of a load. It reads every counter whose difference over
-    /// the load is needed, but no slow value that would delay the load.
+    /// The sample is at the start or end of a load. This sample reads every counter whose
+    /// difference over the load is needed, but no slow value that would delay the load.
     Edge,
 }
 
@@ -94,8 +94,9 @@ impl Sink {
         self.effort
     }
 
-    /// Whether a value that is read in one of `every` samples is due now. `place` spreads these
-    /// values over the samples. At the start and end of a load every value is due.
+    /// Whether a value that is read in one of `every` samples is due now. `place`, which is less
+    /// than `every`, spreads these values over the samples. At the start and end of a load every
+    /// value is due.
     pub fn in_turn(&self, every: u64, place: u64) -> bool {
         match self.extent {
             Extent::Least => false,
@@ -217,7 +218,8 @@ pub struct CpuBudget {
 }
 
 impl CpuBudget {
-    /// The divisor of one core that gives the budget's share of a core.
+    /// At the least effort, the budget is the time of one core divided by this number (0.7 % of a
+    /// core).
     const PART: u64 = 150;
     /// The largest accumulated budget, ns. Large readings need this reserve. A short load may use
     /// this much CPU time beyond the share.
@@ -233,7 +235,7 @@ impl CpuBudget {
         self.passed_ns = now_ns;
     }
 
-    /// Adds `cpu_ns` to the budget.
+    /// Adds `cpu_ns` to the budget, for readings that cost no budget.
     pub fn add_cpu_ns(&mut self, cpu_ns: u64) {
         self.granted_ns += cpu_ns;
     }
@@ -251,11 +253,11 @@ impl CpuBudget {
 
 /// Schedules an expensive reading, so that the reading uses at most a given share of a core within
 /// the common budget. A slow reading does not run at the start or end of a load. If the budget
-/// stays used up, the reading runs anyway at half the frequency. Otherwise the reading would never
-/// run beside a busy server.
+/// stays used up, the reading runs anyway at half the frequency. Otherwise a busy server would
+/// prevent the reading for ever.
 pub struct ExpensiveReading {
     period_ns: u64,
-    /// The divisor of one core that gives the reading's largest share of a core.
+    /// At the least effort, the reading uses at most the time of one core divided by this number.
     part: u64,
     due_ns: u64,
     /// The time since which the reading has waited for budget, ns; `None` if it does not wait.

@@ -17,7 +17,8 @@ use std::io;
 pub struct Sockets {
     /// The target's port: connections to it are the load.
     target: u16,
-    /// The ports on which the server listens.
+    /// The ports that are measured: the ports on which the server listens, otherwise the target's
+    /// port.
     ports: Vec<u16>,
     /// Whether the server's ports differ from the target's port.
     others: bool,
@@ -27,7 +28,7 @@ pub struct Sockets {
     listeners_schedule: ExpensiveReading,
     queues_schedule: ExpensiveReading,
     accepted_schedule: ExpensiveReading,
-    /// The time for which sending was limited on each connection up to its last reading, by inode.
+    /// The times in which sending was limited, at the last reading of each connection, by inode.
     sending: HashMap<u32, SendTime>,
     looked_ns: u64,
     peers: Peers,
@@ -120,8 +121,9 @@ impl Sockets {
                 sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
-                    // The gauges are shares of the sending time since the last reading, and the
-                    // mean number of waiting connections.
+                    // Two gauges are shares of the sending time since the last reading. The third
+                    // gauge is the mean number of connections that waited for the receiver's
+                    // window.
                     let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
                     sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
                     sink.gauge("accepted.buffer_limited", "share", share(held.buffer_limited_us));

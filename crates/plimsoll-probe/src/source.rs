@@ -18,7 +18,7 @@ pub trait ReadingSource {
     /// of a load.
     fn sample_now(&self);
 
-    /// Readings since the last call; times are of this machine's monotonic clock.
+    /// Returns the readings since the last call; times are of this machine's monotonic clock.
     fn take(&self) -> Probes;
 
     /// Returns new messages for the user.

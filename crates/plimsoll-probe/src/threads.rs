@@ -16,8 +16,8 @@ const THREADS_MAX: usize = 4096;
 /// The number of thread states read in one sample. Reading a state costs five times as much as
 /// reading a CPU time.
 const STATES_PER_SAMPLE: usize = 4;
-/// The number of thread states that represent all threads. Reading more states would take longer
-/// than a load.
+/// The number of thread states after which states are reported, for a server with more threads.
+/// Reading more states would take longer than a load.
 const REPRESENTATIVE_STATES_MIN: usize = 128;
 /// The number of CPU times read in one sample, in addition to the CPU times of busy threads.
 const CPU_TIMES_PER_SAMPLE: usize = 24;
@@ -25,7 +25,7 @@ const CPU_TIMES_PER_SAMPLE: usize = 24;
 const CPU_TIMES_PER_EDGE: usize = 256;
 /// The smallest CPU use of a busy thread, as a share of one core.
 pub const BUSY_SHARE: f64 = 0.05;
-/// The share of its process's CPU time from which on a thread is read in every sample.
+/// A thread with at least this share of its process's CPU time so far is read in every sample.
 const HIGH_CPU_SHARE: f64 = 0.05;
 
 /// One thread of a process, with its last readings.
@@ -34,7 +34,7 @@ pub struct Thread {
     /// The name of the thread's series. The name is read when it is first needed, because most
     /// threads are idle and never need it.
     series: Option<String>,
-    /// The thread's name without a final number, once its state was read.
+    /// The thread's name without its final number; `None` until the thread's state is first read.
     stem: Option<String>,
     status: Option<ProcFile>,
     wait_place: Option<ProcFile>,
@@ -52,7 +52,7 @@ pub struct Thread {
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
-    /// The thread's state, its wait, and the round ([`Turns`]) in which they were read.
+    /// The thread's state as in `/proc` (such as `R`), read in the round `state_of` ([`Turns`]).
     state: u8,
     state_of: u64,
     waits_for: Option<WaitReason>,
@@ -62,8 +62,8 @@ pub struct Thread {
 }
 
 /// Visits a few of many items at a time, in an order that jumps over indices. Threads often wake
-/// each other in index order. A visit in the same order would always meet the same few threads, or
-/// never.
+/// each other in index order. Visits in index order could find the same few running threads every
+/// time, or no running thread at all.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
@@ -103,7 +103,7 @@ fn have_no_factor(a: usize, b: usize) -> bool {
     if b == 0 { a == 1 } else { have_no_factor(b, a % b) }
 }
 
-/// The choice of the threads to read in each sample, over all processes of the server.
+/// Chooses the threads to read in each sample, over all processes of the server.
 #[derive(Default)]
 pub struct Turns {
     times: RoundRobin,
@@ -114,7 +114,7 @@ pub struct Turns {
     /// all threads, or of enough threads.
     telling: u64,
     states_read: usize,
-    /// Whether states are reported after this sample.
+    /// Whether enough states were read in this round to report them after this sample.
     is_told: bool,
 }
 
@@ -135,18 +135,19 @@ impl Turns {
         self.is_told = self.states.length > 0 && self.states_read >= count.min(REPRESENTATIVE_STATES_MIN);
     }
 
-    /// Whether enough states were read since the last report. [`Threads::threads_with_state`] finds
-    /// the threads whose states were read.
+    /// Whether thread states are to be reported after this sample. [`Threads::threads_with_state`]
+    /// returns the threads whose states were read.
     pub fn tell_states(&self) -> bool {
         self.is_told
     }
 
-    /// Whether all threads' states were read since the last call that returned true.
+    /// Whether this sample completes a round in which the states of all threads were read.
     pub fn read_all_states(&self) -> bool {
         self.states.ends_round()
     }
 
-    /// Whether CPU times of threads other than busy ones were read.
+    /// Whether this sample reads CPU times of threads in turn, in addition to those of busy
+    /// threads.
     pub fn has_read_cpu_times(&self) -> bool {
         self.times.length > 0
     }
@@ -213,8 +214,8 @@ impl Threads {
     }
 
     /// Reads busy threads, threads with much CPU time so far, and threads whose turn it is. A
-    /// thread that does most of the work may be idle between two loads. Its CPU time so far ensures
-    /// that it is read in time.
+    /// thread that does most of the work may be idle between two loads. Because of its CPU time so
+    /// far, such a thread is read even if it is idle.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();

@@ -1,5 +1,5 @@
-//! Renders a fleet's agents (machines that generate load) as a table and as JSON fields. Each agent
-//! has its requests, its lag, and the reason if it was lost.
+//! Renders the agents of a fleet (machines that generate load together) as a table and as JSON
+//! fields. Each agent has its requests, its lag and, if it was lost, the reason.
 //!
 //! Not here: deciding whether an agent limited the load (`plimsoll_analysis::fleet`).
 
@@ -8,11 +8,12 @@ use crate::format::{count, duration, share};
 use plimsoll_model::AgentAccount;
 use serde::Serialize;
 
-/// The column headings of the table that [`rows`] fills.
+/// The column headings of the table of agents, for the rows of [`rows`].
 pub(crate) const HEADINGS: [&str; 10] =
     ["agent", "threads", "scheduled", "share", "succeeded", "failed", "unsent", "busy", "lag p99", "clock within"];
 
-/// Adds the table of a fleet's agents to a report if there are any, and a line for each lost agent.
+/// Adds the table of a fleet's agents to a report, and a line of text for each lost agent. Adds
+/// nothing if there are no agents.
 pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
     if agents.is_empty() {
         return;
@@ -74,7 +75,7 @@ pub(crate) struct AgentFields {
     lost: Option<String>,
 }
 
-/// Returns the JSON fields of all agents; empty if no fleet of agents generated the load.
+/// Returns the JSON fields of all agents. The list is empty if no fleet generated the load.
 pub(crate) fn agent_fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
     let scheduled = scheduled_total(agents);
     let fields = |agent| AgentFields::new(agent, scheduled);

@@ -1,7 +1,7 @@
-//! Renders the page of vegeta results: the numbers of requests, their latencies and their failures,
-//! over time and for each attack (a run of vegeta).
+//! Renders the page of vegeta results: the numbers of requests, their latencies and their failures.
+//! The figures are shown over time and for each attack (a run of vegeta).
 //!
-//! Not here: computing the figures (`plimsoll_traffic::vegeta`), and vegeta's own reports.
+//! Not here: computing the figures (`plimsoll_traffic::vegeta`), and vegeta's own report formats.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Heading, Line, Panel, percentile_chart, time_chart};
@@ -9,9 +9,9 @@ use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
 use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
 
-/// The maximum number of intervals on the time axis of a chart.
+/// The maximum number of time intervals on the horizontal axis of a chart.
 const COLUMNS: usize = 150;
-/// The maximum number of errors shown for one attack.
+/// The maximum number of different errors that the page lists for one attack.
 const ERRORS_SHOWN: usize = 20;
 
 fn name(attack: &AttackCourse) -> &str {
@@ -26,7 +26,8 @@ fn quantile_text(attack: &AttackCourse, quantile: f64) -> String {
     duration(attack.latency.quantile_ns(quantile) as f64)
 }
 
-/// Formats one attack as a sentence. An attack is a run of vegeta against a target.
+/// Formats the result of one attack as a sentence. An attack is a run of vegeta against a list of
+/// targets.
 fn sentence(attack: &AttackCourse) -> String {
     let requests = attack.requests();
     let pace = match attack.attack_ns() {
@@ -51,7 +52,8 @@ fn line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Opt
     }
 }
 
-/// Creates one panel with the rates of all attacks, and a panel with the latencies of each.
+/// Creates the panels of the chart: one panel with the rates of all attacks, and a panel with the
+/// latencies of each attack.
 fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
         attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
@@ -74,7 +76,7 @@ fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
         }
         panels.push(panel(title, AxisUnit::Time, true, lines));
     }
-    // A very short attack has no rate.
+    // The panel of rates is removed if all attacks were too short to have a rate.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
@@ -91,8 +93,8 @@ fn row(attack: &AttackCourse) -> Vec<String> {
     row
 }
 
-/// Renders the page of vegeta results. `title`: the heading, if any; `columns_max`: the maximum
-/// number of intervals in a chart.
+/// Renders the page of vegeta results. `title` is the heading; `columns_max` is the maximum number
+/// of intervals in a chart.
 pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
     let attacks = course.attacks();
     let mut report = Report::default();

@@ -1,5 +1,5 @@
 //! A report as data: a list of blocks in reading order. Control characters in the text of blocks
-//! are made visible ([`crate::visible_controls`]). So text from a run file or a server cannot
+//! are made visible ([`crate::visible_controls`]), so that text from a run file or a server cannot
 //! control the terminal.
 
 use crate::chart::Theme;
@@ -24,32 +24,33 @@ pub enum Tone {
     Warning,
 }
 
-/// A chart of a report for pages.
+/// A chart in a report, which only HTML pages show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartBlock {
     /// The SVG in the theme [`crate::chart::Theme::Page`].
     pub svg: String,
-    /// The SVG for a narrow screen in the theme [`crate::chart::Theme::Phone`]; `None`: the wide
-    /// chart is used.
+    /// The same chart for a narrow screen, in the theme [`crate::chart::Theme::Phone`]. With
+    /// `None`, narrow screens show the wide chart.
     pub narrow: Option<String>,
-    /// The headings of the chart's figures as a table, for readers who cannot see the chart.
+    /// The column headings of a table with the chart's figures, for readers who cannot see the
+    /// chart.
     pub headings: Vec<String>,
-    /// The rows of the chart's figures as a table.
+    /// The rows of the table with the chart's figures.
     pub rows: Vec<Vec<String>>,
 }
 
 /// One block of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportBlock {
-    /// The heading of the following blocks.
+    /// The heading of a section, which contains the following blocks.
     Heading(String),
-    /// A chart, which only pages show.
+    /// A chart, which only HTML pages show.
     Chart(ChartBlock),
-    /// Unescaped HTML, such as a flame graph, which only pages show.
+    /// Unescaped HTML, such as a flame graph, which only HTML pages show.
     Fragment(String),
     /// A sentence with its role, such as the answer or a warning.
     Text(Tone, String),
-    /// The labels and their values, one pair on each line.
+    /// Labelled values: pairs of label and value, one pair on each line.
     Facts(Vec<(String, String)>),
     /// A table: headings, then rows with an equal number of cells.
     Table(Vec<String>, Vec<Vec<String>>),
@@ -63,21 +64,21 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a heading.
+    /// Adds a section heading.
     pub fn heading(&mut self, text: impl Into<String>) -> &mut Self {
         self.blocks.push(ReportBlock::Heading(visible_text(text)));
         self
     }
 
-    /// Adds a chart with its figures as a table.
+    /// Adds a chart, and its figures as a table.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| visible_text(*h)).collect();
         self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: visible_rows(rows) }));
         self
     }
 
-    /// Adds a chart that `draw` renders for wide and for narrow screens, with its figures as a
-    /// table.
+    /// Adds a chart that `draw` renders twice, for wide and for narrow screens, and its figures as
+    /// a table.
     pub fn responsive_chart(
         &mut self,
         draw: impl Fn(Theme) -> String,
@@ -91,8 +92,8 @@ impl Report {
         self
     }
 
-    /// Adds labelled values above the table at the end of the report. Without such a table, adds
-    /// the values at the end.
+    /// Adds labelled values directly above the table at the end of the report. If the report does
+    /// not end with a table, adds the values at the end.
     pub fn facts_above_table(&mut self, facts: Vec<(String, String)>) -> &mut Self {
         let table = match self.blocks.last() {
             Some(ReportBlock::Table(..)) => self.blocks.pop(),
@@ -103,8 +104,8 @@ impl Report {
         self
     }
 
-    /// Inserts `sentence` as the answer of the report. The previous answer becomes ordinary text
-    /// after it.
+    /// Makes `sentence` the answer of the report. The previous answer becomes ordinary text below
+    /// it.
     pub fn headline(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
@@ -115,8 +116,8 @@ impl Report {
         self
     }
 
-    /// Adds unescaped HTML. It must be complete and load nothing, and its text must already be
-    /// escaped.
+    /// Adds unescaped HTML. The HTML must be complete, must load nothing, and must contain only
+    /// escaped text.
     pub fn fragment(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::Fragment(html));
         self
@@ -128,7 +129,7 @@ impl Report {
         self
     }
 
-    /// Inserts `between` after the answer, so that a chart follows the answer.
+    /// Inserts the blocks of `between` directly after the answer, such as a chart.
     pub fn after_answer(&mut self, between: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
@@ -138,7 +139,7 @@ impl Report {
         self
     }
 
-    /// Adds a sentence.
+    /// Adds a sentence with its role.
     pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
         self.blocks.push(ReportBlock::Text(tone, visible_text(text)));
         self

@@ -1,5 +1,5 @@
-//! The report of a fleet's calibrations, which measure how much load each agent can generate: a
-//! table and a JSON document.
+//! The report of a fleet's calibrations. A calibration measures how much load an agent (a
+//! load-generating machine) can generate. The report is a table and a JSON document.
 //!
 //! Not here: calibrating the machines, and using the resulting shares.
 
@@ -11,8 +11,8 @@ use plimsoll_model::AgentCalibration;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Returns each agent's share of the load, in proportion to its weight. Without weights all shares
-/// are equal.
+/// Returns each agent's share of the load, in proportion to its weight. If there are no weights,
+/// all shares are equal.
 fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     let sum: u32 = weights.iter().sum();
     match weights.len() == agents.len() && sum > 0 {
@@ -21,7 +21,8 @@ fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     }
 }
 
-/// Renders the calibrations of a fleet's agents as a table, and warns of disturbed measurements.
+/// Renders the calibrations of a fleet's agents as a table. Warnings follow for measurements that
+/// other processes disturbed.
 pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String {
     let row = |(agent, part): (&AgentCalibration, f64)| {
         let measured = &agent.measurement;

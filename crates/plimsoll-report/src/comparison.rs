@@ -1,5 +1,5 @@
-//! Compares two recordings ([`RecordedPair`]). Both contain measured levels, or both contain a
-//! search for the load line. This file creates the table, charts, JSON document and page of a pair.
+//! Compares two recordings of the same kind ([`RecordedPair`]): measured levels, or searches for
+//! the load line. This file creates the table, charts, JSON document and page of a pair.
 //!
 //! Not here: the texts for each kind of recording (`diff`, `searches`), and reading files.
 
@@ -15,14 +15,14 @@ use serde_json::Value;
 /// The content of a run file that can be compared with another run file.
 #[derive(Debug, Clone)]
 pub enum RecordedInput {
-    /// Measured levels with their unit of load. A level is one load with its figures.
+    /// Measured levels, and the unit of their loads. A level is one load with its figures.
     Levels(LoadUnit, Vec<Level>),
     /// A search for the load line with its result.
     Search(Box<RecordedSearch>),
 }
 
 impl RecordedInput {
-    /// Returns the kind of the file's content in words.
+    /// Returns in words what kind of content the file has.
     pub fn kind(&self) -> &'static str {
         match self {
             RecordedInput::Levels(LoadUnit::Concurrency, _) => "loads of concurrent users",
@@ -33,18 +33,18 @@ impl RecordedInput {
     }
 }
 
-/// Two recordings of one kind, ready for comparison.
+/// Two recordings of the same kind, ready for comparison.
 #[derive(Debug, Clone)]
 pub enum RecordedPair<'a> {
-    /// Two recordings of levels with this unit of load.
+    /// Two recordings of measured levels, and the common unit of their loads.
     Levels(LoadUnit, [DiffSide<'a>; 2]),
     /// Two searches for the load line, with their results.
     Searches([SearchSide<'a>; 2]),
 }
 
 impl<'a> RecordedPair<'a> {
-    /// Combines the recordings `a` and `b`, each with its file and its name; `None` if their kinds
-    /// differ.
+    /// Combines the recordings `a` and `b`, each given with its file and its name. Returns `None`
+    /// if the recordings are of different kinds.
     pub fn new(
         (file_a, name_a, a): (String, &'a str, &'a RecordedInput),
         (file_b, name_b, b): (String, &'a str, &'a RecordedInput),
@@ -61,7 +61,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// Draws the charts of the pair as SVG, each with the suffix of its file name.
+    /// Draws the charts of the pair as SVG. Each chart has the suffix for the name of its file.
     pub fn charts(&self) -> Vec<(&'static str, String)> {
         match self {
             RecordedPair::Searches(sides) => {
@@ -88,11 +88,12 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// Renders the report for a page. A pair of searches also has its chart.
+    /// Renders the report for an HTML page. For a pair of searches, the report includes their
+    /// chart.
     pub fn page(&self) -> Report {
         let mut report = self.report();
         if let RecordedPair::Searches(sides) = self {
-            // The page's heading is the chart's title.
+            // The title of the chart is omitted, because the heading of the page already shows it.
             let heading = searches_heading(sides).without_title();
             let mut charts = Report::default();
             charts.responsive_chart(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
@@ -101,7 +102,7 @@ impl<'a> RecordedPair<'a> {
         report
     }
 
-    /// Renders the JSON document; `charts`: the files of the charts.
+    /// Renders the JSON document. `charts` are the names of the chart files.
     pub fn document(&self, charts: &[String]) -> Value {
         match self {
             RecordedPair::Searches(sides) => searches_document(sides, charts),

@@ -1,13 +1,13 @@
-//! Formats the intervals of runs as CSV (RFC 4180), one row for each interval. If a load has
-//! several routes, a row for each route follows the row of the interval. The columns are derived
-//! from the table of measures (`plimsoll_model::measures`).
+//! Formats the intervals of recorded loads as CSV (RFC 4180), one row for each interval. If a load
+//! has several routes, the row of the interval is followed by a row for each route. The columns are
+//! derived from the table of measures (`plimsoll_model::measures`).
 
 use crate::visible_controls::visible;
 use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
-/// Returns the column headings of a figure; empty if the figure is not part of the CSV.
+/// Returns the column headings of a figure; empty if the figure has no column in the CSV.
 fn headings(figure: &Figure) -> Vec<String> {
     let Some((name, columns)) = figure.csv else { return Vec::new() };
     let heading = |column: &Column| match (figure.kind, column) {
@@ -22,7 +22,7 @@ fn headings(figure: &Figure) -> Vec<String> {
     columns.iter().flat_map(heading).collect()
 }
 
-/// Returns the values of a figure, one for each of its columns.
+/// Returns the values of a figure, one for each of its columns in the CSV.
 fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match held {
@@ -48,13 +48,14 @@ fn texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHi
     held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
 }
 
-/// Returns whether a figure is about sessions; such figures are shown only for loads with sessions.
+/// Returns whether a figure is about sessions. The CSV has columns for such figures only if a load
+/// has sessions.
 fn is_session_figure(figure: &Figure) -> bool {
     figure.unit == Unit::Sessions || figure.name == "session_time"
 }
 
-/// Formats all intervals of an experiment as CSV. Times are in ns, except `start_s`: the start of
-/// the interval in s of the trial's schedule.
+/// Formats all intervals of an experiment as CSV. Times are in ns. Only `start_s`, the start of the
+/// interval in the schedule of its load, is in s.
 pub fn intervals(experiment: &Experiment) -> String {
     of_trials(&experiment.trials)
 }
@@ -64,7 +65,7 @@ fn of_trials(trials: &[Trial]) -> String {
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
     rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
-    // Without scenarios there are no columns for sessions.
+    // Without scenarios there are no sessions, so the CSV has no columns for them.
     let sessions = trials.iter().any(|trial| !trial.run.plan.traffic.scenarios.is_empty());
     let is_shown = |figure: &Figure| sessions || !is_session_figure(figure);
     let of_load: Vec<String> =
@@ -80,7 +81,7 @@ fn of_trials(trials: &[Trial]) -> String {
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
             rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
-                // A row of a route has empty cells for figures of the whole load.
+                // In the row of a route, the cells for figures of the whole load are empty.
                 let nothing = of_load.iter().map(|_| String::new());
                 let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
@@ -93,7 +94,7 @@ fn of_trials(trials: &[Trial]) -> String {
 }
 
 /// Formats text as a CSV cell. Text with separators is quoted. Text that a spreadsheet would
-/// evaluate as a formula gets an apostrophe (OWASP, CSV injection).
+/// evaluate as a formula gets an apostrophe at its beginning (OWASP, CSV injection).
 pub fn cell(text: &str) -> String {
     let text = visible(text);
     let is_formula =
@@ -105,7 +106,7 @@ pub fn cell(text: &str) -> String {
     }
 }
 
-/// Returns the name of a load's purpose, which is equal in every output.
+/// Returns the name for the purpose of a load. Every output format uses this name.
 pub fn load_purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "run",
@@ -124,8 +125,9 @@ pub fn load_purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Returns the name of a load, which is equal in every output. A load of a comparison's block is
-/// named by the letter of its arm. All other loads are named by their purpose.
+/// Returns the name of a load. Every output format uses this name. A load in a block of a
+/// comparison is named by the letter of its arm (server). All other loads are named by their
+/// purpose.
 fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
         (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
@@ -139,7 +141,7 @@ mod tests {
     use plimsoll_model::record::ScenarioRecord;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
 
-    /// Returns the lines of the CSV of a load with routes of these names.
+    /// Returns the CSV lines of a load whose routes have these names.
     fn written(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
         let text = of_trials(&[trial(names, intervals)]);
         text.lines().map(str::to_owned).collect()

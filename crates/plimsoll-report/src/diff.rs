@@ -1,5 +1,5 @@
-//! The comparison of two recordings of levels side by side: a table of relative changes, and a
-//! sentence about what two recordings can prove. A level is one load with its figures.
+//! The comparison of two recordings of levels: a table of relative changes, and a sentence about
+//! what two recordings can prove. A level is one measured load with its figures.
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;
@@ -9,7 +9,7 @@ use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One of the two compared recordings of levels.
+/// One of the two recordings of levels that are compared.
 #[derive(Debug, Clone)]
 pub struct DiffSide<'a> {
     /// The file of the recording.
@@ -20,7 +20,8 @@ pub struct DiffSide<'a> {
     pub levels: &'a [Level],
 }
 
-/// Returns (change, level of A, level of B) for each load that both recordings contain.
+/// Returns a row for each load that both recordings contain: the change, the level of A, and the
+/// level of B.
 fn rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
     let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
@@ -31,7 +32,8 @@ fn percent(change: Option<f64>) -> String {
     change.map_or("-".into(), |change| format!("{:+.1} %", change * 100.0))
 }
 
-/// Formats the number of loads that only one recording contains; `None` if there are none.
+/// Formats the number of loads that only one of the recordings contains; `None` if there is no such
+/// load.
 fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     let only = [0, 1].map(|n| sides[n].levels.len() - matched);
     match only {
@@ -83,9 +85,9 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     report
 }
 
-/// The document `plimsoll.diff/1` of two recordings of levels. Rates are in 1/s, times in ns,
-/// shares 0..=1. Relative changes are B divided by A, minus 1. A spread is the coefficient of
-/// variation of the goodput, and null if the file lacks it.
+/// The document `plimsoll.diff/1` of two recordings of levels. Rates are in 1/s, times in ns, and
+/// shares between 0 and 1. Relative changes are B divided by A, minus 1. A spread is the
+/// coefficient of variation of the goodput; null if the file does not contain it.
 #[derive(Serialize)]
 struct LevelsDiffDocument<'a> {
     schema: &'static str,
@@ -141,7 +143,7 @@ struct LevelChangeFields {
     success_points: f64,
 }
 
-/// Renders the document `plimsoll.diff/1`.
+/// Renders the document `plimsoll.diff/1`. `charts` are the names of the chart files.
 pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -> Value {
     let rows = rows(sides);
     let [a, b] = sides;

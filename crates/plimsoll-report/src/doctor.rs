@@ -1,5 +1,5 @@
-//! The report of `plimsoll doctor`, which checks whether a machine is fit to measure: a screen and
-//! a JSON document.
+//! The report of `plimsoll doctor`, which checks whether a machine is fit to generate load and
+//! measure. The report is a screen and a JSON document.
 //!
 //! Not here: the checks themselves, and their limits (`plimsoll_analysis::fitness`).
 
@@ -15,7 +15,7 @@ use plimsoll_model::machine_facts::{MachineFacts, SelfMeasurement};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The documentation page with the figures of the benchmark machine.
+/// The documentation page with the figures of the benchmark machine, for comparison.
 const BENCHMARK_PAGE: &str = "docs/reference/benchmarks.md";
 
 /// Formats the overall result of the checks as one sentence.
@@ -28,8 +28,8 @@ fn answer(fitness: &MachineFitness) -> String {
     }
 }
 
-/// Returns the rows that compare this machine with the benchmark machine: name of the figure, value
-/// here, value of the benchmark machine.
+/// Returns table rows that compare this machine with the benchmark machine. Each row has the name
+/// of a figure, its value on this machine, and its value on the benchmark machine.
 fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     let row = |name: &str, here: String, there: String| [name.to_owned(), here, there];
     let (per_s, cpu) = (|rps: f64| format!("{}/s", rate(rps)), |us: f64| duration(us * 1e3));
@@ -41,8 +41,8 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     ]
 }
 
-/// Renders the screen: the answer, a row for each check, the figures of plimsoll's measurement of
-/// itself, and the remedies. `columns`: the width of the terminal, if known.
+/// Renders the screen: the answer, a row for each check, plimsoll's measurement of its own speed on
+/// this machine, and the remedies. `columns` is the width of the terminal, if known.
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(fitness));
@@ -54,7 +54,7 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         report.table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
-    // The remedies of the most serious checks come first. Remedies that do not fit on the screen
+    // The remedies for the most serious problems come first. Remedies without space on the screen
     // are only in the JSON document.
     let mut remedies: Vec<(Fitness, &str)> =
         fitness.checks.iter().filter_map(|check| Some((check.fitness, check.remedy.as_deref()?))).collect();
@@ -186,7 +186,7 @@ mod tests {
         disturbance: None,
     };
 
-    /// Even for a machine that fails every check, the screen is complete.
+    /// The screen is complete even for a machine that fails every check.
     #[test]
     fn a_machine_that_fails_every_check_has_a_screen() {
         let facts = MachineFacts {

@@ -1,8 +1,9 @@
-//! Formats the events of a running study as lines of JSON (`--json-lines`): its start, each load,
-//! each tick of a load, and the finding. The file docs/reference/json.md describes the lines
-//! (`plimsoll.events/1`).
+//! Formats the events of a running study as lines of JSON (`--json-lines`). The events are its
+//! start, each load, each tick (short interval) of a load, and the finding. The file
+//! docs/reference/json.md describes the lines (`plimsoll.events/1`).
 //!
-//! Not here: when an event happens (`plimsoll-study`), and where the lines go (the binary).
+//! Not here: when an event happens (`plimsoll-study`), and where the lines are written (the
+//! binary).
 
 use crate::csv::load_purpose_name;
 use crate::document::value;
@@ -14,7 +15,7 @@ use plimsoll_model::{ExperimentSpec, Interval, LoadShape, PlanRecord, Tag, Trial
 use serde::Serialize;
 use serde_json::Value;
 
-/// The schema of the event lines.
+/// The name and version of the schema of the event lines.
 const SCHEMA: &str = "plimsoll.events/1";
 
 /// The event `begin` at the start of a study.
@@ -46,7 +47,7 @@ struct LoadBeginsFields {
     elapsed_s: f64,
 }
 
-/// The event `tick` with the figures of one tick: a short interval of a load.
+/// The event `tick`: the figures of one tick, which is a short interval of a load.
 #[derive(Serialize)]
 struct TickEventFields {
     event: &'static str,
@@ -86,7 +87,8 @@ struct LoadEndsFields {
     generator_limited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     interference_cores: Option<f64>,
-    /// The search's judgement of the load; absent if the load is not a trial of a search.
+    /// The figures of the load as a trial of a search, with its verdict; absent if the load is not
+    /// a trial of a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<TrialFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,14 +96,14 @@ struct LoadEndsFields {
     elapsed_s: f64,
 }
 
-/// The event `finding` at the end of a study, with the document of `--json`.
+/// The event `finding` at the end of a study, which contains the same document as `--json`.
 #[derive(Serialize)]
 struct FindingEventFields<'a> {
     event: &'static str,
     document: &'a Value,
 }
 
-/// Formats one event as a line of JSON, with numbers rounded as in every document.
+/// Formats one event as a line of JSON. Numbers are rounded as in every document.
 fn line(event: &impl Serialize) -> String {
     crate::visible_controls::json_line(&tidy(&value(event)))
 }
@@ -112,8 +114,8 @@ pub fn begin(asked: &ExperimentSpec) -> String {
     line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }
 
-/// Formats the line of a load that starts. `load`: the number of the load, from 0. `elapsed_ns`:
-/// the time since the start of the study.
+/// Formats the event line for the start of a load. `load` is the number of the load, from 0, and
+/// `elapsed_ns` is the time since the start of the study.
 pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
@@ -132,8 +134,8 @@ pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -
     })
 }
 
-/// Formats the line of a tick of load number `load`. The tick lasts from `start_ns` to `end_ns` of
-/// the load's schedule.
+/// Formats the event line for a tick of the load with number `load`. The tick is the interval from
+/// `start_ns` to `end_ns` in the load's schedule.
 pub fn tick(
     load: usize,
     phase: &'static str,
@@ -162,8 +164,8 @@ pub fn tick(
     })
 }
 
-/// Formats the line of a load that ended: its figures, and the search's judgement of the load if
-/// the study is a search.
+/// Formats the event line for the end of a load. The line has the figures of the load and, if the
+/// study is a search, the verdict of the trial.
 pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
     let summary = Summary::from_run(&trial.run);
     let search = match study {
@@ -191,7 +193,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
     })
 }
 
-/// Formats the last line of the output, with the document of `--json`.
+/// Formats the last line of the output, which contains the same document as `--json`.
 pub fn finding(document: &Value) -> String {
     line(&FindingEventFields { event: "finding", document })
 }

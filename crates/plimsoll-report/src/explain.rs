@@ -1,5 +1,6 @@
 //! The report of an explanation: what limits the load line, the evidence for this limit, and the
-//! causes that were ruled out. The report also states what would raise the load line.
+//! causes that were ruled out. The load line is the highest rate that meets the SLO. The report
+//! also states what would raise it.
 //!
 //! Not here: its JSON document (`explain_json`).
 
@@ -16,8 +17,8 @@ use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubts, Findings};
 use plimsoll_model::Intervention;
 
-/// Formats the cause and its explanation as one sentence, with the probability if the diagnosis
-/// names a cause.
+/// Formats the cause and its explanation as one sentence. The probability of the cause is included
+/// if the diagnosis is certain enough to name a cause.
 pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     if explanation.cause == Cause::Unknown {
         return spelled(&explanation.sentence);
@@ -27,8 +28,8 @@ pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     format!("{}{sure}: {}", explanation.cause, spelled(&explanation.sentence))
 }
 
-/// Returns the headings of the three steady loads: low, at the load line, and above it. Without a
-/// line, the middle load is near the peak throughput.
+/// Returns the headings of the three steady loads: low, at the load line, and above the load line.
+/// If no load line was found, the middle load is near the peak throughput.
 pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     match findings.load_line_rps.rps > 0.0 {
         true => ["low load", "at the line", "past it"],
@@ -36,18 +37,19 @@ pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     }
 }
 
-/// Returns the headings of the table of places in the system where requests in flight are.
+/// Returns the headings of the table that shows where in the system requests in flight are, such as
+/// in a queue of the server.
 pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
 }
-/// The minimum share of the requests in flight for a place to be shown, in at least one of the
-/// loads.
+/// The minimum share of the requests in flight for which a place in the system is shown. One of the
+/// three loads must have this share there.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
 /// Returns the places in the system where requests in flight are. Each place has its share of these
-/// requests at the low load, at the load line and above it. The place with the largest share at the
-/// highest load is first.
+/// requests at the low load, at the load line and above it. The places are sorted by their share at
+/// the highest load, largest first.
 fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
@@ -58,12 +60,12 @@ fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>;
     found
 }
 
-/// The name of the row for all places that have no row of their own.
+/// The name of the table row for the sum of all places without their own row.
 const OTHER_PLACES: &str = "other places";
 
-/// Formats the rows of the table of places, with a bar of one character for each 10 %. Only the
-/// first `rows_max` places have a row of their own. The last row sums up the others, so that each
-/// column adds up to 100 %.
+/// Formats the rows of the table of places. Each share has a bar of one character for each 10 %.
+/// Only the first `rows_max` places have their own row. A last row has the sum of the other places,
+/// if this sum is large enough to be shown.
 pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
@@ -81,12 +83,12 @@ pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<
     rows
 }
 
-/// The minimum share of requests at no observed place from which the report explains "not
-/// observed".
+/// The minimum share of requests at places that no probe observed from which the report explains
+/// how to observe them.
 const UNOBSERVED_MIN: f64 = 0.2;
 
-/// Returns a note if many requests are at no observed place: where they may wait, and how to
-/// observe them. Otherwise returns `None`.
+/// Returns a note if the place of many requests was not observed; otherwise `None`. The note states
+/// where the requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -99,7 +101,7 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     })
 }
 
-/// Draws the shares of requests in flight at each place, for the three steady loads.
+/// Draws the share of requests in flight at each place, for the three steady loads.
 fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
     let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
@@ -114,7 +116,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Returns the headings of the table of evidence for the causes.
+/// Returns the headings of the table of evidence for each cause.
 fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     let [low, line, past] = level_headings(findings);
     ["signal", low, line, past, "evidence for", "from"]
@@ -141,7 +143,7 @@ fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
     }
 }
 
-/// Draws the signals that are evidence for the named cause, at the three steady loads.
+/// Draws the signals that are evidence for the named cause, at each of the three steady loads.
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {
@@ -151,8 +153,8 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Formats which effect of an experiment each remaining cause predicts. The text is printed before
-/// the experiment is made.
+/// Formats the effect that each remaining cause predicts for an experiment. The text is printed
+/// before the experiment starts.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => {
@@ -166,8 +168,8 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
     }
 }
 
-/// The headings of the table of experiments. An experiment changes one condition to decide between
-/// causes.
+/// The column headings of the table of experiments. An experiment changes one condition to decide
+/// between causes.
 const EXPERIMENTS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
 fn experiment_row(made: &InterventionReport) -> Vec<String> {
@@ -183,7 +185,7 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
     vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
-/// Formats how the throughput changed when a setting of the server was varied.
+/// Formats how much the throughput changed when a setting of the server was varied.
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
@@ -204,8 +206,8 @@ fn varied_row(step: &SettingValueLoad) -> Vec<String> {
     vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
 }
 
-/// Formats the predicted load lines: with twice the capacity of the limiting resource, and without
-/// this limit. Returns `None` without a prediction.
+/// Formats two predicted load lines: with twice the capacity of the limiting resource, and without
+/// this limit. Returns `None` if no prediction was possible.
 pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
@@ -220,8 +222,8 @@ pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> 
     ))
 }
 
-/// Renders the report of a diagnosis. `doubts`: the evidence against the load line, stated with the
-/// line.
+/// Renders the report of a diagnosis. `doubts` is the evidence against the load line, which the
+/// report states next to the line.
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();

@@ -1,4 +1,5 @@
-//! The JSON document of an explanation: `plimsoll.explain/2`.
+//! The JSON document of an explanation, which states the cause that limits the load line:
+//! `plimsoll.explain/2`.
 
 use crate::document::value;
 use crate::json::{FrameFields, LoadLineFields, LoadSetupFields};
@@ -43,8 +44,8 @@ struct ExplainDocument<'a> {
     profiles: Option<FunctionsFields<'a>>,
 }
 
-/// The functions that use the server's CPU time: from the server's own profiles if requested,
-/// otherwise from samples of the kernel.
+/// The functions that use the server's CPU time, either from profiles that the server recorded
+/// itself, or from stack samples of the kernel.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FunctionsFields<'a> {
@@ -52,8 +53,8 @@ enum FunctionsFields<'a> {
     Sampled(SampledFields<'a>),
 }
 
-/// Chooses the source of the functions. The server's own profiles come first if they could be
-/// compared, then samples of the kernel, then profiles without a comparison.
+/// Chooses the source of the functions. The server's own profiles are the first choice if they
+/// could be compared, then samples of the kernel, then profiles without a comparison.
 fn functions<'a>(
     explanation: &'a Explanation,
     profiles: Option<&'a Assessment<Profiles>>,
@@ -71,7 +72,7 @@ struct CauseFields<'a> {
     subject: &'a str,
 }
 
-/// The number of requests in flight in one load, in total and by place.
+/// The number of requests in flight in one load: in total, and at each place in the system.
 #[derive(Serialize)]
 struct InFlightFields {
     in_flight: f64,

@@ -1,13 +1,13 @@
-//! Renders failed responses: as facts of a report, one for each kind of failure, and as a list in a
-//! JSON document.
+//! Renders failed responses by kind of failure: as facts of a report, and as a list in a JSON
+//! document.
 
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;
 use plimsoll_model::Purpose;
 use serde::Serialize;
 
-/// Returns a labelled fact for each kind of failure: the first response, the number of requests,
-/// and the time of the first.
+/// Returns a labelled fact for each kind of failure. The fact has the first such response, the
+/// number of requests that failed in this way, and the time of the first failure.
 pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
         let side = match (kind.tag.purpose, kind.tag.arm) {
@@ -37,7 +37,7 @@ pub(crate) struct FailedAnswerFields<'a> {
     reason: Option<&'a str>,
 }
 
-/// Returns the list `failed_answers`, which every JSON document contains.
+/// Returns the list `failed_answers`, with an entry for each kind of failure.
 pub(crate) fn failed_answers(kinds: &[FailedKind]) -> Vec<FailedAnswerFields<'_>> {
     kinds.iter().map(FailedAnswerFields::from).collect()
 }

@@ -1,5 +1,5 @@
 //! Renders a search for the load line: its report, the rows of its live log, and the sentences
-//! about its result.
+//! about its result. The load line is the highest rate that meets the SLO.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -15,7 +15,7 @@ use plimsoll_model::{Arrivals, Experiment, LoadShape, PlanRecord, Purpose, Trial
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Returns the reason why a search ended, in words.
+/// Returns in words the reason why a search ended.
 pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
         StopReason::Width => "the interval of the load line is narrow enough",
@@ -33,7 +33,7 @@ pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
 }
 
 /// Formats the result of a search as one sentence: the load line, or why none was found. The doubts
-/// about the line follow.
+/// about the load line follow in the same sentence.
 pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
@@ -89,14 +89,14 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// Formats a rate as a multiple of the access log's rate, as a prefix before the rate itself.
-/// Returns an empty text without a log.
+/// Formats `rps` as a multiple of the access log's rate. The text is a prefix for the rate itself;
+/// empty if the search replays no log.
 pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
 
-/// Formats the result of a search without a lower bound: the upper bound of the line, or that no
-/// line was found.
+/// Formats the result of a search that found no lower bound: the upper bound of the load line, or
+/// that no load line was found.
 pub(crate) fn not_found_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
@@ -110,8 +110,8 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// Formats a proven load line with its interval. `seen` is a suffix that states how long loads met
-/// the SLO.
+/// Formats a proven load line with its interval. `seen` is appended, and states for how long loads
+/// met the SLO.
 pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
@@ -124,7 +124,7 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
     )
 }
 
-/// Returns the spacing of arrivals in words.
+/// Returns in words how arrivals are spaced in time, such as evenly or at random.
 pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     match arrivals {
         Arrivals::Poisson => "random arrivals",
@@ -133,8 +133,8 @@ pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     }
 }
 
-/// Formats a budget of at least `seconds` as a value of `--budget`, rounded up to 10 s or to
-/// minutes.
+/// Formats a time budget of at least `seconds` as a value of the flag `--budget`. The value is
+/// rounded up to 10 s below two minutes, otherwise to whole minutes.
 pub(crate) fn budget_text(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{}s", (seconds / 10.0).ceil() * 10.0)
@@ -147,22 +147,23 @@ fn users(number: u64) -> String {
     if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
 }
 
-/// Half the width of a 90 % interval in standard errors of a normal distribution.
+/// Half the width of a 90 % confidence interval, in standard errors of a normal distribution.
 const INTERVAL_90: f64 = 1.645;
 
-/// The column headings of [`trial_row`].
+/// The column headings of the table of trials, for the rows of [`trial_row`].
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
 
-/// Formats one trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag,
-/// verdict and reason.
+/// Formats one trial as a table row: kind, load, length, goodput, success, p50, p99, lag of the
+/// generator, verdict and reason.
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         OfferedLoad::Rate(offered) => format!("{}/s", rate(offered)),
         OfferedLoad::Users(number) => users(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
-        // The SLO does not apply to closed-loop trials and settling loads.
+        // Closed-loop trials, and loads that only settle the server, have no verdict, because they
+        // do not test the SLO.
         (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
@@ -180,22 +181,23 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// The middle columns of the live log: index of the cell in [`trial_row`], and width in characters.
-/// The trial's kind is before these columns, and its verdict is after.
+/// The middle columns of the live log, each as index of the cell in [`trial_row`] and width in
+/// characters. The kind of the trial stands before these columns, and its verdict after them.
 const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
-/// The cells of [`trial_row`] that are omitted in a narrow terminal, the least important first.
+/// The cells of [`trial_row`] that are dropped if the terminal is narrow, by index. The first is
+/// dropped first.
 const OMITTED_CELLS: [usize; 4] = [3, 2, 5, 4];
 /// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
 const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
-/// The indentation of the second line of a broken row, in characters.
+/// The indentation of continuation lines of a row, in characters.
 const LIVE_INDENT: usize = 10;
 
-/// Returns the middle columns of the live log that fit a terminal of this width.
+/// Returns the middle columns of the live log that fit a terminal with this number of columns.
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE_COLUMNS.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // The reason of a verdict also needs space. So terminals below 110 columns show no more columns
-    // than a terminal of 79.
+    // The reason of a verdict needs space, too. Therefore terminals below 110 columns show only the
+    // columns that fit 79.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in OMITTED_CELLS {
         if wide(&shown) <= room {
@@ -214,7 +216,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     let (verdict, reason) = cells[8].split_once(": ").unwrap_or((&cells[8], ""));
     row.push_str(&format!("  {verdict}"));
     let row = row.trim_end();
-    // A reason that does not fit on the line of the verdict is printed on separate lines.
+    // A reason that does not fit on the line of its verdict is printed on the lines below.
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
         (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {
@@ -224,7 +226,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     }
 }
 
-/// Formats the headings of the live log, whose rows are from [`trial_line`].
+/// Formats the column headings of the live log, for the rows of [`trial_line`].
 pub fn trial_heading(columns: Option<usize>) -> String {
     live_row("at", &TRIAL_HEADINGS.map(str::to_owned), columns)
 }
@@ -234,8 +236,8 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>)
     live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
-/// Returns two texts about the next load of a search: what the search does, and why. `so_far` is
-/// the load line as known so far.
+/// Returns two texts about the next load of a search: what the load does, and why. `so_far` is the
+/// current estimate of the load line.
 pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.arrivals_word());
     let level = load.curve().max();
@@ -279,7 +281,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
     }
 }
 
-/// Formats the rate that the user should plan with: the load line minus the chosen headroom.
+/// Formats the rate that the user should plan with: the load line reduced by the chosen headroom.
 pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
@@ -288,8 +290,8 @@ pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
-/// Formats the rates of the access log, and the load line as a multiple of the log's busiest minute
-/// and second.
+/// Formats the rates of the access log, and the load line as a multiple of the rate in the log's
+/// busiest minute and second.
 pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
@@ -309,7 +311,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     text
 }
 
-/// Formats the number of instances required for a rate.
+/// Formats how many instances of the server are required for a rate.
 pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
@@ -321,7 +323,7 @@ pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
 }
 
-/// Formats the probable bottleneck at the load line, and the command that checks it.
+/// Formats the probable bottleneck at the load line, and the command that would verify it.
 fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.url()),
@@ -330,9 +332,9 @@ fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
 }
 
-/// Renders the report of a search. `doubts`: the evidence against the line, stated in the answer.
-/// `held_by`: the probable bottleneck, if it is clear. `with_trials`: whether to include the table
-/// of all trials, which the live log may have shown already.
+/// Renders the report of a search. `doubts`: the evidence against the load line, which the answer
+/// states. `held_by`: the probable bottleneck, if the trials show it clearly. `with_trials`:
+/// whether to include the table of all trials, which the live log may have printed already.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
@@ -412,8 +414,8 @@ pub(crate) fn find_report(
     report
 }
 
-/// Formats the number of loopback source addresses if the loads had to use more than one. Returns
-/// `None` if every load used the default address, or none did.
+/// Formats the number of loopback source addresses, if some loads had to use another address than
+/// the default. Returns `None` if all loads or no load used the default address.
 fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
         [only] if only.count() == 1 => Some(only.nth(0)),
@@ -447,8 +449,8 @@ mod tests {
         };
         for (sources, count) in [
             (&["", ""][..], None),
-            // In the next two cases the user chose the addresses, or one load of an experiment
-            // changed them.
+            // There is no such fact in the next two cases: the user chose the address, or one load
+            // used a range of addresses.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
             (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),

@@ -1,12 +1,13 @@
-//! Flame graphs: merged stacks as a drawing, in a standalone SVG file or inside a page.
+//! Flame graphs: stacks of functions merged to one drawing, in a standalone SVG file or inside a
+//! page.
 //!
 //! The drawing is complete without a script. If scripts run, `flame.js` redraws it from the frames,
-//! which the file contains as JSON. The script adds zoom, search and the inverted view. Both work
-//! offline: nothing is fetched.
+//! which the file contains as JSON. The script adds zoom, search and the inverted view. Drawing and
+//! script work offline, because they load nothing from elsewhere.
 //!
-//! In the graph of a difference, the width of a frame is the mean of both sides, so that removed
-//! frames stay visible. The functions of red frames cost more than before, and those of blue frames
-//! cost less. The changes of grey frames may be chance.
+//! In the graph of a difference, the width of a frame is the mean of both profiles, so that removed
+//! frames stay visible. Red frames cost more than before, and blue frames cost less. The changes of
+//! grey frames may be chance.
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
@@ -17,7 +18,7 @@ use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// The maximum number of frames in a flame graph: more are not drawn smoothly by a browser.
+/// The maximum number of frames in a flame graph, because browsers become slow with more.
 pub const FRAMES_MAX: usize = 20_000;
 
 const SCRIPT: &str = include_str!("flame.js");
@@ -33,35 +34,35 @@ const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo
     .plimsoll-flame .frames g:hover rect{stroke:#fff}.plimsoll-flame .button rect{fill:#1d2630;stroke:#5a6b7b}\
     .plimsoll-flame .button.on rect{fill:#28527a}}";
 
-/// The height of a row of frames, in px; `flame.js` must have an equal value.
+/// The height of a row of frames, in px. The script `flame.js` must use the same value.
 const ROW: usize = 17;
 const TOP: usize = 76;
 const SIDE: f64 = 10.0;
 const WIDTH: f64 = 1200.0;
-/// The estimated width of a character in px, by the widest of the usual monospace fonts.
+/// The estimated width of a character in px, for the widest of the usual monospace fonts.
 const CHARACTER: f64 = 7.3;
-/// Returns the script of flame graphs, for pages that load it from a separate URL.
+/// Returns the JavaScript of flame graphs, for pages that load the script from a separate URL.
 pub fn script() -> &'static str {
     SCRIPT
 }
 
-/// The minimum width in px of a frame in the drawing without script; narrower frames are omitted.
+/// The minimum width in px of a frame in the drawing without script. Narrower frames are omitted.
 const NARROWEST: f64 = 0.8;
 
-/// The frames and texts of a flame graph.
+/// A flame graph: its frames and its texts.
 #[derive(Debug, Clone, Copy)]
 pub struct Flame<'a> {
-    /// The frames, at most about [`FRAMES_MAX`] of them.
+    /// The frames of the graph, at most about [`FRAMES_MAX`] of them.
     pub tree: &'a Tree,
     /// The heading.
     pub title: &'a str,
-    /// The line below the heading: the kind of samples, their duration, and the samples that are
-    /// not shown.
+    /// The line below the heading: the kind of samples, the duration of the profile, and the
+    /// samples that are not shown.
     pub subtitle: &'a str,
-    /// The unit of the values in the spelling of pprof, such as `nanoseconds`; `percent` for
-    /// shares.
+    /// The unit of the values as pprof names it, such as `nanoseconds`; `percent` for shares.
     pub unit: &'a str,
-    /// The quantity that values are divided by, such as `request`; `None` for plain values.
+    /// The quantity that the values are divided by, such as `request`; `None` if they are not
+    /// divided.
     pub per: Option<&'a str>,
     /// The sum of all values, in the unit of the values.
     pub total: f64,
@@ -72,8 +73,8 @@ pub fn svg(flame: &Flame) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", inline_svg(flame))
 }
 
-/// Renders the flame graph as a standalone HTML page. `body` is inserted below the graph without
-/// escaping.
+/// Renders the flame graph as a standalone HTML page. `body` is HTML that is inserted below the
+/// graph without escaping.
 pub fn html(flame: &Flame, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
@@ -85,8 +86,8 @@ pub fn html(flame: &Flame, body: &str) -> String {
     )
 }
 
-/// Renders the flame graph as an element of a page. The element contains its script and style; a
-/// page may have several such elements.
+/// Renders the flame graph as an SVG element for an HTML page. The element contains its script and
+/// style, and a page may have several such elements.
 pub fn inline_svg(flame: &Flame) -> String {
     let tree = flame.tree;
     let total = tree.width();
@@ -124,10 +125,10 @@ pub fn inline_svg(flame: &Flame) -> String {
     out
 }
 
-/// Returns the frames that are wide enough for the drawing without script. Each has its left end,
-/// in the unit of the frames' widths.
+/// Returns the frames that are wide enough for the drawing without script. The second value is the
+/// left end of the frame, in the unit of the frames' widths.
 fn visible_frames(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
-    // For each depth of the stack, the left end of the next frame.
+    // Entry d is the left end of the next frame at depth d of the stack.
     let mut next: Vec<f64> = vec![0.0];
     let mut starts = tree.nodes.iter().map(move |node| {
         let depth = node.depth as usize;
@@ -165,8 +166,8 @@ fn flame_value(flame: &Flame, value: f64) -> String {
     format!("{}{per}", amount(value, flame.unit))
 }
 
-/// Formats the frames as JSON for the script: a list of numbers for each property. Special
-/// characters are escaped, so that no name ends the surrounding HTML element.
+/// Formats the frames as JSON for the script: one list of numbers for each property. Special
+/// characters in names are escaped, so that no name can end the surrounding HTML element.
 fn data(flame: &Flame) -> String {
     let tree = flame.tree;
     let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();
@@ -192,12 +193,12 @@ fn data(flame: &Flame) -> String {
     data.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// Converts a number to JSON; whole numbers have no decimal point.
+/// Converts a number to JSON without a decimal point if the number is whole.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
 
-/// Replaces characters that XML forbids, or that could control the surrounding text.
+/// Replaces characters that XML forbids, and characters that could affect the text around them.
 fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if is_control_character(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c })
@@ -208,22 +209,22 @@ fn escaped(text: &str) -> String {
     chart::escaped(&printable(text))
 }
 
-/// Returns the part of a function's name that is its package, module or class. Functions of one
-/// package share a hue.
+/// Returns the beginning of a function's name, up to the end of its package, module or class.
+/// Functions with equal beginnings have the same hue.
 fn package(name: &str) -> &str {
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
     let end = name[base..].find(['.', ':', '(']).map_or(name.len(), |end| base + end);
     &name[..end]
 }
 
-/// Computes the FNV-1a hash of a name. Colours that derive from it are equal on every machine and
-/// in every version.
+/// Computes the FNV-1a hash of a name. A colour that is derived from this hash is equal on every
+/// machine and in every version.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns the colour of a frame, which is always light: the package sets the hue, and the function
-/// the lightness.
+/// Returns the colour of a frame. All colours are light; the package sets the hue, and the function
+/// sets the lightness.
 fn colour(name: &str) -> String {
     let hue = f64::from(hash(package(name)) % 360);
     let lightness = 0.70 + f64::from(hash(name) % 13) / 100.0;
@@ -236,8 +237,8 @@ fn colour(name: &str) -> String {
     format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
 }
 
-/// Returns the colour of a frame in a difference: red for more, blue for less, and grey below two
-/// standard deviations. `flame.js` must have an equal rule.
+/// Returns the colour of a frame in the graph of a difference: red for more, blue for less. Changes
+/// below two standard deviations are grey. The script `flame.js` must use the same rule.
 fn change_colour(node: &Node) -> String {
     let (delta, mean) = (node.value - node.before, (node.value.abs() + node.before.abs()) / 2.0);
     if mean == 0.0 || (node.variance > 0.0 && delta.abs() < 2.0 * node.variance.sqrt()) {
@@ -269,8 +270,8 @@ mod tests {
             assert!(text.contains("b&lt;T&gt;&amp;\u{fffd}&quot;x&quot;"), "names are escaped");
             assert!(text.contains(r#""b\u003cT\u003e\u0026"#), "so is the data");
             assert!(text.contains("&lt;&amp;&gt;</t"), "and the title");
-            // Frame b begins where frame a ends: after the margin and 30/41 of the drawing's 1180
-            // px.
+            // The second frame begins where the first frame ends. The first is 30/41 of the
+            // drawing's 1180 px wide and begins after the margin.
             assert!(text.contains("<rect x=\"873.41\" y=\"110\" width=\"287.40\""), "{text}");
         }
         assert!(svg.starts_with("<?xml") && html.contains("below"));

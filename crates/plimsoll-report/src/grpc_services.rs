@@ -1,5 +1,5 @@
-//! The services of a gRPC server as text: their methods, and an example request body for each
-//! method.
+//! Renders the services of a gRPC server as text: their methods, and an example request body for
+//! each method.
 //!
 //! Not here: fetching descriptors from the server (`plimsoll-study`), and decoding them
 //! (`plimsoll-traffic`).
@@ -8,7 +8,7 @@ use crate::visible_controls::visible;
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use std::fmt::Write;
 
-/// Lists the methods of a service, or of all services if `service` is empty.
+/// Lists the methods of the gRPC service `service`, or of all services if `service` is empty.
 pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaError> {
     let mut text = String::new();
     for service in services(schema, service) {
@@ -18,8 +18,9 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
     finished(schema, text, service, "")
 }
 
-/// Describes the methods of a service, or only `method` if it is not empty. Each method has its
-/// messages and a command line with an example body. `origin`: the URL of the server.
+/// Describes the methods of a service, or only `method` if it is not empty. For each method the
+/// text has its messages, and a command line with an example body. `origin` is the URL of the
+/// server.
 pub fn services_described(
     schema: &Schema,
     service: &str,
@@ -48,10 +49,11 @@ fn services(schema: &Schema, service: &str) -> Vec<String> {
 
 fn finished(schema: &Schema, text: String, service: &str, method: &str) -> Result<String, SchemaError> {
     if text.is_empty() {
-        // Return the error of the schema, which names the existing methods.
+        // If the method does not exist, returns the error of the schema, which names the existing
+        // methods.
         schema.method(&format!("/{service}/{method}"))?;
     }
-    // Names come from the server, so control characters must be made visible.
+    // The names come from the server, so their control characters must be made visible.
     let lines: Vec<String> = text.lines().map(|line| visible(line).into_owned()).collect();
     Ok(format!("{}\n", lines.join("\n").trim_end()))
 }

@@ -1,7 +1,7 @@
 //! Renders runs over time: lanes (series of comparable runs) as text, page and JSON document. This
 //! file also renders the decision of a gate, which judges whether a commit is worse than a branch.
 //!
-//! Not here: deciding which runs form a lane, and where a lane changed (`plimsoll-analysis`).
+//! Not here: grouping runs into lanes, and detecting where a lane changed (`plimsoll-analysis`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
@@ -15,30 +15,32 @@ use plimsoll_model::shell;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The maximum length of a sparkline in characters. A longer series shows only its latest points.
+/// The maximum length of a sparkline in characters. For a longer series, only the latest points are
+/// drawn.
 const SPARKS_MAX: usize = 72;
 
 /// The characters of a sparkline, from low to high.
 const SPARKS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// The space of a sparkline below the lowest and above the highest value, as a share of these
-/// values. It keeps small noise from filling the full height.
+/// The empty space in a sparkline below the lowest and above the highest value, as a share of these
+/// values. With this space, small noise does not fill the whole height.
 const SPARK_MARGIN: f64 = 0.05;
 
-/// The lanes to show, and how to show them.
+/// The lanes (series of comparable runs) to show, and how to show them.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryView<'a> {
-    /// The lanes; each is a series of comparable runs of one service.
+    /// The lanes to show. Each lane is a series of comparable runs of one service.
     pub lanes: &'a [HistoryLane],
     /// The order of the runs in a lane: by commits or by dates.
     pub order: LaneOrder,
-    /// The number of latest rows that are shown for each lane.
+    /// The number of table rows for each lane. Only the latest runs have a row.
     pub last: usize,
     /// The files that could not be read, each with the reason.
     pub unreadable: &'a [(String, String)],
 }
 
-/// Formats values as a sparkline, one character for each value, scaled to the range of all values.
+/// Formats values as a sparkline with one character for each value. The range of the values is the
+/// height of the sparkline.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
@@ -49,8 +51,9 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(of).collect()
 }
 
-/// Formats the load line of a run with its interval, such as `2 010/s (1 980 to 2 040)`, or its
-/// goodput. A load line without an estimate is an interval, such as `1 700 to 2 040/s`.
+/// Formats the load line of a run with its interval, such as `2 010/s (1 980 to 2 040)`. If the
+/// load line has no estimate, only the interval is shown, such as `1 700 to 2 040/s`. For a run
+/// without a load line, formats the goodput.
 pub fn run_rate_text(run: &HistoryRun) -> String {
     let Some(line) = run.line() else {
         return run.series_value_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps)));
@@ -63,13 +66,13 @@ pub fn run_rate_text(run: &HistoryRun) -> String {
     }
 }
 
-/// Formats the size of a change with its interval, such as `-5.1 % (-6.3 to -3.9)`.
+/// Formats the relative size of a change with its interval, such as `-5.1 % (-6.3 to -3.9)`.
 fn change_text(found: &LaneChange) -> String {
     let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
     format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
 }
 
-/// Returns the name of a point of a lane: its commit, or the date of its first run.
+/// Returns the name of a point of a lane: the commit, or the date of the first run at this point.
 fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[point].runs[0]];
     match (order, run.commit_short()) {
@@ -82,8 +85,8 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Formats which other measures changed at the same point of a lane; `None` if no other change was
-/// observed.
+/// Formats which other measures (CPU, p99, cause, functions) changed at the same point of a lane.
+/// Returns `None` if none of them changed.
 fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -106,7 +109,7 @@ fn runs_text(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs as u64)) }
 }
 
-/// Formats the result for a lane, a series of comparable runs, as one sentence: its latest value
+/// Formats the result for a lane (a series of comparable runs) as one sentence: its latest value
 /// and its latest change.
 fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     let (measure, service) = (lane.measure, &lane.service);
@@ -114,8 +117,8 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        // A series below the minimum length was not tested for changes, so the text must not say
-        // "no change".
+        // A lane with fewer than `SERIES_MIN` points was not tested for changes, so the text must
+        // not say "no change".
         None if lane.points.len() < SERIES_MIN => format!(
             "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} runs are usable, \
              {SERIES_MIN} are needed)",
@@ -132,7 +135,7 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
 }
 
 /// Returns labelled facts about a lane: the SLO, the machine, why the lane is separate from other
-/// lanes, and its changes.
+/// lanes, and the detected changes.
 fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
@@ -150,7 +153,7 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
 
 const HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
 
-/// Formats the table rows of the latest `last` runs of a lane, the oldest first.
+/// Formats one table row for each of the latest `last` runs of a lane, the oldest first.
 fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &LaneChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
@@ -176,8 +179,8 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     lane.runs.iter().enumerate().skip(skipped).map(|(number, run)| row(number, run)).collect()
 }
 
-/// Renders the history as text. Each lane has the answer, a sparkline, its changes, and its table
-/// of runs.
+/// Renders the history of all lanes as text. For each lane, the text has a sentence, a sparkline,
+/// the changes, and a table of runs.
 pub fn history_report(view: &HistoryView) -> Report {
     let mut report = Report::default();
     if view.lanes.is_empty() {
@@ -205,7 +208,7 @@ fn unreadable(report: &mut Report, files: &[(String, String)]) {
     }
 }
 
-/// Renders a lane (a series of comparable runs of one service) with its chart, for a page.
+/// Renders a lane (a series of comparable runs of one service) with its chart, for an HTML page.
 pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
@@ -346,8 +349,8 @@ pub fn history_document(view: &HistoryView) -> Value {
     document
 }
 
-/// The decision of a gate on one run, with the names for its text. A gate judges whether a commit
-/// is worse than a branch.
+/// The decision of a gate on one run, with the names that its text needs. A gate judges whether a
+/// commit is worse than a branch.
 #[derive(Debug, Clone, Copy)]
 pub struct GateView<'a> {
     /// The run that the gate judges.
@@ -363,12 +366,11 @@ impl GateView<'_> {
         self.run.commit_short().map_or_else(|| self.run.file.clone(), |commit| format!("commit {commit}"))
     }
 
-    /// Formats the command of a controlled comparison that would decide whether the commit is
-    /// worse.
+    /// Formats the command of a controlled comparison, which can prove whether the commit is worse.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
-        // A run tagged with the name of a service has no URL here, so the user must fill in the
-        // path.
+        // For a run that is tagged with a service name, the URL is not known here, so the user must
+        // fill in the path.
         let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
         let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
         format!("plimsoll prove --a git:{} --b git:{commit} --build CMD --start CMD {url}", shell::word(self.branch))

@@ -1,6 +1,7 @@
-//! The JSON documents of single loads, sweeps and searches, and the common fields of all documents.
-//! The file `docs/reference/json.md` describes every field. Each document is a type whose fields
-//! are the fields of the document. Within one schema version, fields are only added.
+//! The JSON documents of single loads, sweeps and searches for the load line, and the common fields
+//! of all documents. The file `docs/reference/json.md` describes every field. Each document is a
+//! Rust type whose fields are the fields of the JSON object. Within one schema version, fields are
+//! only added.
 //!
 //! Not here: the documents of comparisons (`prove_json`), explanations (`explain_json`), profiles
 //! (`profile`) and two recordings (`diff`, `searches`).
@@ -35,7 +36,7 @@ use plimsoll_model::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Formats a document as indented JSON. Fractional numbers have at most seven significant digits,
+/// Formats a document as indented JSON. Fractional numbers are rounded to seven significant digits,
 /// more than any measurement has: 2002.3, not 2002.3000000000002. Whole numbers are exact.
 pub fn text(document: &Value) -> String {
     format!("{}\n", crate::visible_controls::json(&tidy(document)))
@@ -51,7 +52,7 @@ pub(crate) fn tidy(value: &Value) -> Value {
     }
 }
 
-/// The common fields of every document: schema, start time, command, machine, load settings and
+/// The fields that every document has: schema, start time, command, machine, load settings and
 /// agents.
 #[derive(Serialize)]
 pub(crate) struct FrameFields<'a> {
@@ -65,8 +66,8 @@ pub(crate) struct FrameFields<'a> {
     agents: Vec<AgentFields>,
 }
 
-/// The machine of the load generator: its hardware, its limits, and the source revision and tags of
-/// the run.
+/// The machine that generates the load: its hardware and its limits, with the source revision and
+/// the tags of the run.
 #[derive(Serialize)]
 struct MachineFields<'a> {
     plimsoll: &'a str,
@@ -84,7 +85,7 @@ struct MachineFields<'a> {
     tags: &'a [(String, String)],
 }
 
-/// The settings of the loads of an experiment: request, seed, protocol and threads.
+/// The settings of an experiment's loads: request, seed, protocol and threads.
 #[derive(Serialize)]
 pub(crate) struct LoadSetupFields<'a> {
     url: String,
@@ -98,7 +99,7 @@ pub(crate) struct LoadSetupFields<'a> {
 }
 
 impl<'a> LoadSetupFields<'a> {
-    /// Creates the settings from a plan and from the machines that generated its load.
+    /// Creates the settings from the plan of a load and from the machines that generated the load.
     pub(crate) fn new(plan: &'a PlanRecord, injectors: &[Injector]) -> LoadSetupFields<'a> {
         let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
         LoadSetupFields {
@@ -115,7 +116,7 @@ impl<'a> LoadSetupFields<'a> {
 
 impl<'a> FrameFields<'a> {
     /// Creates the common fields of an experiment's document. `made` contains the settings of its
-    /// loads; `None` if no load was made.
+    /// loads; `None` if the experiment has no load.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -144,8 +145,8 @@ impl<'a> FrameFields<'a> {
     }
 }
 
-/// The fields `disturbed` and `others` of documents: the CPU that unrelated processes used during
-/// the measurement.
+/// The JSON fields `disturbed` and `others`: whether unrelated processes disturbed the measurement,
+/// and the CPU that they used.
 #[derive(Serialize)]
 pub(crate) struct InterferenceFields<'a> {
     disturbed: bool,
@@ -167,7 +168,7 @@ impl<'a> From<&'a Interference> for InterferenceFields<'a> {
     }
 }
 
-/// The distribution of times in ns, or of sizes in bytes. An unknown percentile is null.
+/// The distribution of times in ns, or of sizes in bytes. A percentile is null if it is not known.
 #[derive(Serialize)]
 pub(crate) struct DistributionFields {
     count: u64,
@@ -201,7 +202,7 @@ impl From<&Latency> for DistributionFields {
     }
 }
 
-/// The outcomes of all scheduled requests of a load; the counts add up to `scheduled`.
+/// The number of scheduled requests of a load by outcome. The outcomes add up to `scheduled`.
 #[derive(Serialize)]
 struct LedgerFields<'a> {
     scheduled: u64,
@@ -218,7 +219,7 @@ impl<'a> From<&'a Ledger> for LedgerFields<'a> {
     }
 }
 
-/// Serialises a map from each kind of failure to its number of failed requests.
+/// Serialises a map from each kind of failure to the number of requests that failed with it.
 struct Failures<'a>(&'a Ledger);
 
 impl Serialize for Failures<'_> {
@@ -227,7 +228,8 @@ impl Serialize for Failures<'_> {
     }
 }
 
-/// Serialises a tally (counts by numeric key) as a map. The function formats the keys as text.
+/// Serialises a tally (counts by numeric key) as a JSON map. The second field is the function that
+/// formats a key as text.
 struct KeyedCounts<'a, F>(&'a Tally, F);
 
 impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
@@ -236,7 +238,8 @@ impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     }
 }
 
-/// Serialises the figures of a load as fields, each under its name in the table of measures.
+/// Serialises the figures of a load as JSON fields. The table of measures
+/// (`plimsoll_model::measures`) gives the name of each field.
 struct CountedFields<'a>(&'a Summary);
 
 impl Serialize for CountedFields<'_> {
@@ -248,7 +251,8 @@ impl Serialize for CountedFields<'_> {
     }
 }
 
-/// Converts a figure of the table of measures to its JSON value.
+/// Converts a measured figure to its JSON value. The table of measures defines the kind of the
+/// figure.
 fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
         FigureRef::Count(count) => count.into(),
@@ -292,7 +296,7 @@ struct LoadFields<'a> {
     others: InterferenceFields<'a>,
 }
 
-/// The numbers of sessions of a load by outcome. A session is a sequence of requests by one user.
+/// The number of sessions of a load by outcome. A session is a sequence of requests by one user.
 #[derive(Serialize)]
 struct SessionCounts {
     started: u64,
@@ -359,7 +363,8 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
     }
 }
 
-/// One stage of a load: its start and end level in users or requests/s, and its figures.
+/// One stage of a load. The fields are its level in users or requests/s at its start and its end,
+/// and its figures.
 #[derive(Serialize)]
 struct StageFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -402,7 +407,8 @@ impl StageFields {
     }
 }
 
-/// The figures of one route (a kind of request). A load with several routes has an entry for each.
+/// The figures of one route (a kind of request). The document of a load with several routes has one
+/// such entry for each route.
 #[derive(Serialize)]
 struct RouteFields<'a> {
     name: &'a str,
@@ -443,7 +449,7 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
     }
 }
 
-/// Returns the distribution of message times; `None` if no message arrived.
+/// Returns the distribution of the message times of a stream; `None` if no message arrived.
 fn of_stream(times: &Latency) -> Option<DistributionFields> {
     (times.count > 0).then(|| DistributionFields::from(times))
 }
@@ -491,7 +497,8 @@ pub(crate) fn run(
     })
 }
 
-/// The document `plimsoll.sweep/1` of a sweep, which measures several numbers of concurrent users.
+/// The document `plimsoll.sweep/1` of a sweep, which measures the server at several numbers of
+/// concurrent users.
 #[derive(Serialize)]
 struct SweepDocument<'a> {
     #[serde(flatten)]
@@ -505,7 +512,8 @@ struct SweepDocument<'a> {
     levels: Vec<LevelFields<'a>>,
 }
 
-/// The figures of a special level of a sweep, such as the peak throughput or the knee.
+/// The figures of one level of a sweep: the level with the peak throughput, or the knee. The knee
+/// has the fewest users with 95 % of the peak.
 #[derive(Serialize)]
 struct LevelPoint {
     rps: f64,
@@ -519,8 +527,8 @@ impl From<&Level> for LevelPoint {
     }
 }
 
-/// One level (number of concurrent users) of a sweep: its figures, or the error for which the level
-/// was skipped.
+/// One level (number of concurrent users) of a sweep: its figures, or the error that prevented the
+/// measurement.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LevelFields<'a> {
@@ -539,7 +547,8 @@ struct MeasuredLevel<'a> {
     server: ServerFields<'a>,
 }
 
-/// The figures of one visit of a level. A sweep may measure each level in several visits.
+/// The figures of one visit to a level. A sweep may measure each level several times, once in each
+/// visit.
 #[derive(Serialize)]
 struct VisitFields {
     start_s: f64,
@@ -674,8 +683,8 @@ struct InstanceEstimateFields {
     cores: Option<f64>,
 }
 
-/// The load line with its interval, in 1/s. The estimate is null unless it is proven. The interval
-/// contains the line with the probability `confidence`.
+/// The load line with its interval, in 1/s. The estimate is null if the search did not prove it.
+/// The interval contains the load line with the probability `confidence`.
 #[derive(Serialize)]
 pub(crate) struct LoadLineFields {
     estimate: Option<f64>,
@@ -693,7 +702,7 @@ impl From<find::LoadLine> for LoadLineFields {
     }
 }
 
-/// The throughput of the server while its queue never empties, in 1/s, with the standard error.
+/// The throughput of the server while its queue is never empty, in 1/s, with the standard error.
 #[derive(Serialize)]
 struct CapacityFields {
     rps: f64,
@@ -761,10 +770,10 @@ pub(crate) struct TrialFields {
 }
 
 impl TrialFields {
-    /// Creates the fields of a trial. `run`: the recorded load of the trial.
+    /// Creates the fields of a trial. `run` is the recording of the trial's load.
     pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
-        // All machines of a load use the same source addresses, so those of the first machine
-        // suffice.
+        // All machines of a load use the same source addresses, so the addresses of the first
+        // machine suffice.
         let injector = run.injectors.first();
         TrialFields {
             kind: load_purpose_name(trial.purpose),

@@ -14,41 +14,41 @@ use plimsoll_analysis::{Condition, Conditions, Doubts, Findings};
 use plimsoll_model::Experiment;
 use std::fmt::Write;
 
-/// The outcome of a test case.
+/// The outcome of a JUnit test case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseOutcome {
     /// The condition is met.
     Passed,
-    /// The condition is not met, with the reason.
+    /// The condition is not met; the text is the reason.
     Failed(String),
-    /// The condition cannot be decided, with the reason.
+    /// The measurement cannot decide the condition; the text is the reason.
     Skipped(String),
 }
 
-/// A JUnit test case: one condition that a result must meet.
+/// A JUnit test case, which checks one condition on a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// The name of the case: the condition in words.
     pub name: String,
-    /// The length of the measurement in s.
+    /// The duration of the measurement in s.
     pub time_s: f64,
     /// The outcome of the case.
     pub outcome: CaseOutcome,
 }
 
-/// The test cases of one run file, with the evidence against its figures.
+/// The test cases of one run file, with the doubts about its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
     /// The name of the run file.
     pub name: String,
     /// The test cases of the run file.
     pub cases: Vec<Case>,
-    /// The warnings about the figures, one sentence each.
+    /// The doubts about the figures as warnings, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Returns the cases of a search: the load line exists, the generator was not the limit, and no
-/// other process disturbed the machine.
+/// Returns the test cases of a search. A load meets the SLO, the load generator was not the limit,
+/// and no other process disturbed the machine.
 pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
     let answer = crate::find::answer(findings, doubts);
@@ -68,14 +68,15 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     ]
 }
 
-/// Returns a case for each of the conditions `demands` on each load of an experiment. Cases of a
-/// load are skipped if the generator was the limit.
+/// Returns a test case for each load of an experiment and each of the conditions `demands`. The
+/// cases of a load are skipped if the load generator was the limit.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured_loads(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
 }
 
-/// Returns the cases of one load; `name` is part of their names.
+/// Returns the test cases of one load. `name` is the description of the load, and a part of each
+/// case's name.
 fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case> {
     let (run, summary) = (&*load.run, load.summary());
     let case = |demand: &Condition| {
@@ -92,7 +93,8 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
     demands.0.iter().map(case).collect()
 }
 
-/// Returns the case of a comparison: `worse` is a failure, and `inconclusive` is skipped.
+/// Returns the test case of a comparison. The verdict `worse` is a failure, and with `inconclusive`
+/// the case is skipped.
 pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     let outcome = match proof.verdict {
         ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
@@ -102,8 +104,8 @@ pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     compared_case(experiment, outcome)
 }
 
-/// Returns the case of a ladder (several servers measured in turn). It is skipped, because a ladder
-/// has no verdict.
+/// Returns the test case of a ladder, which measures several servers in turn. The case is always
+/// skipped, because a ladder has no verdict.
 pub(crate) fn ladder_case(experiment: &Experiment) -> Case {
     compared_case(experiment, CaseOutcome::Skipped("a ladder has no verdict".into()))
 }
@@ -113,7 +115,8 @@ fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
     Case { name: "B is not worse than A".into(), time_s, outcome }
 }
 
-/// Renders the XML of several files. Warnings are written to the element for standard error.
+/// Renders the JUnit XML of several run files. The element for standard error contains the
+/// warnings.
 pub fn render(suites: &[Suite]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for Suite { name, cases, warnings } in suites {

@@ -1,8 +1,9 @@
-//! Renderers of findings. Figures become a [`Report`] of blocks, and a report becomes text,
-//! Markdown or a page. Figures also become JSON, CSV, JUnit XML and charts.
+//! Renders findings, which are the results of experiments. A finding becomes a [`Report`] of
+//! blocks, and a report becomes text, Markdown or an HTML page. Findings also become JSON, CSV,
+//! JUnit XML and charts.
 //!
-//! This crate does not know how figures were computed, and knows nothing of the engine. It returns
-//! text; the binary decides where the text goes.
+//! This crate does not depend on the load generator or on the computation of figures. The crate
+//! returns text; the binary decides where the text goes.
 
 #![forbid(unsafe_code)]
 

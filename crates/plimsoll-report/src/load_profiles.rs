@@ -1,6 +1,7 @@
-//! Renders profiles that were taken of the server during loads, as text and as JSON. They state the
-//! cost of profiling, and the functions with the highest cost per request. The low load is compared
-//! with a second load, usually at the load line.
+//! Renders the profiles that were taken of the server during loads, as text and as JSON. The text
+//! states how much profiling slowed the server, and the functions with the highest cost per
+//! request. Profiles at a low load are compared with profiles at a second load, usually the load
+//! line.
 
 use crate::block::{Report, Tone};
 use crate::document::ObjectByName;
@@ -11,25 +12,26 @@ use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTr
 use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, Profiles};
 use serde::Serialize;
 
-/// The maximum number of functions in the table of the text, and in the JSON document.
+/// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
+/// the JSON document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
-/// The maximum number of changed functions that the text names.
+/// The maximum number of functions with a changed cost that the text names.
 const NAMED_FUNCTIONS_MAX: usize = 5;
 
 fn compare_with_and_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
     format!("{} with, {} without", of(&level.with_cpu_profile), of(&level.without_profiling))
 }
 
-/// Returns the relative change of the goodput while profiling: -0.01 means that profiling costs 1
-/// %. `None` if nothing succeeded without profiling.
+/// Returns the relative change of the goodput while profiling, so -0.01 means that profiling costs
+/// 1 %. Returns `None` if no request succeeded without profiling.
 fn cost(level: &ProfiledTrial) -> Option<f64> {
     (level.without_profiling.goodput_rps > 0.0)
         .then(|| level.with_cpu_profile.goodput_rps / level.without_profiling.goodput_rps - 1.0)
 }
 
-/// Formats how many profile files a run has, and the command for the flame graph of their
-/// difference. Returns `None` if a file is missing.
+/// Formats how many profile files a run has, and the command for a flame graph of their difference.
+/// Returns `None` for a comparison, or if the CPU profile of a load is missing.
 pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     let ProfileFindings::SingleTarget(profiles) = taken else { return None };
     let profiles = profiles.doubts_and_figures().1;
@@ -46,7 +48,7 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     ))
 }
 
-/// Renders the section about profiles of a report, with the doubts about them first.
+/// Renders the section of a report about profiles. The doubts about the profiles come first.
 pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     let (doubts, profiles) = profiles.doubts_and_figures();
     let mut report = profile_warnings(doubts);
@@ -90,7 +92,8 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     report
 }
 
-/// Formats the CPU cost per request over all functions, at the low load and at the second load.
+/// Formats the CPU cost per request of all functions together, at the low load and at the second
+/// load.
 pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
     let total = &comparison.total;
     let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
@@ -99,15 +102,16 @@ pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -
     format!("{before} {first}, {after} {second} ({sign}{delta}{z})")
 }
 
-/// Formats the sums of one kind of profile, such as `allocs` or `mutex`; `None` if no such profile
-/// was taken.
+/// Formats the totals of one kind of profile, such as `allocs` or `mutex`; `None` if no profile of
+/// this kind was taken.
 fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     let caught: Vec<(ProfileTotal, &str)> =
         kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
         return None;
     }
-    // A Go program records these kinds of profiles only after a call of the named function.
+    // A Go program records `block` and `mutex` profiles only after the program has called this
+    // function.
     let switch = match kind.kind.as_str() {
         "block" => Some("runtime.SetBlockProfileRate"),
         "mutex" => Some("runtime.SetMutexProfileFraction"),
@@ -126,12 +130,12 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function is omitted from the table if it spends at least this share of its cost in one callee.
+/// A function is omitted from the table if at least this share of its cost is in one callee.
 /// Otherwise chains of callers, such as middleware, would fill the table.
 const PASSED_ON_SHARE_MIN: f64 = 0.97;
 
-/// Adds the table of the functions with the highest cost, and a sentence about functions that
-/// changed beyond chance. `longer`: the advice for getting more samples.
+/// Adds the table of the functions with the highest cost, and a sentence about functions whose cost
+/// changed significantly. `longer` is the advice on how to get more samples.
 pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
@@ -170,7 +174,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     report.text(Tone::Plain, text);
 }
 
-/// One figure of a load: its value during profiling, and its value without profiling.
+/// One figure of a load in two variants: measured during profiling, and measured without profiling.
 #[derive(Serialize)]
 struct PairFields<T> {
     with: T,
@@ -183,7 +187,7 @@ impl<T> PairFields<T> {
     }
 }
 
-/// The fields of one profiled load.
+/// The JSON fields of one load during which profiles were taken.
 #[derive(Serialize)]
 struct ProfiledFields<'a> {
     offered_rps: f64,
@@ -194,7 +198,7 @@ struct ProfiledFields<'a> {
     files: ObjectByName<&'a str, &'a str>,
 }
 
-/// The fields of one kind of profile, with its sums under the names of both loads.
+/// The JSON fields of one kind of profile, with the total of each load under the name of the load.
 #[derive(Serialize)]
 struct KindFields<'a> {
     kind: &'a str,
@@ -205,14 +209,15 @@ struct KindFields<'a> {
     sums: ObjectByName<&'a str, Option<ProfileTotal>>,
 }
 
-/// Returns the functions with the highest cost, for a JSON document.
+/// Returns the functions with the highest cost, at most `ROWS_DOCUMENT` of them, for a JSON
+/// document.
 pub(crate) fn top_rows(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
     rows.into_iter().take(ROWS_DOCUMENT).map(FunctionChange::from).collect()
 }
 
-/// The member `profiles` of a document, with profiles that the server itself recorded.
+/// The member `profiles` of a JSON document, if the server itself recorded the profiles.
 #[derive(Serialize)]
 pub(crate) struct ProfilesFields<'a> {
     source: &'static str,
@@ -373,9 +378,9 @@ mod tests {
             assert_eq!(told, expect, "{folded}{shown}");
         };
         check("a;b;c;dump;json 600\na;b;c;dump 100\na;b;c;log 300\n", &["c", "dump", "json", "log"]);
-        // Two functions with equal cost are both listed if neither calls the other.
+        // Two functions with equal cost are both listed, because neither calls the other.
         check("a;b 500\na;c;d 495\n", &["a", "b", "d"]);
-        // A function that uses CPU time itself is listed, and a recursive function is listed once.
+        // A function that uses CPU time itself is listed. A recursive function is listed only once.
         check("a;b;json 960\na;b 40\n", &["b", "json"]);
         check("a;b;a;b;a 500\n", &["a"]);
         check("a 10\n", &["a"]);

@@ -1,9 +1,9 @@
 //! Renders a report as Markdown, for a pull request or a chat: warnings, the answer, facts and
-//! tables. Charts are omitted; only pages show charts.
+//! tables. Charts are omitted, because only HTML pages show them.
 
 use crate::block::{Report, ReportBlock, Tone};
 
-/// Renders a report as Markdown (with GitHub's tables).
+/// Renders a report as Markdown, with tables in the syntax of GitHub.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     for block in &report.blocks {
@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> String {
             ReportBlock::Facts(facts) => {
                 for (label, value) in facts {
                     match label.is_empty() {
-                        // A fact without a label continues the fact before it.
+                        // A fact without a label continues the previous fact.
                         true => out.push_str(&format!("  - {}\n", literal(value))),
                         false => out.push_str(&format!("- {}: {}\n", literal(label), literal(value))),
                     }
@@ -38,11 +38,11 @@ pub fn render(report: &Report) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// The heading of a column whose heading is empty. Some Markdown parsers reject a table with an
-/// empty heading.
+/// The replacement for an empty column heading, because some Markdown parsers reject a table with
+/// an empty heading.
 const UNNAMED: &str = "of";
 
-/// Escapes all characters that Markdown interprets.
+/// Escapes all characters that have a meaning in Markdown.
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,6 @@
-//! The report of a model that was derived from access logs, as text and as the document
-//! `plimsoll.model/1`. It states the content of the model and its differences from the logs.
+//! The report of a traffic model that was derived from access logs, as text and as the document
+//! `plimsoll.model/1`. The report states the content of the model and its differences from the
+//! logs.
 //!
 //! Not here: deriving the model (`plimsoll_traffic::modelling`).
 
@@ -10,7 +11,7 @@ use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_M
 use serde::Serialize;
 use serde_json::Value;
 
-/// A traffic model that was written to a file, with its sources.
+/// A traffic model that was written to a file, with the logs that it was derived from.
 pub struct ModelReport<'a> {
     /// The path of the model file.
     pub file: &'a str,
@@ -20,16 +21,16 @@ pub struct ModelReport<'a> {
     pub lines_read: u64,
     /// The number of log lines that could not be parsed.
     pub lines_unparsed: u64,
-    /// The command line that sends the traffic of the model.
+    /// The command line that sends traffic according to the model.
     pub command: String,
     /// The traffic model that was written to the file.
     pub model: &'a TrafficModel,
-    /// The differences between the model and the logs; `None` without `--verify`.
+    /// The measured differences between the model and the logs; `None` without the flag `--verify`.
     pub distances: Option<&'a ModelDistances>,
 }
 
-/// The document `plimsoll.model/1`: the content of a model of access logs, and its differences from
-/// the logs.
+/// The document `plimsoll.model/1`: the content of a traffic model, and its differences from the
+/// access logs that it was derived from.
 #[derive(Serialize)]
 struct ModelDocument<'a> {
     schema: &'static str,

@@ -1,4 +1,5 @@
-//! Draws one chart of a run file. The user names the kind of chart, or the kind of study decides.
+//! Draws one chart of a run file. The user can name the kind of chart; otherwise the kind of study
+//! decides.
 //!
 //! Not here: drawing the shapes of a chart (`chart`), and converting a chart to a picture file.
 
@@ -9,13 +10,13 @@ use plimsoll_analysis::Summary;
 use plimsoll_analysis::levels::recorded_levels;
 use plimsoll_model::ExperimentSpec;
 
-/// The kind of chart to draw from a run file.
+/// The kind of chart that is drawn from a run file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartKind {
-    /// The chart of a search: response time over the offered rate.
+    /// The chart of a search for the load line: response time over the offered rate.
     Line,
-    /// The chart of a comparison: both sides in each block, and the change between them. For a
-    /// ladder, the chart of its rungs.
+    /// The chart of a comparison: the values of A and B in each block, and the change between them.
+    /// For a ladder, the chart of its rungs.
     Blocks,
     /// The chart of an explanation: the signals that are evidence for the cause.
     Evidence,
@@ -32,7 +33,7 @@ pub enum ChartKind {
 }
 
 impl ChartKind {
-    /// Returns the most informative kind of chart for a kind of study.
+    /// Returns the kind of chart that shows the most about a kind of study.
     fn best_chart_kind(asked: &ExperimentSpec) -> ChartKind {
         match asked {
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartKind::Line,
@@ -43,8 +44,8 @@ impl ChartKind {
     }
 }
 
-/// Draws a chart of the run file named `file` as SVG. Without `wanted`, the kind of study decides
-/// the kind of chart. The error text says what the file lacks.
+/// Draws a chart of the run file named `file` as SVG. If `wanted` is `None`, the kind of study
+/// decides the kind of chart. The error message states which data the file lacks.
 pub fn one_chart(
     view: &ResultView,
     file: impl std::fmt::Display,

@@ -1,6 +1,6 @@
 //! Renders the result of an overload test, which offers loads beyond the load line and then reduces
-//! the load. The result has the goodput at each step as a share of the load line, the kinds of
-//! failures, and the recovery.
+//! the load. The load line is the highest rate that meets the SLO. The result has the goodput at
+//! each step as a share of the load line, the kinds of failures, and the recovery.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
@@ -56,7 +56,7 @@ fn watched(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 
-/// Formats the failed requests of a step by kind. `-` means that there were none.
+/// Formats the number of failed requests of a load step by kind; `-` if no request failed.
 fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
@@ -113,8 +113,8 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// Formats the load line. A load line in sessions/s is also stated in requests/s, because the load
-/// steps are in requests/s.
+/// Formats the load line. If its unit is sessions/s, the text also states it in requests/s, because
+/// the load steps are in requests/s.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.arrivals_word());
     match context.plan.traffic.scenarios.is_empty() {
@@ -125,7 +125,7 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
 
 pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
-/// Renders the page of an overload test, with offered rate and goodput over time.
+/// Renders the page of an overload test, with a chart of offered rate and goodput over time.
 pub(crate) fn overload_page(
     experiment: &Experiment,
     context: &RunContext,

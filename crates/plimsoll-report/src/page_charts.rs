@@ -1,6 +1,9 @@
-//! Reports with charts for pages. A page has the answer, the chart, the evidence and the
-//! environment. The sentences and tables are the same as on the terminal. This file also contains
-//! the charts of one load, because every kind of experiment shows some.
+//! Renders reports as they appear on HTML pages, with charts. A page has the answer, the chart, the
+//! evidence and the environment. The sentences and tables are the same as on the terminal. This
+//! file also draws the charts of one load, because the page of every kind of experiment may contain
+//! them.
+//!
+//! Not here: drawing the shapes of a chart (`chart`), and converting a report to HTML (`page`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
@@ -15,29 +18,30 @@ use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::series_table as table;
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
-/// The maximum number of intervals on the time axis of a chart.
+/// The maximum number of time intervals on the horizontal axis of a chart.
 const COLUMNS: usize = 150;
-/// The number of rows of a heat map: ranges of latencies.
+/// The number of rows of a heat map. Each row is a range of latencies.
 const ROWS: usize = 48;
 
-/// The parts of a page that the recorded experiment itself does not contain.
+/// The parts of a page that are not in the recorded experiment itself.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
-    /// The path of the run file as the reader can write it on a command line; empty if there is no
-    /// run file.
+    /// The path of the run file for the command lines that the page shows; empty if there is no run
+    /// file.
     pub file: String,
-    /// Additional blocks, such as a flame graph, series of probes or a verdict. They are placed
+    /// Additional blocks, such as a flame graph, series of probes or a verdict. The page shows them
     /// before the environment.
     pub extra: Report,
 }
 
-/// Draws the chart of one load over time as SVG: rates, response times, errors and the generator.
+/// Draws the chart of one load over time as SVG. The panels are rates, response times, errors and
+/// the load generator.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
     chart::time_chart(&heading::time(&run.plan, summary), &panels, theme)
 }
 
-/// Draws response time and service time of one load, by percentile.
+/// Draws the response time and the service time of one load by percentile, as SVG.
 pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
     let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
@@ -45,7 +49,7 @@ pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
 }
 
-/// Draws the heat map of the response times of one load.
+/// Draws the heat map of the response times of one load over time, as SVG.
 pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let moments = series::over_time(run, COLUMNS);
     let of = |name: &str, value: fn(&series::IntervalFigures) -> Option<f64>| {
@@ -62,8 +66,8 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
 }
 
 /// Renders a section with a chart of observed series, for example from probes of the server. The
-/// panels share a time axis in seconds since the start. A table with the minimum, the mean and the
-/// maximum of each series follows.
+/// panels share a time axis in seconds since the start of the load. A table below the chart has the
+/// minimum, mean and maximum of each series.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -84,8 +88,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// The panels of the series that probes measured on the server. Each panel has its title, its unit
-/// and the names of its series. Each metric that the server itself reports has an additional panel.
+/// The panels of the chart with the server's series: title, unit, and names of the series. Each
+/// metric that the server itself reports gets an additional panel.
 const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -98,16 +102,16 @@ const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
     ("connections that waited to be accepted", AxisUnit::Count, &[table::LISTEN_QUEUE.name]),
 ];
 
-/// Renders a section with the server's series during one load. The section is empty if no probe
-/// observed the server.
+/// Renders a section with the series that probes measured on the server during one load. The
+/// section is empty if no probe observed the server.
 fn server_series_section(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.chart_samples().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
         (!points.is_empty()).then_some(Line { name: shown, points })
     };
-    // The label of a series is the part of its name after the first dot. If two series of a panel
-    // share this part, such as `cpu`, the label is the whole name.
+    // The label of a series is its name after the first dot. If two series of a panel would get the
+    // same label, such as `cpu`, the label is the whole name.
     let ending = |name: &'static str| name.split_once('.').map_or(name, |(_, rest)| rest);
     let shown = |names: &[&'static str], name: &'static str| {
         let alone = names.iter().filter(|&&other| ending(other) == ending(name)).count() == 1;
@@ -178,7 +182,8 @@ const TIME_HEADINGS: [&str; 9] =
 
 /// Adds the charts of one load: figures over time and, if a request succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
-    // The text above the chart already states how many requests succeeded.
+    // The heading has no title, because the text above the chart already states how many requests
+    // succeeded.
     let heading = heading::time(&run.plan, summary).without_title();
     let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
     report.responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
@@ -190,7 +195,8 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     report.responsive_chart(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
-/// Renders the environment of the measurement, and the command that repeats it.
+/// Renders the environment of the measurement (machine and target), and the command that repeats
+/// the measurement.
 pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
@@ -233,13 +239,14 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
     report
 }
 
-/// Returns the unit of the rates in a comparison of two searches: the common unit, or both units.
+/// Returns the unit of the rates in a comparison of two searches: the common unit, or both units if
+/// they differ.
 pub(crate) fn common_rate_unit(a: &Findings, b: &Findings) -> &'static str {
     if a.counted == b.counted { a.counted } else { "requests or sessions" }
 }
 
-/// Renders one chart of two separate searches, each with its name. The report claims no difference,
-/// because two searches cannot show how much they vary by chance.
+/// Renders one chart of two separate searches, each with its name. The report does not claim a
+/// difference, because two searches do not show how much results vary by chance.
 pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| NamedSearch { name, findings });
     let heading = Heading {
@@ -368,7 +375,7 @@ fn is_measured(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::Settle | Purpose::Profile)
 }
 
-/// Returns the longest trial that met the SLO at the lower end of the load line's interval.
+/// Returns the longest trial that met the SLO at the lower bound of the load line's interval.
 fn trial_at_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
     let line = findings.load_line_rps.lower;
     let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);
@@ -401,7 +408,8 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
     report.responsive_chart(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
-    // If every request succeeded, a chart of the success rate adds nothing to the table.
+    // There is no chart of the success rate if every request succeeded, because the table states
+    // this already.
     if levels.iter().any(|level| level.success_rate < 1.0) {
         report.responsive_chart(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }

@@ -1,5 +1,5 @@
-//! Renders flame graphs inside a page: from the profiles of a run's loads, and from the difference
-//! between two runs.
+//! Renders flame graphs inside an HTML page. A flame graph shows a profile of a run's loads, or the
+//! difference between the profiles of two runs.
 //!
 //! Not here: how a flame graph is drawn (`flame`), and reading the profiles.
 
@@ -11,13 +11,14 @@ use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, diff_tree, sum_b
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::profile::Profile;
 
-/// The maximum number of frames of a flame graph inside a page; it keeps the page of a typical run
-/// below 1 MB.
+/// The maximum number of frames of a flame graph inside a page. With this limit, the page of a
+/// typical run is smaller than 1 MB.
 const FRAMES_MAX: usize = 4000;
 
 /// Renders the section about the server's profiles: the tables, and a flame graph of the CPU
 /// profile at the second load. If there are profiles of both loads, a flame graph of their
-/// difference follows. `low`, `high`: the CPU profiles at the low load and at the second load.
+/// difference follows. `low` and `high` are the CPU profiles at the low load and at the second
+/// load.
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time of the server by function").append(profiles_report(profiles));
@@ -38,7 +39,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-        // If two profiles could be compared, their common tree exists.
+        // The result is never an error here, because the two profiles were compared before.
         if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
@@ -54,9 +55,9 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     report
 }
 
-/// Renders the flame graph of the difference between two runs, from run A to run B. Each run has
-/// its CPU profile and its number of requests. The graph shows costs per request, or shares of the
-/// CPU time if a number of requests is 0.
+/// Renders the flame graph of the difference from run A to run B. For each run, the CPU profile and
+/// its number of requests are given. The graph shows costs per request, or shares of the CPU time
+/// if a number of requests is 0.
 pub fn flame_difference(
     (before, before_requests): (&Profile, f64),
     (after, after_requests): (&Profile, f64),

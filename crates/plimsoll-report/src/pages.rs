@@ -1,5 +1,5 @@
-//! Combines the reports of several run files to one page, and shortens the report of one file. A
-//! page with two searches begins with a common chart.
+//! Combines the reports of several run files into one page, and shortens the report of one file to
+//! a summary. A page with two searches begins with one chart of both.
 //!
 //! Not here: reading files, and rendering one finding (`result_view`).
 
@@ -9,11 +9,11 @@ use crate::page_charts::render_two_searches;
 use crate::searches::RecordedSearch;
 use std::path::Path;
 
-/// The headings of sections that are too long for a summary: they contain tables of every trial and
-/// charts of single loads.
+/// The headings of the sections that a summary omits, because the sections are long: tables of
+/// every trial, and charts of single loads.
 const LONG: [&str; 3] = ["Evidence", "The load line in detail", "More users instead of a higher rate"];
 
-/// The content of one run file as a part of a page with several files.
+/// The content of one run file, as a part of a page with several files.
 #[derive(Debug, Clone)]
 pub struct PagePart<'a> {
     /// The path of the file.
@@ -24,7 +24,7 @@ pub struct PagePart<'a> {
     pub search: Option<RecordedSearch>,
 }
 
-/// Renders one page of several run files. `target`: the name of the target, for the page's title.
+/// Renders one page of several run files. `target` is the name of the target for the page's title.
 pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     let mut all = match parts.as_slice() {
         [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
@@ -37,8 +37,8 @@ pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     page::render(&all, &format!("plimsoll: {target}"))
 }
 
-/// Joins the reports of several files, each under the file's path. A single report has no such
-/// heading.
+/// Joins the reports of several files. Each report is below the path of its file, unless there is
+/// only one report.
 pub fn join_reports(reports: Vec<(&Path, Report)>) -> Report {
     let several = reports.len() > 1;
     let mut all = Report::default();
@@ -51,8 +51,8 @@ pub fn join_reports(reports: Vec<(&Path, Report)>) -> Report {
     all
 }
 
-/// Removes the long sections from the report of a run file. The report of a sweep keeps all
-/// sections, because they are short.
+/// Shortens the report of a run file to a summary by removing the long sections. The report of a
+/// sweep keeps all sections, because they are short.
 pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     let mut is_short = true;
     page.blocks.retain(|block| {
@@ -64,8 +64,8 @@ pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     page
 }
 
-/// Returns different names for two files: file names without extension, with as many folders as
-/// needed.
+/// Returns different names for two files. A name is the file name without extension, preceded by as
+/// many folders as needed to tell the files apart.
 pub fn distinct_names(a: &Path, b: &Path) -> [String; 2] {
     let names = [a, b].map(|path| {
         let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
@@ -74,7 +74,7 @@ pub fn distinct_names(a: &Path, b: &Path) -> [String; 2] {
     let most = names[0].len().max(names[1].len());
     let last = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
     let apart = (1..=most).map(|count| [last(&names[0], count), last(&names[1], count)]).find(|[a, b]| a != b);
-    // The files differ only in their extension, or are the same file.
+    // The files differ only in their extension or are the same file, so full file names are used.
     apart.unwrap_or_else(|| [a, b].map(file_name))
 }
 

@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The maximum length of a function's name in tables, in characters. The middle of a longer name is
-/// omitted.
+/// left out.
 const NAME_CHARACTERS_MAX: usize = 72;
 
-/// Formats a value with its unit in the spelling of pprof. Times are scaled to ns, us, ms or s, and
-/// bytes to powers of 1024. Other units are counts.
+/// Formats a value whose unit is a unit name of pprof. Times are scaled to ns, us, ms or s, and
+/// bytes to powers of 1024. Values of other units are formatted as counts.
 pub fn amount(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -45,7 +45,7 @@ fn binary_bytes(value: f64) -> String {
 }
 
 /// Formats a function's name for a terminal, on one line. Control characters are replaced, and the
-/// middle of a long name is omitted.
+/// middle of a long name is left out.
 pub(crate) fn name_text(name: &str) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if characters.len() <= NAME_CHARACTERS_MAX {
@@ -65,8 +65,8 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// Renders the table of functions with its first `limit` rows. `group` names the groups at the
-/// roots of stacks, such as processes. These groups get a separate table.
+/// Renders the table of functions with at most `limit` rows. If the roots of the stacks are groups,
+/// such as processes, `group` is the word for them. The groups then have their own table.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
@@ -147,8 +147,8 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
     })
 }
 
-/// Returns the unit of the costs in a comparison of profiles, and the quantity that costs are
-/// divided by, if any.
+/// Returns the unit of the costs in a comparison of profiles. The second value is what the costs
+/// are divided by, such as `request`; `None` for shares.
 pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         CostDivisor::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
@@ -156,15 +156,15 @@ pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     }
 }
 
-/// Formats a change of cost as four table cells: before, after, difference, and difference in
+/// Formats a change of cost as four table cells: before, after, difference, and the difference in
 /// standard deviations.
 pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
 }
 
-/// Renders the table of functions whose cost changed beyond chance, at most `limit` rows.
-/// Differences that may be chance are only counted.
+/// Renders the table of functions whose cost changed significantly, with at most `limit` rows. Of
+/// the differences that may be chance, only the number is stated.
 pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
@@ -215,8 +215,8 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     report
 }
 
-/// A cost in two profiles, before and after, with its change. `z` is the change in standard
-/// deviations, and `q` the false discovery rate.
+/// One cost in two profiles, before and after, with its change. `z` is the change in standard
+/// deviations, and `q` is the false discovery rate.
 #[derive(Serialize)]
 pub(crate) struct ChangeFields {
     before: f64,
@@ -267,14 +267,14 @@ pub(crate) struct DiffFields<'a> {
     top: Vec<FunctionChange<'a>>,
 }
 
-/// The numbers of requests before and after, by which the costs were divided.
+/// The numbers of requests by which the costs before and after were divided.
 #[derive(Serialize)]
 struct RequestsFields {
     before: f64,
     after: f64,
 }
 
-/// The cost of all functions together, before and after.
+/// The total cost of all functions, before and after.
 #[derive(Serialize)]
 struct TotalFields {
     before: f64,
@@ -284,7 +284,7 @@ struct TotalFields {
 }
 
 impl<'a> DiffFields<'a> {
-    /// Creates the fields of a comparison of profiles, with its first `limit` functions.
+    /// Creates the fields from a comparison of two profiles, with at most `limit` functions.
     pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
         let (unit, per) = diff_unit(comparison);
         let requests = match comparison.basis {
@@ -306,12 +306,13 @@ impl<'a> DiffFields<'a> {
     }
 }
 
-/// Renders the JSON document `plimsoll.profile-diff/1` of two profiles.
+/// Renders the JSON document `plimsoll.profile-diff/1`, which compares two profiles.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     value(&DiffFields::new(comparison, limit))
 }
 
-/// Renders warnings about profiles: first missing profiles, then reasons to doubt the figures.
+/// Renders warnings about profiles: first about missing profiles, then other evidence against the
+/// figures.
 pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
@@ -321,8 +322,8 @@ pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
     report
 }
 
-/// The warnings about profiles as fields of a JSON document: missing profiles, and reasons to doubt
-/// the figures.
+/// The warnings about profiles as fields of a JSON document: missing profiles, and other evidence
+/// against the figures.
 #[derive(Serialize)]
 pub(crate) struct DoubtsFields {
     missing: Vec<String>,

@@ -1,5 +1,5 @@
-//! Renders the files with flame graphs that `plimsoll profile` writes: of one profile, or of the
-//! difference between two profiles.
+//! Renders the files with flame graphs that `plimsoll profile` writes. A flame graph shows one
+//! profile, or the difference between two profiles.
 //!
 //! Not here: flame graphs inside a page (`page_flames`), and drawing (`flame`).
 
@@ -19,8 +19,8 @@ pub enum FlameFormat {
     Html,
 }
 
-/// Renders the flame graph of one kind of value of a profile. `report`: the table of functions,
-/// which only the HTML format contains.
+/// Renders the flame graph of one profile, for one kind of sampled value. `report` is the table of
+/// functions, which only the HTML format contains.
 pub fn profile_flame(
     (profile, column): (&Profile, &ValueType),
     (sums, tree): (&Top, &Tree),
@@ -33,7 +33,7 @@ pub fn profile_flame(
     draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
 }
 
-/// Renders the flame graph of a difference between two profiles. `report`: the table of
+/// Renders the flame graph of the difference between two profiles. `report` is the table of
 /// differences, which only the HTML format contains.
 pub fn difference_flame(
     comparison: &ProfileDiff,

@@ -1,5 +1,5 @@
-//! Formats the progress of a running load. On a terminal these are a few lines that are rewritten
-//! in place, elsewhere one plain line.
+//! Formats the progress of a running load. On a terminal, the progress is a few lines that are
+//! rewritten in place. Elsewhere, such as in a log, it is one plain line.
 //!
 //! Not here: writing to a terminal, and collecting figures.
 
@@ -8,25 +8,26 @@ use crate::visible_controls::visible;
 use crate::wrap::wrap;
 use plimsoll_analysis::live_meter::LiveFigures;
 
-/// The state of a running experiment that the progress display shows.
+/// The state of a running experiment, as the progress display shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
     /// The current step, such as `64 users`.
     pub doing: String,
-    /// The reason for the current step; empty if the step needs none.
+    /// The reason for the current step; empty if there is none to state.
     pub why: String,
     /// The time since the experiment began, in s.
     pub elapsed_s: f64,
-    /// The maximum length of the experiment in s; `None`: not known.
+    /// The maximum duration of the experiment in s; `None` if it is not known.
     pub total_s: Option<f64>,
-    /// The successful requests a second, in intervals of equal length since the start, the oldest
-    /// first.
+    /// The successful requests a second in each interval since the start, the oldest first. All
+    /// intervals have equal length.
     pub rates_rps: Vec<f64>,
     /// The figures of the last second; `None` before the first second is complete.
     pub now: Option<LiveFigures>,
-    /// The number of requests that failed or were never sent since the load began.
+    /// The number of requests of the current load that failed or were never sent.
     pub bad: u64,
-    /// The number of cores that the server used in the last second; `None`: not observed.
+    /// The number of cores that the server used in the last second; `None` if the server was not
+    /// observed.
     pub server_cores: Option<f64>,
 }
 
@@ -34,8 +35,8 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// The characters of a sparkline for terminals without Unicode.
 const ASCII_SPARKS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
-/// Formats `values` as a sparkline of at most `width` columns, the oldest value first. If there are
-/// more values than columns, each column shows a mean.
+/// Formats `values` as a sparkline of at most `width` characters, the oldest value first. If there
+/// are more values than characters, each character shows the mean of several values.
 pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     if values.is_empty() || width == 0 {
         return String::new();
@@ -57,8 +58,8 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// Wraps `text` into lines of at most `columns` columns. Too long words are cut, so that the number
-/// of terminal rows is known when the lines are erased.
+/// Wraps `text` into lines of at most `columns` characters, and cuts longer words. The number of
+/// terminal rows is therefore known when the lines are erased.
 fn wrap_lines(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = wrap(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
@@ -72,7 +73,7 @@ fn left(progress: &Progress) -> String {
 }
 
 fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
-    // A time of 0 means that no response arrived, so `-` is shown.
+    // A time of 0 means that no response arrived in this second, and is shown as `-`.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
@@ -86,10 +87,11 @@ fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     figures
 }
 
-/// Returns the lines of the progress display for a terminal with this number of columns. These
-/// lines replace those of the previous call.
+/// Returns the lines of the progress display for a terminal with this number of columns. The caller
+/// writes them over the lines of the previous call.
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
-    // The last column stays empty, because some terminals wrap the line there.
+    // The last column of the terminal stays empty, because some terminals would begin a new row
+    // after it.
     let columns = columns.saturating_sub(1).max(20);
     let mut lines: Vec<String> = wrap_lines(&visible(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
@@ -115,7 +117,8 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
         for figure in figures(progress, now) {
-            // A figure that does not fit is omitted, because a cut figure would mislead.
+            // A figure that does not fit is omitted, because a figure with missing digits would
+            // mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
                 line.push_str("  ");
                 line.push_str(&figure);
@@ -133,7 +136,7 @@ pub fn progress_line(progress: &Progress) -> String {
         None => format!("{:.1} s", progress.elapsed_s),
     }];
     parts.push(visible(&progress.doing).into_owned());
-    // At the beginning of a load, most responses are still missing.
+    // At the beginning of a load most responses have not arrived yet, so figures would mislead.
     if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
         parts.push(format!("completes {}/s", rate(now.rps)));
         let figures = figures(progress, now).into_iter();

@@ -1,6 +1,6 @@
 //! Renders the reports, answers and live logs of comparisons (`prove`) and of ladders. A comparison
-//! measures two sides, A and B, in turn. A ladder measures several servers (rungs) in turn. A block
-//! measures every side once.
+//! measures two servers, side A and side B, alternately. A ladder measures several servers (rungs)
+//! in turn. A block is one round in which every server is measured once.
 
 use crate::block::{Report, Tone};
 use crate::failed;
@@ -18,7 +18,7 @@ use plimsoll_analysis::prove::{
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
-/// A recorded comparison or ladder, with its blocks (a block measures every side once).
+/// A recorded comparison or ladder, with its blocks (a block measures every server once).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProveContext<'a> {
     /// The recorded experiment.
@@ -49,8 +49,8 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
     }
 }
 
-/// Formats the interval that decides the verdict of a measure: the 95 % interval, or the 90 %
-/// interval of the equivalence tests for `same`.
+/// Formats the interval that decides the verdict of a measure. For the verdict `same`, the interval
+/// is the 90 % interval of the equivalence test, otherwise the 95 % interval.
 fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
@@ -67,7 +67,7 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
 }
 
-/// Returns the name of a measure in text.
+/// Returns the name of a measure as it is shown to users.
 pub fn measure_text(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput",
@@ -85,12 +85,13 @@ pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     }
 }
 
-/// Formats a time in ns, which is infinite if too many requests failed.
+/// Formats a time in ns. A quantile is infinite if too many requests failed, and its text is then
+/// `no bound`.
 fn time_text(ns: f64) -> String {
     if ns.is_infinite() { "no bound".into() } else { duration(ns) }
 }
 
-/// Formats the reason why a comparison or ladder cannot continue.
+/// Formats the reason why a comparison or ladder was aborted.
 pub fn abort_reason_text(broken: &StudyFailure) -> String {
     match broken {
         StudyFailure::NoSuccess(arm, statuses) => {
@@ -107,8 +108,8 @@ pub fn abort_reason_text(broken: &StudyFailure) -> String {
     }
 }
 
-/// Formats the interim result of a comparison as one sentence. `budget_enough_ns`: the budget that
-/// would probably lead to a verdict, if the present budget is too small.
+/// Formats the interim result of a comparison as one sentence. `budget_enough_ns` is the time
+/// budget in ns that would probably lead to a verdict, if the present budget is too small.
 pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
@@ -127,19 +128,20 @@ fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
 
-/// Formats the headings of the live log, whose rows are from [`prove_line`].
+/// Formats the column headings of a comparison's live log, for the rows of [`prove_line`].
 pub fn prove_heading() -> String {
     live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
 
-/// Formats one row of the live log of a comparison: the estimate after the blocks so far.
+/// Formats one row of the live log of a comparison: the estimate from all blocks so far.
 pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
 }
 
-/// Formats the interim result of a ladder: the goodput of each rung as a share of the rung before.
+/// Formats the interim result of a ladder: the goodput of each rung as a share of the previous
+/// rung's goodput.
 pub fn ladder_progress_text(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
@@ -147,7 +149,7 @@ pub fn ladder_progress_text(ladder: &Ladder) -> String {
     (0..).zip(&ladder.rungs).filter_map(left).collect::<Vec<_>>().join("; ")
 }
 
-/// Formats the headings of the live log of a ladder, whose rows are from [`ladder_line`].
+/// Formats the column headings of a ladder's live log, for the rows of [`ladder_line`].
 pub fn ladder_heading() -> String {
     format!("{:>8}  {:>6}  share of the step before (95 % interval)", "at", "blocks")
 }
@@ -160,12 +162,13 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 
 /// Formats the result of a comparison as one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // If both servers are started again for each load, the interval includes the variation between
+    // If both servers are restarted for each load, the interval includes the variation between
     // starts. Otherwise the result is valid only for the two running processes.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
-/// Formats the result as [`prove_answer`] does, without the remark about running processes.
+/// Formats the result of a comparison as [`prove_answer`] does, without the remark about running
+/// processes.
 pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
     answer_of(proof, "")
 }
@@ -199,8 +202,8 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     }
 }
 
-/// Formats an inconclusive result of a comparison: the estimate, the reason, and a way to reach a
-/// verdict.
+/// Formats the sentence for the verdict `inconclusive`: the estimate, the reason, and how to reach
+/// a verdict.
 fn inconclusive(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
@@ -220,7 +223,8 @@ fn inconclusive(proof: &Proof) -> String {
         }
         (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", missing_measure_text(*why)),
         (_, Some(one), Some(seen)) => {
-            // The verdict needs stronger evidence than an interval that excludes 0.
+            // An interval that excludes 0 is not enough for a verdict, because the verdict requires
+            // stronger evidence.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {seen}{enough}");
             }
@@ -233,7 +237,7 @@ fn inconclusive(proof: &Proof) -> String {
     }
 }
 
-/// Formats the reason why a measure has no estimate.
+/// Formats the reason why a measure of the comparison has no estimate.
 fn missing_measure_text(why: EffectUnavailable) -> String {
     match why {
         EffectUnavailable::NotTaken => "the measure could not be taken".into(),
@@ -246,10 +250,11 @@ fn missing_measure_text(why: EffectUnavailable) -> String {
     }
 }
 
-/// The maximum budget in ns that a message recommends: one day.
+/// The longest time budget in ns that a message to the user may recommend: one day.
 const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Formats how much longer a comparison must run to reach a verdict; `None` if this is not known.
+/// Formats how much longer a comparison would have to run to reach a verdict; `None` if no estimate
+/// exists.
 fn budget_advice_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
@@ -259,12 +264,12 @@ fn budget_advice_text(proof: &Proof) -> Option<String> {
         }
         Some(ns) if blocks => format!("--budget {} without --blocks would decide", flag_time(ns)),
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
-        // The duration of a block is not known, so the text states a number of blocks.
+        // The length of a block is unknown, so the advice is a number of blocks instead of a time.
         None => format!("about {more} more blocks would decide"),
     })
 }
 
-/// Returns the reason why a comparison ended, in words.
+/// Returns in words the reason why a comparison ended.
 pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "ended because the verdict was certain",
@@ -292,8 +297,8 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
     }
 }
 
-/// Formats the load of each side. The result is a single text if all loads are equal, and empty
-/// without loads.
+/// Formats the load that each side receives. If all sides receive the same load, the result has one
+/// text; without recorded loads, none.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
@@ -303,17 +308,17 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     loads
 }
 
-/// Returns the length of a side's load in ns; 0 if the plan has no length.
+/// Returns the duration of the load in ns; 0 if the plan has no fixed duration.
 pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
     plan.load.duration_ns.unwrap_or(0)
 }
 
-/// Returns the letter of each side with its description.
+/// Returns the letter of each side with the description of its server.
 fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)> + 'a {
     context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
-/// Lists the kinds of failed responses as labelled facts.
+/// Lists the kinds of failed responses as labelled facts for the report.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
     failed::facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }
@@ -359,11 +364,11 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     report
 }
 
-/// The index of the p-value's column in [`measure_rows`].
+/// The index of the column with the p-value in a row of [`measure_rows`].
 pub(crate) const P_COLUMN: usize = 5;
 
-/// Formats the rows of the measures: name, A, B, change, interval, p-value, verdict. A row of
-/// success comes first, unless all requests succeeded.
+/// Formats the table rows of the measures: name, value of A, value of B, change, interval, p-value,
+/// verdict. If a request failed, the first row has the success rates.
 pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
     let rows = proof.measures.iter().map(|one| {
         vec![
@@ -379,7 +384,7 @@ pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
     success_row(proof).into_iter().chain(rows).collect()
 }
 
-/// Formats the row of the success rates; `None` if all requests succeeded on both sides.
+/// Formats the table row of the success rates; `None` if all requests of both sides succeeded.
 fn success_row(proof: &Proof) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
@@ -389,7 +394,7 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
     Some(row.into())
 }
 
-/// Formats how much the goodput varies between loads on one side, as a standard deviation.
+/// Formats how much the goodput varies between the loads of one side, as a standard deviation.
 fn spread_text(proof: &Proof) -> String {
     let what =
         if proof.fresh { "goodput varies from start to start of a build" } else { "goodput varies from load to load" };
@@ -402,7 +407,7 @@ fn spread_text(proof: &Proof) -> String {
     }
 }
 
-/// Returns the name of a route's measure in text.
+/// Returns the name of a route's measure as it is shown to users.
 fn route_measure_text(measure: RouteMeasure) -> &'static str {
     match measure {
         RouteMeasure::Success => "success",
@@ -411,9 +416,10 @@ fn route_measure_text(measure: RouteMeasure) -> &'static str {
     }
 }
 
-/// Formats which routes (kinds of requests) became worse and which became better, as one sentence.
+/// Formats one sentence that names the routes (kinds of requests) that became worse and those that
+/// became better.
 fn routes_text(routes: &[RouteComparison]) -> String {
-    /// The maximum number of routes that the sentence names for each verdict.
+    /// The maximum number of routes named for each verdict.
     const SHOWN: usize = 6;
     let of = |verdict: ProveVerdict| {
         let told = |route: &RouteComparison| {
@@ -435,8 +441,8 @@ fn routes_text(routes: &[RouteComparison]) -> String {
     format!("{told}; these results are secondary, and corrected for the number of comparisons (Holm)")
 }
 
-/// Formats the table rows of one route. A row of success is included unless all requests succeeded
-/// on both sides.
+/// Formats the table rows of one route (a kind of request). The row of success rates is omitted if
+/// all requests of both sides succeeded.
 fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let all_succeed = route.success_rate == [1.0, 1.0];
     let shown = |one: &&MeasureComparison<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
@@ -465,7 +471,8 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     rows.into_iter().enumerate().map(name).collect()
 }
 
-/// Formats a table of the primary measure in every block. Returns its headings and rows.
+/// Formats a table with the value of the primary measure in each block. Returns the headings and
+/// the rows.
 pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4], Vec<Vec<String>>) {
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
@@ -485,19 +492,20 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// Formats the goodput of a rung as a percentage of the goodput of the rung before. The percentage
-/// may exceed 100 %.
+/// Formats the goodput of a rung as a percentage of the previous rung's goodput. The percentage may
+/// exceed 100 %.
 fn share_of_rung_text(ratio: f64) -> String {
     if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
-/// Formats an added cost per request in us, with its sign, such as `+71.2 us` or `+76 900 us`.
+/// Formats the cost that a rung adds to each request in us, with its sign, such as `+71.2 us` or
+/// `+76 900 us`.
 fn cost(us: f64) -> String {
     let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
     format!("{}{size} us", if us < 0.0 { '-' } else { '+' })
 }
 
-/// Formats both ends of an interval; only the upper end has the unit.
+/// Formats both ends of an interval, with the unit only after the upper end.
 fn interval_ends_text(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> String {
     let Some(ConfidenceInterval { lower, upper }) = interval else { return "too few blocks".into() };
     let (lower, upper) = (text(lower), text(upper));
@@ -505,16 +513,16 @@ fn interval_ends_text(interval: Option<ConfidenceInterval>, text: fn(f64) -> Str
     format!("{number} to {upper}")
 }
 
-/// Formats the goodput of a rung as a share of the rung before, with its interval; `None` for the
-/// first rung.
+/// Formats the goodput of a rung as a share of the previous rung's goodput, with the interval;
+/// `None` for the first rung.
 pub(crate) fn share_text(rung: &Rung) -> Option<String> {
     rung.share.map(|share| {
         format!("{} ({})", share_of_rung_text(share), interval_ends_text(rung.share_interval, share_of_rung_text))
     })
 }
 
-/// Formats the cost per request that a rung adds to the rung before, with its interval; `None` for
-/// the first rung.
+/// Formats the cost per request that a rung adds compared with the previous rung, with the
+/// interval; `None` for the first rung.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
     rung.cost_us.map(|us| format!("{} ({})", cost(us), interval_ends_text(rung.cost_us_interval, cost)))
 }
@@ -554,7 +562,7 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     report
 }
 
-/// Formats a table of all rungs. Returns its headings and rows.
+/// Formats a table with one row for each rung of a ladder. Returns the headings and the rows.
 pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
     let row = |(number, rung): (usize, &Rung)| {
         let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();

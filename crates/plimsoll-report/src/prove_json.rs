@@ -19,7 +19,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Returns the name of a measure in a JSON document. The name ends with the unit.
+/// Returns the JSON name of a measure, which ends with the unit of the measure.
 fn measure_name(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput_rps",
@@ -42,8 +42,8 @@ fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]
     interval.map(|interval| [bounded(interval.lower), bounded(interval.upper)])
 }
 
-/// Returns the JSON name of the reason for a verdict that the primary measure alone does not
-/// decide.
+/// Returns the JSON name of the reason, for a verdict that does not follow from the primary measure
+/// alone.
 fn reason_name(reason: &Reason) -> &'static str {
     match reason {
         Reason::Fails => "fails_more",
@@ -63,8 +63,8 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// The figures of one load of a comparison. A quantile is null if there were too few requests for
-/// it.
+/// The figures of one load of a comparison. A quantile is null if it would need more requests than
+/// the load had.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -92,8 +92,8 @@ impl From<&Reading> for ReadingFields {
     }
 }
 
-/// Serialises a block, which measures every arm (server) once. The load of each arm is under the
-/// arm's letter. A void block has its reason.
+/// Serialises a block: one round in which every arm (server) is measured once. The figures of each
+/// arm are under the letter of the arm. For a void block, `void` is the reason.
 struct BlockFields<'a>(&'a Block);
 
 impl Serialize for BlockFields<'_> {
@@ -107,7 +107,7 @@ impl Serialize for BlockFields<'_> {
     }
 }
 
-/// The common first fields of the documents of comparisons and ladders.
+/// The first fields of the documents of comparisons and ladders, which are common to both.
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]
@@ -140,7 +140,7 @@ impl<'a> ComparisonFields<'a> {
     }
 }
 
-/// Returns the load of an arm in words, and its length in s.
+/// Returns the load of an arm (server) in words, and its duration in s.
 fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
     let plan = context.measured.loads.get(arm);
     (plan.map(|plan| load_text(plan)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
@@ -205,7 +205,7 @@ impl MeasureFields {
     }
 }
 
-/// The comparison of one route between A and B.
+/// The comparison of one route (a kind of request) between A and B.
 #[derive(Serialize)]
 struct RouteComparisonFields<'a> {
     name: &'a str,
@@ -236,7 +236,7 @@ impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
 }
 
 /// The success rates of A and B. `ci95` is the 95 % interval of the ratio of B to A. `fallen` is
-/// true if B succeeds less often than A.
+/// true if B succeeds significantly less often than A.
 #[derive(Serialize)]
 struct SuccessFields {
     a: f64,

@@ -1,5 +1,5 @@
-//! Renders the profiles of both sides of a comparison, as text and as JSON. The cost of each
-//! function per request is compared between A and B.
+//! Renders the profiles of both sides of a comparison, servers A and B, as text and as JSON. The
+//! cost of each function per request is compared between A and B.
 
 use crate::block::Report;
 use crate::format::{count, rate};
@@ -9,7 +9,8 @@ use plimsoll_analysis::profile::Sort;
 use plimsoll_analysis::taken_profiles::ProveProfiles;
 use serde::Serialize;
 
-/// The maximum number of functions in the table of the text, and in the JSON document.
+/// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
+/// the JSON document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 
@@ -41,7 +42,7 @@ pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
     report
 }
 
-/// The member `profiles` of the documents of comparisons and ladders.
+/// The member `profiles` in the JSON documents of comparisons and ladders.
 #[derive(Serialize)]
 pub(crate) struct ProveProfilesFields<'a> {
     bases: &'a [String; 2],

@@ -1,4 +1,4 @@
-//! The question that a study answers, as one sentence that is shown before the first load.
+//! The question that a study answers, as one sentence that is printed before the first load.
 //!
 //! Not here: the study's interim result (`study_status`), and its final result.
 
@@ -9,7 +9,8 @@ use plimsoll_analysis::Settings;
 use plimsoll_analysis::find::Forecast;
 use plimsoll_model::Criterion;
 
-/// Formats the question of a search, with its time limit and the expected precision of the line.
+/// Formats the question of a search for the load line, with the time budget and the expected
+/// precision of the load line.
 pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
     let what = match &settings.base.traffic.request_list {
         Some(_) => "the multiple of the log",
@@ -24,7 +25,7 @@ pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
     )
 }
 
-/// Formats the question of an explanation, with its time limit.
+/// Formats the question of an explanation (what limits the load line), with the time budget.
 pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
         "searching for the bottleneck of {} under {}: {} at most",
@@ -34,7 +35,7 @@ pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
     )
 }
 
-/// Formats the question of an overload test, with its time limit.
+/// Formats the question of an overload test, with the time budget.
 pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
         "loading {} past its load line under {}: {} at most",
@@ -44,8 +45,8 @@ pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     )
 }
 
-/// Formats the question of a comparison. Without a `criterion` it is the question of a ladder of
-/// `steps` rungs.
+/// Formats the question of a comparison, which decides by the measure `criterion`. With `None`,
+/// formats the question of a ladder of `steps` rungs (servers).
 pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
     let budget = duration(budget_ns as f64);
     match criterion {

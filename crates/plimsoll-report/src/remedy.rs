@@ -1,9 +1,10 @@
-//! Translates remedies into command-line flags. An analysis names a remedy only by its kind,
-//! because the analysis does not know flags.
+//! Translates remedies into command-line flags. The analysis names a remedy only by its kind,
+//! because the analysis does not know the flags.
 
 use plimsoll_analysis::{Remedy, Sentence};
 
-/// Returns the flag that applies a remedy. The value is included if only this value helps.
+/// Returns the flag that applies a remedy. The text includes a value only if exactly this value
+/// helps, or as a placeholder.
 fn flag(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Budget => "--budget",
@@ -22,12 +23,13 @@ fn flag(remedy: Remedy) -> &'static str {
     }
 }
 
-/// Renders a sentence as text, in which each remedy becomes a command-line flag.
+/// Renders a sentence of the analysis as text. Each remedy in the sentence becomes a command-line
+/// flag.
 pub fn spelled(sentence: &Sentence) -> String {
     sentence.spelled(flag)
 }
 
-/// Returns the flags of all remedies, for a test that each flag exists.
+/// Returns the flags of all remedies, so that a test can check that each flag exists.
 pub fn flags() -> impl Iterator<Item = &'static str> {
     Remedy::ALL.into_iter().map(flag)
 }

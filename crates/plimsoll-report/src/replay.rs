@@ -1,7 +1,7 @@
 //! The report fields of a load that replays an access log. The fields state how the responses
-//! differ from the log, and the load line as a multiple of the log's rate.
+//! differ from those in the log, and the load line as a multiple of the log's rate.
 //!
-//! Not here: the figures of the log's endpoints, which are routes.
+//! Not here: the figures of the log's endpoints, which are reported as routes.
 
 use crate::format::{count, share};
 use plimsoll_analysis::find::{LoadLine, LogRate};
@@ -10,7 +10,7 @@ use plimsoll_model::{PlanRecord, ReplayFacts, RequestListRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The field `replay` of the document `plimsoll.run/1`.
+/// The field `replay` of the document `plimsoll.run/1`: how the load replayed its access log.
 #[derive(Serialize)]
 pub(crate) struct ReplayFields<'a> {
     speed: f64,
@@ -65,7 +65,8 @@ struct LogRateFields {
 }
 
 impl ReplayLineFields {
-    /// Creates the field `replay` of a search; `None` if its loads were not drawn from a log.
+    /// Creates the field `replay` of a search; `None` if the loads of the search do not replay a
+    /// log.
     pub(crate) fn from_findings(findings: &Findings) -> Option<ReplayLineFields> {
         let log = findings.log?;
         let LoadLine { lower, upper, .. } = findings.load_line_rps;
@@ -85,8 +86,8 @@ impl ReplayLineFields {
     }
 }
 
-/// Formats how a load replayed its log, and how the responses differ; `None` if the load does not
-/// replay a log.
+/// Formats how a load replayed its access log, and how the responses differ from those in the log.
+/// Returns `None` if the load does not replay a log.
 pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
     let RequestListRecord { facts, .. } = plan.traffic.request_list.as_ref()?;
     let mut parts = vec![replay_speed_text(facts)];
@@ -113,7 +114,7 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
     Some(("replay", parts.join("; ")))
 }
 
-/// Formats the speed and the scale of a replay, compared with the log.
+/// Formats how the speed and the scale of a replay differ from the log.
 fn replay_speed_text(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {

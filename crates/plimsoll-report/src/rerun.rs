@@ -1,19 +1,20 @@
-//! Formats the texts of `plimsoll rerun`: the flags that supply values which a record withholds,
-//! and the reason why a recorded command cannot be repeated.
+//! Formats the messages of `plimsoll rerun`, which repeats a recorded command. A run file withholds
+//! secret values, and the messages name the flags that supply the values. A message also states why
+//! a command cannot be repeated.
 //!
-//! Not here: the recorded command line (`spelling`), and filling in a record
+//! Not here: the recorded command line (`spelling`), and filling in the values
 //! (`plimsoll_model::completion`).
 
 use plimsoll_model::TextKind;
 use plimsoll_model::completion::{Incomplete, MissingInput};
 use plimsoll_model::shell;
 
-/// Returns the flag that supplies a value which the record withholds.
+/// Returns the flag with which the user supplies a value that the run file withholds.
 fn flag_for_withheld(kind: TextKind) -> String {
     format!("--{}", kind.flag())
 }
 
-/// Formats the withheld values as the flags that the user must add.
+/// Formats the values that the run file withholds, as the flags that the user must add.
 pub fn inputs_text(missing: &[MissingInput]) -> String {
     let text = |MissingInput { kind, record_text: was }: &MissingInput| match kind {
         TextKind::Header => format!("-H '{was}: ...'"),
@@ -23,8 +24,8 @@ pub fn inputs_text(missing: &[MissingInput]) -> String {
     missing.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats the reason why a record of `command` cannot be completed, and what to do. `missing`: the
-/// withheld values.
+/// Formats the reason why the recorded `command` cannot be completed, and the remedy. `missing` are
+/// the values that the run file withholds.
 pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]) -> String {
     match why {
         Incomplete::Unread => "the file of traffic differs from the recorded file; give the original file".to_owned(),

@@ -1,9 +1,9 @@
-//! Renders an experiment in every output format ([`ResultView`]). Each format has a method that
-//! calls the renderer of the finding. This file adds the doubts, which are the evidence against the
-//! figures, to every format.
+//! Renders a recorded experiment in every output format ([`ResultView`]). Each method renders one
+//! format and calls the renderer for the kind of finding. This file also adds the doubts (evidence
+//! against the figures) to every format.
 //!
-//! Not here: rendering each kind of finding (`run`, `sweep`, `find`, `prove`, and `charted` for
-//! pages), and computing findings.
+//! Not here: the renderers for each kind of finding (`run`, `sweep`, `find`, `prove`, and
+//! `page_charts` for pages), and computing findings.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -37,7 +37,7 @@ use serde_json::Value;
 /// The data that every output renders: an experiment with its finding and profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultView<'a> {
-    /// The experiment as it was recorded: its settings and loads.
+    /// The experiment as recorded: its settings and loads.
     pub experiment: &'a Experiment,
     /// The finding, with the evidence against its figures.
     pub finding: &'a Assessment<Finding<'a>>,
@@ -48,9 +48,9 @@ pub struct ResultView<'a> {
 }
 
 impl<'a> ResultView<'a> {
-    /// Renders the finding as text for a terminal with this number of columns; `None` means lines
-    /// of any length. If `in_full` is true, the text also contains what the live log showed during
-    /// the measurement.
+    /// Renders the finding as text for a terminal of `columns` columns; with `None` the lines are
+    /// not wrapped. With `in_full`, the text also contains the rows that the live log printed
+    /// during the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.doubts_and_figures().1 {
@@ -62,8 +62,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Renders the first screen for a terminal with this number of columns. It has a few lines: the
-    /// answer, its certainty, and the next step. The full text is [`ResultView::text`].
+    /// Renders the first screen for a terminal of `columns` columns: in a few lines the answer, its
+    /// certainty, and the next step. [`ResultView::text`] renders the full text.
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let mut screen: Screen = match finding {
@@ -81,15 +81,16 @@ impl<'a> ResultView<'a> {
             Finding::Prove(found) => prove_screen(&self.compared(&found.blocks), &found.proof),
             Finding::Ladder(found) => ladder_screen(&self.compared(&found.blocks), &found.ladder),
         };
-        // An incomplete recording was already reported when the file was read. The screen of a
-        // search states the doubts about the load line next to the line.
+        // The doubt about an incomplete recording is omitted, because it was reported when the file
+        // was read. The screen of a search shows the doubts about the load line next to the line
+        // itself.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_inline();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // A missing profile affects no other figure, so the screen only counts the warning about
-        // it.
+        // Missing profiles affect no other figure. Their warnings get the kind that the screen
+        // counts but does not print.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
             && !matches!(finding, Finding::Explain(_))
@@ -100,11 +101,13 @@ impl<'a> ResultView<'a> {
         screen.render(colour, columns)
     }
 
-    /// Builds the blocks of the text output.
+    /// Builds the blocks of the full text output. With `in_full`, the blocks include what the live
+    /// log printed.
     fn report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.doubts_and_figures();
-        // An incomplete recording was already reported when the file was read. The table of a sweep
-        // itself shows the levels that could not be measured.
+        // The doubt about an incomplete recording is omitted, because it was reported when the file
+        // was read. Levels that could not be measured are omitted for a sweep, because its table
+        // shows them.
         let mut report = doubt_warnings(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
@@ -202,8 +205,8 @@ impl<'a> ResultView<'a> {
         page
     }
 
-    /// Renders the cost of the server's functions from kernel samples. The result is empty if the
-    /// server's own profiles show the functions.
+    /// Renders the CPU cost of each function of the server, from stack samples of the kernel. The
+    /// result is empty if profiles from the server itself show the functions.
     fn sampled(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
@@ -271,7 +274,7 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Renders the finding as a JUnit suite with this name. Single loads are checked against the
+    /// Renders the finding as a JUnit suite called `name`. For single loads, the suite checks the
     /// conditions `demands`.
     pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.doubts_and_figures();
@@ -286,8 +289,8 @@ impl<'a> ResultView<'a> {
         Suite { name, cases, warnings }
     }
 
-    /// Returns the settings and machines that the reports of a load or a search need besides its
-    /// figures.
+    /// Returns the settings and machines that the report of a load or a search states in addition
+    /// to its figures.
     fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
         let environment = &self.experiment.environment;
         let injectors = match self.finding.doubts_and_figures().1 {
@@ -300,29 +303,30 @@ impl<'a> ResultView<'a> {
         RunContext { plan, injectors, cores, local, setup, agents, typed_url }
     }
 
-    /// Sums the work of each agent of the fleet over all loads; empty without a fleet.
+    /// Sums the figures of each agent (a machine of a fleet) over all loads; empty without a fleet.
     fn agents(&self) -> Vec<AgentAccount> {
         fleet::sum_agents(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
-    /// Returns the recording that the reports of a comparison or a ladder need besides its figures.
+    /// Returns the recording that the report of a comparison or a ladder needs in addition to the
+    /// figures.
     fn compared(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }
 
-/// Renders the section about profiles of both sides of a comparison.
+/// Renders the section about the profiles of both sides of a comparison.
 pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time per request by function").append(prove_profiles::report(profiles));
     report
 }
 
-/// Renders the doubts as warnings, which are placed above the figures. Only kinds of doubts for
-/// which `of` returns true are included.
+/// Renders doubts about the figures as warnings, which stand above the figures. Only kinds of
+/// doubts for which `of` returns true are included.
 fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
-    // The answer of a search already states the doubts about the line.
+    // The answer of a search or an explanation already states the doubts about the load line.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
         report.text(Tone::Warning, sentence(finding, doubt));
@@ -337,7 +341,7 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
             format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
-            // A load that was stopped is explained with the flag that ended it.
+            // The sentence about a load that was stopped names the flag that caused the stop.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => spelled(&doubt.text),
         },
@@ -345,8 +349,8 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     }
 }
 
-/// Returns the field of the JSON document that states a doubt of this kind; `None` if the list
-/// `warnings` states it.
+/// Returns the field of the JSON document that states a doubt of this kind. Returns `None` if the
+/// document states the doubt in its list `warnings`.
 fn doubt_field(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
     match (finding, kind) {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
@@ -478,8 +482,8 @@ mod tests {
                 doubts.add(kind, planted.words(")"));
                 let doubted = Assessment::new(doubts, found.clone());
                 let shown = ResultView { experiment, finding: &doubted, profiles: None, typed_url: None };
-                // The code that reads the file reports an incomplete recording, and the table of a
-                // sweep shows unmeasured levels.
+                // Two doubts are stated elsewhere. An incomplete recording is reported when the
+                // file is read, and the table of a sweep shows unmeasured levels.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
                 assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
                 let page_of = shown.page(&PageContext::default());

@@ -1,5 +1,5 @@
-//! Renders the report of a single load: its answer, its latencies, and the outcomes of its
-//! requests.
+//! Renders the report of a single load: its answer, its latencies, and the number of requests by
+//! outcome.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -17,34 +17,34 @@ use plimsoll_model::{
 };
 use std::borrow::Cow;
 
-/// The settings and machines of a load or a search, which its report states in addition to the
+/// The settings and machines of a load or a search. The report states them in addition to the
 /// figures.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
-    /// The plan that was executed.
+    /// The settings of the load that was generated.
     pub plan: &'a PlanRecord,
-    /// The machines that generated the load.
+    /// The machines that generated the load, each with its settings.
     pub injectors: &'a [Injector],
-    /// The number of cores of this machine.
+    /// The number of CPU cores of this machine.
     pub cores: u32,
-    /// Whether the target is on this machine.
+    /// Whether the target server is on this machine.
     pub local: bool,
-    /// The changes that adapted the plan to this machine, each as a text.
+    /// The adjustments of the plan to the limits of this machine, each as a text.
     pub setup: &'a [String],
-    /// The figures of a fleet's agents; empty if this machine generated the load.
+    /// The figures of each agent of a fleet; empty if this machine generated the load.
     pub agents: Vec<AgentAccount>,
-    /// The URL as the user typed it, for the user's own terminal. `None` in every other output: the
-    /// other outputs state the redacted record of the plan.
+    /// The URL as the user typed it, only for output to the user's own terminal. `None` in every
+    /// other output, which shows the redacted URL of the plan.
     pub typed_url: Option<&'a str>,
 }
 
 impl RunContext<'_> {
-    /// Formats the target of the load; on the user's own terminal the URL is as typed.
+    /// Formats the target of the load. With `typed_url`, the URL is shown as the user typed it.
     pub(crate) fn target_text(&self) -> String {
         with_carriage(self.plan.traffic.title().replace(&self.plan.traffic.url(), &self.url()), self.plan)
     }
 
-    /// Returns the URL of the load; on the user's own terminal as typed.
+    /// Returns the URL of the load: as the user typed it if `typed_url` is set, otherwise redacted.
     pub(crate) fn url(&self) -> String {
         self.typed_url.map_or_else(|| self.plan.traffic.url(), str::to_owned)
     }
@@ -62,7 +62,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Returns the number of threads of all machines together.
+    /// Returns the total number of load-generating threads on all machines.
     pub(crate) fn threads(&self) -> u32 {
         match self.agents.as_slice() {
             [] => self.injectors.iter().map(|injector| injector.workers).sum(),
@@ -71,7 +71,8 @@ impl RunContext<'_> {
     }
 }
 
-/// Formats the reason why a load was stopped. A stop condition is stated with its flag `--stop-if`.
+/// Formats the reason why a load was stopped. For a stop condition of the user, the text names the
+/// flag `--stop-if`.
 pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     match stop {
         Stop::Condition(crossing) => format!("--stop-if {crossing}").into(),
@@ -98,7 +99,7 @@ pub fn load_text(plan: &PlanRecord) -> String {
         .iter()
         .enumerate()
         .map(|(number, stage)| {
-            // The unit stands once, with the first level.
+            // The unit follows only the first level, so that the text does not repeat it.
             let unit = if number == 0 { unit.as_str() } else { "" };
             let levels = if stage.from == stage.to {
                 format!("{}{unit}", level(stage.from))
@@ -130,8 +131,8 @@ pub fn load_text(plan: &PlanRecord) -> String {
     }
 }
 
-/// Splits stages into the shortest sequence that repeats at least three times, and the number of
-/// repetitions. Other stages are one sequence.
+/// Returns the shortest sequence of stages whose repetition makes up `stages`, and the number of
+/// repetitions (at least 3). If there is no such sequence, returns all stages and 1.
 fn repetitions(stages: &[Stage]) -> (&[Stage], usize) {
     let repeats = |length: usize| {
         let first = &stages[..length];
@@ -141,19 +142,20 @@ fn repetitions(stages: &[Stage]) -> (&[Stage], usize) {
     (&stages[..length], stages.len().checked_div(length).unwrap_or(1))
 }
 
-/// Formats the target of a load, with a Unix socket, a choice of HTTP/2 and an unverified
-/// certificate if they apply.
+/// Formats the target of a load. The text mentions a Unix socket, forced HTTP/2 and an unverified
+/// certificate if the plan has them.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
     with_carriage(plan.traffic.title(), plan)
 }
 
-/// Appends a Unix socket, a choice of HTTP/2 and an unverified certificate to the title of a load.
+/// Appends to `title` how the requests are sent: over a Unix socket, over HTTP/2, or without
+/// certificate verification.
 fn with_carriage(title: String, plan: &PlanRecord) -> String {
     let mut text = title;
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
-    // gRPC always uses HTTP/2, so the text does not mention it.
+    // The text does not mention HTTP/2 for gRPC, because gRPC always uses HTTP/2.
     if plan.carriage.http == HttpChoice::H2 && plan.traffic.first().ok_grpc.is_none() {
         text.push_str(" over HTTP/2");
     }
@@ -163,14 +165,14 @@ fn with_carriage(title: String, plan: &PlanRecord) -> String {
     text
 }
 
-/// Returns the operating system's text for an error number.
+/// Returns the operating system's message for an error number (errno), in lower case.
 pub fn system_text(number: u16) -> String {
     let text = std::io::Error::from_raw_os_error(i32::from(number)).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// Formats the load generator in one line: threads, share of time that it worked, lag, delay in
-/// reading responses, and CPU time.
+/// Formats the figures of the load generator in one line: threads, share of working time, lag,
+/// delay in reading responses, and CPU time.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     let threads = context.threads_text();
     let place = if context.local { "; the target is on the same machine" } else { "" };
@@ -194,8 +196,8 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
-/// Formats how much CPU processes other than plimsoll and the server used, or why this is not
-/// known.
+/// Formats how much CPU was used by processes other than plimsoll and the server, or why this is
+/// not known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
@@ -211,7 +213,7 @@ pub(crate) fn others_text(others: &Interference) -> String {
 }
 
 /// Formats how the plan was adapted to the limits of this machine; `None` if the plan was not
-/// changed.
+/// adapted.
 pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
@@ -222,8 +224,8 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
         return row;
     }
-    // Failed requests count as slower than every quantile. Without a response there is no mean and
-    // no maximum.
+    // Failed requests count as slower than every quantile, so quantiles exist even without a
+    // response. The mean and the maximum need at least one response.
     let time = |ns: f64| if latency.count == 0 { "-".to_owned() } else { duration(ns) };
     row.push(time(latency.mean_ns));
     let Quantiles { p50, p75, p90, p95, p99, p999 } = latency.quantiles;
@@ -252,16 +254,16 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// The minimum share of late successes that the answer mentions. A success is late if it completes
-/// after the measured window. Without this remark the rate and the success rate would seem to
-/// contradict each other.
+/// The minimum share of late successes from which the answer mentions them. A success is late if
+/// its response arrives after the end of the measured window. Without this remark the throughput
+/// and the success rate would seem to contradict each other.
 const LATE_SHARE_REPORTED_MIN: f64 = 0.02;
 
-/// The column headings of [`route_row`].
+/// The column headings of the table of routes, for the rows of [`route_row`].
 pub(crate) const ROUTE_HEADINGS: [&str; 9] =
     ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
 
-/// Formats the figures of one route as a table row.
+/// Formats the figures of one route (a kind of request) as a table row.
 pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     let RouteSummary { figures, .. } = route;
     let time = |ns: f64| if figures.response.count > 0 { duration(ns) } else { "-".to_owned() };
@@ -278,8 +280,8 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     ]
 }
 
-/// Formats the result of one load as a sentence with two figures: successes a second within the
-/// measured window, and the success rate.
+/// Formats the result of one load as one sentence with two figures: successful requests a second
+/// within the measured window, and the success rate.
 pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
@@ -309,8 +311,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    // If no request waits before it is sent and responses arrive in one piece, several kinds of
-    // times are equal. Then a row for one kind is enough.
+    // Several kinds of times are equal if no request waits before it is sent and each response
+    // arrives in one piece. Equal kinds share one row of the table.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
@@ -353,8 +355,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
-/// Formats which quantiles of the response time are omitted because too few requests are slower;
-/// `None` if no quantile is omitted.
+/// Formats which quantiles of the response time are not shown because too few requests are slower;
+/// `None` if all quantiles are shown.
 pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.unreliable_quantiles().collect();
@@ -387,7 +389,7 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
 /// Returns the protocol that the connections used: HTTP/1.1, HTTP/2, or both.
 pub(crate) fn protocol(summary: &Summary) -> &'static str {
     let (h2, opened) = (summary.load.h2_connections, summary.load.connections_opened);
-    // Connections with a failed TLS handshake used no HTTP protocol.
+    // A connection whose TLS handshake failed used no HTTP protocol, so it is not counted.
     let failed: u64 = summary.load.tls_errors.iter().map(|(_, count)| count).sum();
     match (h2, opened.saturating_sub(failed)) {
         (0, _) => "HTTP/1.1",
@@ -396,7 +398,8 @@ pub(crate) fn protocol(summary: &Summary) -> &'static str {
     }
 }
 
-/// Formats the protocol of the connections, with concurrent streams and waits on HTTP/2.
+/// Formats the HTTP version of the connections. For HTTP/2 the text adds the limit of concurrent
+/// streams and how often requests or the server waited.
 fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {
@@ -424,12 +427,13 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     text
 }
 
-/// Returns the counts of a tally, with its numeric keys as text.
+/// Returns the counts of a tally. The function `text` formats the numeric key of each count.
 fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
-/// Formats the number of failed requests by kind, in brackets; empty without failures.
+/// Formats the number of failed requests by kind of failure, in parentheses; empty if no request
+/// failed.
 pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()
@@ -508,8 +512,8 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         0 => String::new(),
         _ => format!(", {} TLS sessions resumed", count(summary.load.handshakes_resumed)),
     };
-    // If connections close after each request, the number of connections open at once is not
-    // meaningful.
+    // If each connection closes after one request, the number of open connections has no meaning,
+    // so it is omitted.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
         true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),

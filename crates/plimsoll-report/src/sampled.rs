@@ -1,5 +1,5 @@
-//! Renders the CPU cost of the server's functions per request, from samples that the kernel took,
-//! as text and as JSON.
+//! Renders the CPU cost of the server's functions per request, as text and as JSON. The costs are
+//! estimated from stack samples that the kernel took.
 
 use crate::block::{Report, Tone};
 use crate::load_profiles::{add_functions, top_rows, total_text};
@@ -7,7 +7,7 @@ use crate::profile::{ChangeFields, FunctionChange};
 use plimsoll_analysis::explain::{FunctionCosts, FunctionObservation};
 use serde::Serialize;
 
-/// Renders the section of an explanation about the functions that use CPU time.
+/// Renders the section of an explanation about the functions that use the server's CPU time.
 pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
@@ -31,14 +31,15 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     report
 }
 
-/// Formats which samples are missing from the costs, and why; empty if no sample is missing.
+/// Formats which samples are missing in the costs, and why; empty if no sample is missing.
 fn left_out(costs: &FunctionCosts) -> String {
     let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
 
-/// The member `profiles` of a document, if the functions come from kernel samples.
+/// The member `profiles` of a JSON document, if the functions come from stack samples of the
+/// kernel.
 #[derive(Serialize)]
 pub(crate) struct SampledFields<'a> {
     source: &'static str,

@@ -1,6 +1,7 @@
-//! Renders the comparison of two separate searches: load lines, peaks, knees, p99 and CPU at the
-//! line. The comparison has no verdict, because two searches do not show how much results vary by
-//! chance. `plimsoll prove` measures two servers in turn and gives a verdict.
+//! Renders the comparison of two separate searches for the load line: load lines, peaks, knees, and
+//! p99 and CPU at the load line. The comparison has no verdict, because two searches do not show
+//! how much results vary by chance. The command `plimsoll prove` measures two servers alternately
+//! and gives a verdict.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
@@ -16,38 +17,41 @@ use plimsoll_model::shell;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// One of the two compared searches.
+/// One of the two searches that are compared.
 #[derive(Debug, Clone)]
 pub struct SearchSide<'a> {
-    /// The file that the search was read from.
+    /// The run file that contains the search.
     pub file: String,
     /// The name of the search in tables and charts.
     pub name: &'a str,
-    /// The target of the search without secrets: a URL, or the origin of a traffic file.
+    /// The redacted target of the search: a URL, or the origin of a traffic file.
     pub url: String,
-    /// The target of the search for use on a command line.
+    /// The target of the search, as a command line names it.
     pub target: SearchTarget,
     /// The result of the search.
     pub findings: &'a Findings,
-    /// The CPU time of the server per request at the load line, in us; `None`: not observed.
+    /// The CPU time of the server per request at the load line, in us; `None` if it was not
+    /// observed.
     pub cpu_us: Option<f64>,
 }
 
-/// The result of a recorded search, ready for a comparison.
+/// A search for the load line that was read from a run file, ready for a comparison.
 #[derive(Debug, Clone)]
 pub struct RecordedSearch {
-    /// The target of the search, redacted: a URL, or the origin of a traffic file.
+    /// The redacted target of the search: a URL, or the origin of a traffic file.
     pub url: String,
-    /// The target of the search for use on a command line.
+    /// The target of the search, as a command line names it.
     pub target: SearchTarget,
     /// The load line and the other results of the search.
     pub findings: Findings,
-    /// The CPU time of the server per request at the load line, in us; `None`: not observed.
+    /// The CPU time of the server per request at the load line, in us; `None` if it was not
+    /// observed.
     pub cpu_us: Option<f64>,
 }
 
 impl RecordedSearch {
-    /// Returns the search that a finding contains; `None` if it contains none.
+    /// Returns the search that a finding contains; `None` if the finding is not from a search or an
+    /// explanation.
     pub fn from_finding(finding: &Finding) -> Option<RecordedSearch> {
         match finding {
             Finding::Find(found) => Some(RecordedSearch::from_search(found)),
@@ -65,8 +69,8 @@ impl RecordedSearch {
         RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
     }
 
-    /// Returns the search as one side of a comparison. `file`: the file of the search. `name`: its
-    /// name in tables and charts.
+    /// Returns this search as one side of a comparison. `file` is the run file of the search, and
+    /// `name` is its name in tables and charts.
     pub fn side<'a>(&'a self, file: &str, name: &'a str) -> SearchSide<'a> {
         SearchSide {
             file: file.to_owned(),
@@ -94,8 +98,8 @@ impl SearchSide<'_> {
         Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
     }
 
-    /// Returns the response time p99 in ns of the longest trial at the load line that met the SLO;
-    /// `None` without such a trial.
+    /// Returns the p99 response time in ns at the load line; `None` if it was not measured. The
+    /// value comes from the longest trial at this rate that met the SLO.
     fn p99_at_line_ns(&self) -> Option<f64> {
         let line = self.line()?;
         let held = self.findings.trials.iter().filter(|trial| {
@@ -107,8 +111,8 @@ impl SearchSide<'_> {
     }
 }
 
-/// A figure of both searches: its name in text, its key in JSON, the values of A and B, and the
-/// format of a value.
+/// A figure that is compared: its name in text, its key in JSON, and its values in search A and
+/// search B. `text` formats a value.
 struct ComparedFigure {
     name: String,
     key: &'static str,
@@ -117,7 +121,8 @@ struct ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// Returns the relative change from A to B; `None` if a value is missing.
+    /// Returns the relative change from search A to search B; `None` if one of the values is
+    /// missing.
     fn change(&self) -> Option<f64> {
         match self.values {
             [Some(a), Some(b)] if a > 0.0 => Some(b / a - 1.0),
@@ -126,7 +131,7 @@ impl ComparedFigure {
     }
 }
 
-/// Returns the unit of the rates of both searches.
+/// Returns the unit of the rates in both searches.
 fn counted(sides: &[SearchSide; 2]) -> &'static str {
     common_rate_unit(sides[0].findings, sides[1].findings)
 }
@@ -181,7 +186,8 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     ]
 }
 
-/// Returns the command line of the controlled comparison that would give a verdict.
+/// Returns the command line of the controlled comparison (`plimsoll prove`) that would give a
+/// verdict.
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let of = |side: &SearchSide| match &side.target {
@@ -191,14 +197,15 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
     let ((file_a, target_a), (file_b, target_b)) = (of(a), of(b));
     let file = if file_a.is_empty() { file_b } else { file_a };
     match target_a == target_b {
-        // Both servers have one address, so `prove` must start them itself, one at a time.
+        // Both servers have the same address, so `prove` must start each of them by a command, one
+        // at a time.
         true => format!("plimsoll prove {file}--a 'COMMAND_A' --b 'COMMAND_B' {target_a}"),
         false => format!("plimsoll prove {file}{target_a} {target_b}"),
     }
 }
 
-/// Returns the warnings about the comparison: first that two searches prove no difference, then
-/// differing SLOs and the doubts about each search.
+/// Returns the warnings about the comparison. The first warning is that two searches prove no
+/// difference. Warnings about different SLOs and the doubts about each search follow.
 fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(
@@ -266,7 +273,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     report
 }
 
-/// Creates the title and subtitle of the chart that shows both searches.
+/// Creates the heading of the chart that shows both searches.
 pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
     Heading {
         title: answer(sides),
@@ -308,7 +315,7 @@ impl<'a> From<&'a SearchSide<'a>> for SearchFields<'a> {
     }
 }
 
-/// The figures of both searches, serialised as a map by their keys.
+/// The compared figures, serialised as a JSON map by their keys.
 struct ComparedFigures(Vec<ComparedFigure>);
 
 impl Serialize for ComparedFigures {
@@ -328,7 +335,8 @@ struct ComparedFigureFields {
     change: Option<f64>,
 }
 
-/// Renders the document `plimsoll.diff/1` of two searches. `charts`: the files of the charts.
+/// Renders the document `plimsoll.diff/1` of two searches. `charts` are the names of the chart
+/// files.
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
     value(&SearchesDiffDocument {
         schema: "plimsoll.diff/1",

@@ -1,5 +1,5 @@
-//! Renders what probes observed on the server: facts of a report, the member `server` of a JSON
-//! document, and a CSV file of all readings.
+//! Renders what probes observed on the server. The result is facts of a report, the member `server`
+//! of a JSON document, or a CSV file of all readings.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
@@ -9,8 +9,8 @@ use plimsoll_model::{Run, WatchedServer};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Formats the CPU that the server used, such as `105 us CPU a request = 9 500 requests/s a core,
-/// 1.52 cores used`.
+/// Formats the CPU use of the server, such as
+/// `105 us CPU a request = 9 500 requests/s a core, 1.52 cores used`.
 pub(crate) fn used_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
@@ -43,8 +43,8 @@ fn gaps_text(readings: &BTreeMap<&str, SeriesReadings>) -> String {
     }
 }
 
-/// Adds the observations of the server as facts, above a table at the end of the report. Adds
-/// nothing without any reading.
+/// Adds the observations of the server to a report as facts, above the table at its end. Adds
+/// nothing if no probe read the server.
 pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     if !view.watched() {
         return;
@@ -81,7 +81,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     report.facts_above_table(facts);
 }
 
-/// The member `server` of a JSON document.
+/// The member `server` of a JSON document, with everything that probes observed on the server.
 #[derive(Serialize)]
 pub(crate) struct ServerFields<'a> {
     host: Option<&'a str>,
@@ -103,7 +103,8 @@ pub(crate) struct ServerFields<'a> {
     probes: Vec<ProbeFields<'a>>,
 }
 
-/// A process that was observed as the server. A server that was restarted has several processes.
+/// A process that probes observed as the server. If the server was restarted, there are several
+/// processes.
 #[derive(Serialize)]
 struct ProcessFields<'a> {
     pid: u32,
@@ -112,7 +113,7 @@ struct ProcessFields<'a> {
     found_by: &'a str,
 }
 
-/// A summary of one observed series over all loads.
+/// The summary of one series that probes observed, over all loads.
 #[derive(Serialize)]
 struct ProbeFields<'a> {
     name: &'a str,
@@ -126,7 +127,7 @@ struct ProbeFields<'a> {
 }
 
 impl<'a> ServerFields<'a> {
-    /// Creates the member `server` from the observations.
+    /// Creates the member `server` from the observations of the server.
     pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
         let around = view.probe_notes();
         let used = view.usage.as_ref().ok();
@@ -170,13 +171,14 @@ impl<'a> ProbeFields<'a> {
     }
 }
 
-/// Formats all readings of probes as CSV: number of the load, series, unit, time in the load,
-/// value. Counters are cumulative.
+/// Formats all readings of probes as CSV: number of the load, name of the series, unit, time since
+/// the start of the load, value. Counters are not converted to rates.
 pub fn probes_csv(runs: &[&Run]) -> String {
     let mut out = String::from("trial,series,unit,at_s,value\n");
     for (number, run) in runs.iter().enumerate() {
         for (name, series) in &run.probes.series {
-            // The label of a metric comes from the server and may contain any character.
+            // The name is escaped, because the label of a metric comes from the server and may
+            // contain any character.
             let name = format!("\"{}\"", crate::visible_controls::visible(name).replace('"', "\"\""));
             let unit = if series.unit.contains([',', '"', '\n', '\r']) { "" } else { series.unit.as_str() };
             for sample in &series.samples {

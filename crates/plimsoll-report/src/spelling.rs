@@ -1,9 +1,9 @@
-//! Builds the command line that repeats a recorded experiment, as far as the record contains its
-//! flags. Every displayed command is derived from the record. Therefore no file and no screen shows
-//! secrets that the record withholds.
+//! Builds the command line that repeats a recorded experiment, as far as the run file contains its
+//! flags. Every command line that plimsoll displays is built from the run file. Therefore no file
+//! and no screen shows secrets that the run file withholds.
 //!
-//! Not here: the content of a record (`plimsoll_model::terms`), and parsing command lines (`args`,
-//! `plan_from_args`).
+//! Not here: the content of a run file (`plimsoll_model::terms`), and parsing command lines
+//! (`args`, `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
@@ -15,10 +15,10 @@ use plimsoll_model::{
 };
 use plimsoll_traffic::target_url::default_port;
 
-/// The default of `--timeout`, in ns. The command line omits a flag that has its default value.
+/// The default of `--timeout`, in ns. The built command line omits the flag if it has this value.
 const TIMEOUT_NS: u64 = 30 * SECOND;
 
-/// The words of a command line while it is being built.
+/// A command line that is being built, as a list of words.
 struct CommandLine(Vec<String>);
 
 impl CommandLine {
@@ -32,7 +32,8 @@ impl CommandLine {
         self.0.push(format!("{flag}={value}"));
     }
 
-    /// Adds a flag by its name without dashes; `None`: the flag has no value.
+    /// Adds a flag by its name without dashes. With the value `None`, the flag is added without a
+    /// value.
     fn flag(&mut self, name: &str, value: Option<&str>) {
         match value {
             Some(value) => self.value(&format!("--{name}"), value),
@@ -59,7 +60,8 @@ impl CommandLine {
     }
 }
 
-/// Returns the command line that repeats an experiment. `terms`: the recorded flags.
+/// Returns the words of the command line that repeats an experiment. `terms`: the flags that the
+/// run file contains.
 pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
     let command = match asked {
         ExperimentSpec::Run(_) if terms.replay.is_some() => "replay",
@@ -151,7 +153,8 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedTex
     words.switch("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
 }
 
-/// Adds the flags of a replay: the logs, how to read them, and which requests to send.
+/// Adds the flags for replaying access logs: the log files, their format, and which requests to
+/// send.
 fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     match replay.draws_sessions {
         true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
@@ -173,11 +176,12 @@ fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     words.switch("--strict", *strict);
 }
 
-/// Adds the flags of a request to a single URL.
+/// Adds the flags that describe the request, for a load with a single URL.
 fn request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.optional("--method", Some(&route.method).filter(|method| *method != usual));
-    // The credentials in a URL become an `Authorization` header; the URL already contains them.
+    // Credentials in the URL are also recorded as an `Authorization` header. This header is
+    // omitted, because the URL contains the credentials already.
     let hidden = terms.targets.first().is_some_and(|target| target.user_info);
     let hidden = hidden.then(|| route.headers.iter().rposition(|(name, _)| name.eq_ignore_ascii_case("authorization")));
     for (at, (name, value)) in route.headers.iter().enumerate() {
@@ -332,8 +336,8 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
             asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
         }
     };
-    // The spacing of arrivals is written only if it differs from the default: random for a search,
-    // even for any other load.
+    // The flag for the spacing of arrivals is added only if the spacing differs from the default.
+    // The default is Poisson for a search and constant spacing for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
     words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
@@ -378,7 +382,8 @@ fn bracketed(host: &str) -> std::borrow::Cow<'_, str> {
     plimsoll_model::traffic::url_host(host)
 }
 
-/// Formats the URL of a plan's first request, without the default port of its scheme.
+/// Formats the URL of a plan's first request. The port is omitted if it is the default port of the
+/// scheme.
 fn url(plan: &PlanRecord) -> String {
     let origin = &plan.traffic.origin;
     let target = &plan.traffic.first().target;
@@ -388,7 +393,7 @@ fn url(plan: &PlanRecord) -> String {
     }
 }
 
-/// Formats a share as a percentage. Parsing the text gives an equal value.
+/// Formats a share as a percentage with enough digits that parsing the text gives an equal value.
 fn percent(share: f64) -> String {
     let digits = format!("{:.9}", share * 100.0);
     format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))

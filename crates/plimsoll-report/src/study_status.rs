@@ -19,23 +19,23 @@ use plimsoll_analysis::study::{Comparison, Explain, History, Search, Study, Tria
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, SweepSpec};
 
-/// The number of blocks of a comparison after which the log gets a row. The log also gets a row at
-/// each planned interim test.
+/// The number of blocks after which the log of a comparison gets another row. A block measures
+/// every side once. The log also gets a row at each planned interim test.
 const BLOCKS_BETWEEN_LOG_ROWS: usize = 20;
 
-/// The description of the current step of a study.
+/// What a study does now, and why.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StudyStatus {
-    /// The current step, such as the load that is being made.
+    /// The current step of the study, such as the load that is running.
     pub doing: String,
-    /// The reason for the step; empty if it needs none.
+    /// The reason for the current step; empty if there is none to state.
     pub why: String,
-    /// The maximum length of the study in s; `None`: not known.
+    /// The maximum duration of the study or step in s; `None` if it is not known.
     pub total_s: Option<f64>,
 }
 
-/// Describes the load `trial` of a study, and why the study makes this load. For a comparison the
-/// reason is the interim result, `standing`.
+/// Describes the load `trial` of a study, and why the study makes this load. For a comparison, the
+/// reason is the text `standing`, which is its interim result.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,
@@ -84,7 +84,7 @@ fn block_text(trial: &TrialPlan) -> String {
     }
 }
 
-/// Describes a trial of a search, and why the search makes this trial.
+/// Describes the next trial of a search: the load, and why the search makes this trial.
 fn trial_text(search: &Search, trial: &TrialPlan, history: &History) -> (String, String) {
     search_text(trial.tag.purpose, &trial.plan, search.so_far(history.elapsed_ns))
 }
@@ -124,8 +124,9 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
     StudyStatus { doing, why: why.to_owned(), total_s: Some(total_s) }
 }
 
-/// Formats the line that announces a load with profiling. A study of one target has a line before
-/// each such load. A comparison has a line only before the first such load, and `None` after that.
+/// Formats the line that announces a load during which profiles are taken. For a study of one
+/// target, each such load is announced. For a comparison, only the first such load is announced;
+/// for later ones the result is `None`.
 pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, history: &History) -> Option<String> {
     let load = &trial.plan.load;
     let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.arrivals_word());
@@ -143,16 +144,17 @@ pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, hi
     }
 }
 
-/// The row that a result of a study adds to the live log.
+/// The row that the latest result of a study adds to the live log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutcomeRow {
-    /// The headings of the log, and the row; `None` if the result has no row.
+    /// The column headings of the log, and the row; `None` if the result adds no row.
     pub row: Option<(String, String)>,
-    /// The interim result of a comparison or a ladder, as a sentence; `None` for other studies.
+    /// The interim result of a comparison or a ladder, as a sentence; `None` for other kinds of
+    /// studies.
     pub standing: Option<String>,
 }
 
-/// Formats the row of the latest result of a study, in lines of at most `columns` characters.
+/// Formats the log row for the latest result of a study, in lines of at most `columns` characters.
 pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> OutcomeRow {
     let search: &Search = match study {
         Study::Find(search) => search,

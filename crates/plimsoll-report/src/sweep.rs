@@ -1,6 +1,6 @@
-//! The report of a sweep, which measures several numbers of concurrent users (levels). The table
-//! and the `.dat` file have one row for each level. A sentence states the result, and a page shows
-//! charts.
+//! The report of a sweep, which measures the server at several numbers of concurrent users
+//! (levels). The table and the `.dat` file have one row for each level. A sentence states the
+//! result, and a page shows charts.
 //!
 //! Not here: the first screen of a sweep (`screen`), and its JSON document (`json`).
 
@@ -17,21 +17,21 @@ use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
 use plimsoll_model::Experiment;
 
-/// The maximum number of levels in one latency chart: there are five colours for lines.
+/// The maximum number of levels in the chart of latencies, because there are five line colours.
 const CURVES_MAX: usize = 5;
-/// If the goodput of the last level exceeds that of the level before by at least this ratio, more
-/// users may give more goodput.
+/// The minimum ratio of the last level's goodput to the previous level's goodput from which the
+/// goodput still grows. The answer then says that more users may give more goodput.
 const GROWING: f64 = 1.1;
 
-/// The words with which the remark about a disturbed machine begins in the row of a level.
+/// The beginning of the remark about a disturbed machine in the table row of a level.
 pub(crate) const REMARK: &str = "measured on a disturbed machine: ";
 
-/// The widths of the table's columns in characters. With gaps the total is 78, so that a terminal
-/// of 80 columns shows a level in one line.
+/// The widths of the table's columns in characters. With gaps the row has 78 characters, so that a
+/// terminal of 80 columns shows it in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
-/// Formats a row in lines of at most `columns` characters. Cells that do not fit move to the next
-/// line, to the right of the column of users.
+/// Formats a table row in lines of at most `columns` characters. Cells that do not fit are moved to
+/// the next line, to the right of the first column.
 fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
     let mut length = 0;
@@ -49,13 +49,13 @@ fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     lines.join("\n")
 }
 
-/// Formats the headings of a sweep's table, in lines of at most `columns` characters.
+/// Formats the column headings of a sweep's table, in lines of at most `columns` characters.
 pub fn sweep_header(columns: Option<usize>) -> String {
     row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
-/// Formats the cells with the server's CPU: cores used, and CPU time per request. `-` means not
-/// observed.
+/// Formats two table cells with the server's CPU: the number of cores used, and the CPU time per
+/// request. A cell is `-` if the server was not observed.
 fn server_cells(level: &SweepLevel) -> [String; 2] {
     let server = level.figures().and_then(|figures| figures.server.as_ref());
     [
@@ -68,7 +68,8 @@ fn error_cell(error: Option<f64>) -> String {
     error.map_or_else(|| "-".into(), |error| format!("{:.1} %", error * 100.0))
 }
 
-/// Formats the mean response time and the success rate of a level; `-` if no request was scheduled.
+/// Formats the mean response time and the success rate of a level; both are `-` if no request was
+/// scheduled.
 fn ended_cells(summary: &Summary) -> [String; 2] {
     match summary.requests {
         0 => ["-".into(), "-".into()],
@@ -76,8 +77,8 @@ fn ended_cells(summary: &Summary) -> [String; 2] {
     }
 }
 
-/// Formats the row of one level in lines of at most `columns` characters. A level that was not
-/// measured shows the reason instead.
+/// Formats the table row of one level in lines of at most `columns` characters. For a level that
+/// was not measured, the row states the reason.
 pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let concurrency = count(level.concurrency);
     let [cores, cpu] = server_cells(level);
@@ -116,8 +117,8 @@ fn users(number: f64) -> String {
     if number == 1.0 { "1 user".to_owned() } else { format!("{} users", count(number as u64)) }
 }
 
-/// Formats the result of a sweep as one sentence: the peak, and the knee (the fewest users with 95
-/// % of the peak).
+/// Formats the result of a sweep as one sentence: the peak throughput and the knee (the fewest
+/// users with 95 % of the peak).
 pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let (levels, measured) = (&found.levels, found.measured());
     let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
@@ -146,8 +147,8 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     }
 }
 
-/// Renders the answer of a sweep, the meaning of its `+/-` column, and the failed responses. The
-/// table of levels is separate.
+/// Renders the answer of a sweep, an explanation of the `+/-` column, and the failed responses. The
+/// table of levels is rendered separately.
 pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, sweep_answer(found));
@@ -158,8 +159,8 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     report
 }
 
-/// Formats the meaning of the `+/-` column: 95 % intervals from several visits, or within one run;
-/// `None` if no level has an interval.
+/// Formats an explanation of the `+/-` column. Its 95 % intervals come from several visits of each
+/// level, or from the variation within one load. Returns `None` if no level has an interval.
 pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
@@ -184,8 +185,8 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
     }
 }
 
-/// Formats the line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`.
-/// Returns `None` for a level that was not measured.
+/// Formats one level as a line of a `.dat` file: `concurrency qps mean_ms success_percent`. Returns
+/// `None` for a level that was not measured.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;
@@ -198,17 +199,18 @@ fn dat_text(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f
     format!("{concurrency} {throughput_rps:.2} {:.2} {percent:.2}\n", mean_ns / 1e6)
 }
 
-/// The content of the `.dat` file of one route, for a sweep with several routes.
+/// The content of the `.dat` file of one route (a kind of request), for a sweep with several
+/// routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteDat {
     /// The name of the route.
     pub route: String,
-    /// One `.dat` line for each level that had requests to the route.
+    /// One line of the `.dat` file for each level with at least one request to the route.
     pub lines: String,
 }
 
-/// Returns the `.dat` lines of each route, in the order of the plan. Returns nothing for a sweep of
-/// a single route.
+/// Returns the `.dat` lines of each route, in the order of the plan. The result is empty for a
+/// sweep of a single route.
 pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     let mut files: Vec<RouteDat> = Vec::new();
     for level in levels {
@@ -226,8 +228,8 @@ pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     files
 }
 
-/// Formats how long each level was measured, as the end of a subtitle; empty if no level was
-/// measured.
+/// Formats for how long each level was measured, as the end of a chart's subtitle; empty if no
+/// level was measured.
 pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     let lengths = || levels.iter().filter_map(|level| Some(level.figures()?.summary.duration_ns as f64));
     let (least, most) = (lengths().fold(f64::INFINITY, f64::min), lengths().fold(0.0, f64::max));
@@ -290,7 +292,8 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
         "measured",
     ];
     report.table(&headings, rows.collect());
-    // The chart shows the fewest users, the most, and levels evenly spaced between.
+    // The chart shows the level with the fewest users, the level with the most, and evenly spaced
+    // levels between them.
     let step = (trials.len().saturating_sub(1) as f64 / (CURVES_MAX - 1) as f64).max(1.0);
     let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
     let lines: Vec<Line> = chosen
@@ -314,7 +317,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, Interval, LoadShape, LoadSkipReason, Plan, Purpose, Run, Tag, Trial};
 
-    /// Returns a level on which this number of requests a second succeeded.
+    /// Returns the recording of a level in which `rps` requests a second succeeded.
     fn load(concurrency: u64, rps: u64) -> Trial {
         let users = Curve::constant(concurrency as f64);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));

@@ -1,4 +1,5 @@
-//! The files of a sweep next to its run file: tables by route, and charts.
+//! The files that a sweep writes next to its run file: tables for each route (kind of request), and
+//! charts.
 //!
 //! Not here: the lines of a table (`sweep`), drawing the charts (`chart`), and writing files.
 
@@ -8,13 +9,13 @@ use plimsoll_analysis::finding::SweepLevel;
 use plimsoll_analysis::levels::recorded_levels;
 use plimsoll_model::Experiment;
 
-/// The maximum number of routes with separate tables.
+/// The maximum number of routes for which separate tables are written.
 pub const ROUTES_MAX: usize = 200;
-/// The maximum number of characters of a route's name inside a file name.
+/// The maximum number of characters of a route's name in a file name.
 const WORD_CHARS_MAX: usize = 40;
 
-/// Returns a table for each route of a sweep with several routes: the end of its file name, and its
-/// lines. The error is the number of routes if it exceeds [`ROUTES_MAX`].
+/// Returns a table for each route of a sweep with several routes: the end of the file name, and the
+/// lines of the table. The error is the number of routes, if it exceeds [`ROUTES_MAX`].
 pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usize> {
     let routes = dat_by_route(levels);
     if routes.len() > ROUTES_MAX {
@@ -25,8 +26,8 @@ pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usiz
     Ok((1..).zip(routes).map(table).collect())
 }
 
-/// Returns the charts of a sweep: the end of the file name without extension, and the SVG. Returns
-/// none if no level was measured.
+/// Returns the charts of a sweep: the end of the file name without extension, and the SVG. The list
+/// is empty if no level was measured.
 pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'static str, String)> {
     let Some((over, measured)) = recorded_levels(experiment) else { return Vec::new() };
     let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
@@ -39,8 +40,8 @@ pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'st
     ]
 }
 
-/// Converts a route's name to a part of a file name: its letters and digits, joined by `-`, at most
-/// [`WORD_CHARS_MAX`] characters.
+/// Converts a route's name to a part of a file name. The part has the letters and digits of the
+/// name, joined by `-`, with at most [`WORD_CHARS_MAX`] characters.
 fn file_name_part(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(WORD_CHARS_MAX).collect()

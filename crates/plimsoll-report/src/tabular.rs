@@ -6,13 +6,15 @@
 
 use crate::wrap::{widest_atom, width, wrap};
 
-/// The minimum width of a text column in characters that stays readable when its text is wrapped.
+/// The minimum width in characters of a text column whose text is wrapped. Narrower columns would
+/// be hard to read.
 const WRAPPED_COLUMN_WIDTH_MIN: usize = 20;
-/// The maximum number of rows that stay readable when rows become columns.
+/// The maximum number of rows of a table that may be transposed (rows become columns). A table with
+/// more columns would be hard to read.
 const TRANSPOSED_ROWS_MAX: usize = 8;
 
-/// Formats a table in lines of at most `columns` characters. Only a single word can exceed this
-/// width.
+/// Formats a table in lines of at most `columns` characters. Only a single longer word can exceed
+/// this width.
 pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
     let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
     let grid = Grid::new(lines);
@@ -39,10 +41,10 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
 }
 
 struct Grid<'a> {
-    /// The lines of the table: the headings first, then the rows.
+    /// The headings of the table, followed by its rows.
     lines: Vec<&'a [String]>,
-    /// Whether each column is flush right. Columns of numbers are flush right, so that their digits
-    /// align.
+    /// For each column, whether its cells are aligned to the right. Columns of numbers are aligned
+    /// to the right, so that their digits align.
     right: Vec<bool>,
     natural: Vec<usize>,
 }
@@ -67,16 +69,16 @@ impl<'a> Grid<'a> {
         column + 1 == self.natural.len()
     }
 
-    /// Returns the minimum width of a column: its widest word. The last column may be narrower,
-    /// because its wide words move below the row.
+    /// Returns the minimum width of a column: its widest word. The minimum of the last column may
+    /// be smaller, because text with wider words is printed below the row.
     fn least(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
         if self.is_last(column) && !self.right[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
     }
 
-    /// Returns widths that fit into `columns`, or `None` if there are none. Only columns for which
-    /// `may` returns true become narrower than their content.
+    /// Returns column widths with which the table fits into `columns` characters; `None` if this is
+    /// impossible. Only columns for which `may` returns true become narrower than their text.
     fn fitting_widths(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column)).collect();
@@ -91,7 +93,8 @@ impl<'a> Grid<'a> {
         let mut out = String::new();
         for line in &self.lines {
             let cell = |column: usize| line.get(column).map_or("", String::as_str);
-            // Text with a word that is too wide for the last column is printed below the row.
+            // If a word is too wide for the last column, the text of the cell is printed below the
+            // row.
             let below = |column: usize| self.is_last(column) && widest_atom(cell(column)) > widths[column];
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
@@ -120,8 +123,8 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Splits a table into several tables below each other. Each has the first column and as many
-/// further columns as fit.
+/// Splits a table into several tables, one below the other. Each table has the first column and as
+/// many other columns as fit.
 fn split(grid: &Grid, columns: usize) -> Option<String> {
     let mut out = String::new();
     let mut next = 1;
@@ -133,7 +136,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
             taken += grid.natural[next] + 2;
             next += 1;
         }
-        // A column that is too wide for the line still gets a separate table.
+        // A column that is too wide for the terminal still gets its own table.
         next = next.max(from + 1);
         let cells = |line: &&[String]| {
             let chosen = std::iter::once(0).chain(from..next);
@@ -150,7 +153,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Formats each row as several lines, each with a heading and its value.
+/// Formats each row of the table as several lines, each with a column heading and its value.
 fn rows_as_lines(grid: &Grid, columns: usize) -> String {
     let mut out = String::new();
     let headings = grid.lines.first().copied().unwrap_or_default();
@@ -189,15 +192,15 @@ mod tests {
         ] {
             assert_eq!(table_text(&["kind", "p50", "verdict"], rows, columns), expect, "{columns}");
         }
-        // A table with few rows and many columns is turned: its rows become columns.
+        // A table with few rows and many columns is transposed: its rows become columns.
         let figures: &[&[&str]] = &[&["response", "1 ms", "2 ms", "3 ms", "4 ms"]];
         let expect = "        response\n  mean      1 ms\n  p50       2 ms\n  p90       3 ms\n  p99       4 ms\n";
         assert_eq!(table_text(&["", "mean", "p50", "p90", "p99"], figures, 24), expect);
-        // A table with many rows is split, and each part has the first column.
+        // A table with many rows is split into several tables, each of which has the first column.
         let many: Vec<&[&str]> = vec![&["100", "20 000", "30 000", "40 000"]; 9];
         let parts = table_text(&["users", "first", "second", "third"], &many, 24);
         assert_eq!((parts.matches("users").count(), parts.matches("40 000").count()), (2, 9), "{parts}");
-        // A name that is wider than its column is printed below its row.
+        // A name that is wider than its column is printed on a line below its row.
         let name = "main.(*server).handleEveryRequestThatComes";
         let below = table_text(&["flat", "cum", "function"], &[&["10 ms", "20 ms", name], &["1 ms", "2 ms", "f"]], 44);
         assert!(below.contains(&format!("  10 ms  20 ms\n  {name}\n")), "{below}");

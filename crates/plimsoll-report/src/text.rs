@@ -1,4 +1,4 @@
-//! Renders reports as text for a terminal, in colours only on request.
+//! Renders reports as text for a terminal, with colours only on request.
 
 use crate::block::{Report, ReportBlock, Tone};
 use crate::tabular::table;
@@ -6,19 +6,19 @@ use anstyle::{AnsiColor, Style};
 
 pub use crate::wrap::wrap;
 
-/// Renders the report as text with lines of any length. `colour`: with ANSI styles.
+/// Renders the report as text without wrapping its lines. With `colour`, the text has ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
     render_in(report, colour, None)
 }
 
 /// Renders the report in lines of at most `columns` characters. Text is wrapped between words and
-/// never cut.
+/// is never cut.
 pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut after_text = true;
     for block in &report.blocks {
         match block {
-            // Only pages show charts and flame graphs.
+            // The text omits charts and flame graphs, which only HTML pages show.
             ReportBlock::Chart(_) | ReportBlock::Fragment(_) => {}
             ReportBlock::Heading(text) => {
                 out.push_str(&format!("\n{}\n", wrap(text, columns, 0)));

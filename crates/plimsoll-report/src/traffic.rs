@@ -13,27 +13,27 @@ use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
-/// An access log that was analysed.
+/// An access log that was analysed, with its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSummary {
     /// The path of the log file.
     pub name: String,
-    /// The format of the log, in words.
+    /// The name of the log's format.
     pub format: String,
-    /// Whether a timestamp in the log is the start or the end of a request.
+    /// Whether a timestamp in the log is the start or the end of its request.
     pub stamp: Stamp,
 }
 
-/// The logs that were analysed, and the lines that could not be parsed.
+/// The access logs that were analysed, with the number of lines that could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficContext<'a> {
     /// The log files.
     pub logs: &'a [LogSummary],
-    /// The number of lines that are not empty.
+    /// The number of lines in the logs, without empty lines.
     pub lines_read: u64,
-    /// The number of lines that could not be parsed.
+    /// The number of log lines that could not be parsed.
     pub lines_unparsed: u64,
-    /// The first line that could not be parsed: its place, and its first characters.
+    /// The first line that could not be parsed: its position in the logs, and its first characters.
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
@@ -48,19 +48,19 @@ pub(crate) fn share_text_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Formats a part of a whole as a percentage.
+/// Formats `part` as a percentage of `whole`.
 fn percent(part: u64, whole: u64) -> String {
     format::share(share_text_of(part, whole))
 }
 
-/// Formats the result of the analysis as one sentence: the number of requests, the time that they
-/// span, and their rates.
+/// Formats the result of the analysis as one sentence: the number of requests, the time span of the
+/// log, and the request rates.
 fn answer(figures: &Figures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
     let peak =
         figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the busiest second", format::count(peak)));
-    // A shorter log has no whole minute.
+    // A log shorter than one minute has no busiest minute.
     let minute = match figures.span_ns >= 60 * SECOND {
         true => format!(", {}/s in the busiest minute", format::rate(figures.peak_1min as f64 / 60.0)),
         false => String::new(),
@@ -72,7 +72,7 @@ fn answer(figures: &Figures) -> String {
     )
 }
 
-/// Returns the evidence against the figures, such as lines that could not be parsed.
+/// Returns the doubts (evidence against the figures), such as lines that could not be parsed.
 pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
@@ -104,7 +104,8 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     doubts
 }
 
-/// Returns notes on the limits of the log: coarse timestamps, and requests without a start time.
+/// Returns notes on the limits of the log: timestamps with a low resolution, and requests without a
+/// start time.
 pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     let resolution = format::duration(figures.resolution_ns as f64);
@@ -123,7 +124,8 @@ pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Formats the mean, the quantiles and the maximum of a distribution. `unit` formats one value.
+/// Formats the mean, three quantiles and the maximum of a distribution. The function `unit` formats
+/// one value.
 fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
     let at = |q| unit(histogram.quantile_ns(q) as f64);
     format!(
@@ -136,7 +138,8 @@ fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
     )
 }
 
-/// Formats the first `most` parts with their share of the whole, and the number of further parts.
+/// Formats the first `most` entries of a list with their share of `whole`, and the number of
+/// further entries.
 fn shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
     let all: Vec<(String, u64)> = parts.collect();
     let mut text: Vec<String> =
@@ -155,7 +158,8 @@ fn method_text(method: &str) -> String {
     if method.is_empty() { "(none)".into() } else { method.to_owned() }
 }
 
-/// Formats an endpoint as method and path. Parts of the path that look like keys are shortened.
+/// Formats an endpoint as its method and path. Random-looking segments of the path are shortened,
+/// because they may be secret keys.
 fn endpoint_text(method: &str, template: &str) -> String {
     match (method, redact::path(template).as_str()) {
         ("", "") => "(no request)".into(),
@@ -268,7 +272,7 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
     }
 }
 
-/// Renders the analysis as text, with the first `top` rows of each table.
+/// Renders the analysis as text. Each table has at most `top` rows.
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(figures));
@@ -283,8 +287,8 @@ pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -
     report
 }
 
-/// Creates the panels over time: the request rate, and the requests in flight if the log allows to
-/// compute them.
+/// Creates the panels of the chart over time. One panel has the request rate. The other has the
+/// requests in flight, if the log has the durations to compute them.
 fn time_panels(figures: &Figures) -> Vec<Panel> {
     let line = |name: &str, value: &dyn Fn(usize) -> f64| Line {
         name: name.to_owned(),
@@ -292,7 +296,8 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     };
     let panel =
         |title: &str, line| Panel { title: title.to_owned(), unit: AxisUnit::Count, log: false, lines: vec![line] };
-    // The last interval is usually shorter than the intervals before.
+    // The last interval is usually shorter than the others, so its rate is computed with its own
+    // length.
     let begun_s = figures.span_ns as f64 / 1e9 - (figures.moments.len().saturating_sub(1)) as f64 * figures.point_s;
     let last_s = begun_s.clamp(figures.point_s / 10.0, figures.point_s);
     let length_s = |at: usize| if at + 1 == figures.moments.len() { last_s } else { figures.point_s };
@@ -304,8 +309,9 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     panels
 }
 
-/// Returns two lines of a chart over the width of the windows. One is the index of dispersion
-/// (variance over mean of the counts). The other is 1, its value for independent arrivals.
+/// Returns two lines of the burstiness chart, over the width of the time windows. One is the index
+/// of dispersion: the variance of the request counts divided by their mean. The other is 1, the
+/// index of random (Poisson) arrivals.
 fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     let seconds = |width_ns: u64| width_ns as f64 / 1e9;
     let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));
@@ -313,11 +319,11 @@ fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
 }
 
-/// Returns a line with the number of requests of each id by its rank. If the exponent could be
-/// fitted, a second line shows Zipf's law.
+/// Returns the lines of the popularity chart. The first has the number of requests for each id, by
+/// the rank of the id. If a Zipf exponent could be fitted, the second has the counts by Zipf's law.
 fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
     let counts = &popularity.counts;
-    // The chosen ranks are evenly spaced on a log axis.
+    // The ranks to draw are evenly spaced on a log axis.
     let mut ranks: Vec<usize> =
         (0..=120).map(|step| (counts.len() as f64).powf(f64::from(step) / 120.0) as usize).collect();
     ranks.dedup();

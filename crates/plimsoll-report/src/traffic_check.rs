@@ -1,4 +1,4 @@
-//! Renders the output of `plimsoll check`, which shows what a traffic file would send: its requests
+//! Renders the output of `plimsoll check`, which shows what a traffic file would send: its routes
 //! by weight, and the first requests in full.
 //!
 //! Not here: choosing the first requests, and parsing the file.
@@ -8,19 +8,19 @@ use plimsoll_analysis::format;
 use plimsoll_model::{OneOffRoute, RouteNumber, Traffic};
 use std::fmt::Write;
 
-/// The maximum number of characters of a request body that are shown.
+/// The maximum number of characters shown of a request body.
 const BODY_CHARS_MAX: usize = 400;
 
 /// One of the first requests that the traffic file would send.
 pub struct CheckedRequest<'a> {
-    /// The number of the arrival that sends this request, from 0. In scenarios an arrival starts a
-    /// session.
+    /// The number of the arrival that sends this request, from 0. If the traffic has scenarios, an
+    /// arrival starts a session of several requests.
     pub arrival: u64,
-    /// The pause before the request in ns.
+    /// The pause in ns between the previous request of the session and this request.
     pub wait_ns: u64,
-    /// The number of the request's route in the traffic.
+    /// The number of the request's route (kind of request) in the traffic file.
     pub route: RouteNumber,
-    /// The bytes of the request on the wire. For HTTP/2 the header is shown as lines of text.
+    /// The request as it is sent. For HTTP/2, the header is shown as lines of text.
     pub bytes: &'a [u8],
 }
 
@@ -28,19 +28,19 @@ pub struct CheckedRequest<'a> {
 pub struct TrafficCheck<'a> {
     /// The content of the traffic file.
     pub traffic: &'a Traffic,
-    /// Whether the HTTP version is negotiated with the server.
+    /// Whether the HTTP version is negotiated with the server when a connection is opened.
     pub chooses_http: bool,
-    /// Whether a schema of the gRPC messages is known.
+    /// Whether a schema that describes the gRPC messages is available.
     pub has_schema: bool,
-    /// The seed with which the first requests were drawn.
+    /// The random seed with which the first requests were chosen.
     pub seed: u64,
-    /// The number of requests to show.
+    /// The number of requests that the user wants to see.
     pub wanted: usize,
-    /// The first requests, at most as many as requested.
+    /// The first requests of the traffic, at most `wanted`.
     pub first: &'a [CheckedRequest<'a>],
 }
 
-/// Renders the output of `plimsoll check`.
+/// Renders the output of `plimsoll check`, which describes a traffic file.
 pub fn check_text(check: &TrafficCheck) -> String {
     let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
@@ -103,8 +103,9 @@ pub fn check_text(check: &TrafficCheck) -> String {
     text
 }
 
-/// Formats a request as lines of text without the headers that plimsoll adds to every request. A
-/// gRPC call is shown without its length, because its body is shown as JSON but sent as protobuf.
+/// Formats a request as lines of text, without the header fields that plimsoll adds to every
+/// request. For a gRPC call, the content length is omitted: the body is shown as JSON but sent as
+/// protobuf.
 fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
     let head = String::from_utf8_lossy(&request[..end]);

@@ -11,11 +11,11 @@ use plimsoll_traffic::survey::{Figures, GAP_NS};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The maximum number of clients in the document.
+/// The maximum number of clients that the document lists.
 const CLIENTS_MAX: usize = 1000;
 
-/// Returns the fields of a distribution; `None` (null) if the log has no such values, because a
-/// missing figure is not zero.
+/// Returns the JSON fields of a distribution. Returns `None` (written as null) if the log has no
+/// such values, because a missing figure is not zero.
 fn distribution(histogram: &Histogram) -> Option<DistributionFields> {
     (histogram.count() > 0).then(|| DistributionFields::from(&Latency::from_histogram(histogram)))
 }

@@ -1,7 +1,7 @@
-//! Makes control characters in text from other sources visible. Names of processes, threads and
-//! metrics, URLs, responses of servers and run files can contain such characters. Control
-//! characters could change the terminal, reverse the direction of text, or begin a new line. Here
-//! each becomes visible text: `\x1b`, `\n`, `\u{202e}`.
+//! Makes control characters visible in text that comes from outside plimsoll. Control characters
+//! can occur in names of processes, threads and metrics, in URLs, in responses of servers and in
+//! run files. A control character could change the terminal, reverse the direction of text, or
+//! begin a new line. This file converts each into visible text: `\x1b`, `\n`, `\u{202e}`.
 //!
 //! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
 //! report. [`lines`] converts other text for a terminal or a file, and [`json`] converts JSON.
@@ -11,13 +11,13 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// Formats a JSON document on several lines. Control characters are written as JSON escapes, so
-/// that the parsed value is equal.
+/// that a parser gets the original text.
 pub fn json(document: &Value) -> String {
     escaped(format!("{document:#}"))
 }
 
-/// Formats a JSON document on one line that ends with a newline. Control characters are written as
-/// JSON escapes.
+/// Formats a JSON document on one line, which ends with a newline. Control characters are written
+/// as JSON escapes.
 pub fn json_line(document: &Value) -> String {
     escaped(format!("{document}\n"))
 }
@@ -28,7 +28,8 @@ fn escaped(text: String) -> String {
     }
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
-        // Newlines occur only between values, because newlines inside strings are already escaped.
+        // Newlines are kept: a newline can only be between JSON values, because newlines inside
+        // strings are already escaped.
         if !is_control_character(c) || c == '\n' {
             out.push(c);
             continue;
@@ -80,7 +81,8 @@ mod tests {
             for shown in [render_in(&report, false, None), render_in(&report, false, Some(60)), markdown::render(&report)] {
                 prop_assert!(!shown.contains(|c| is_control_character(c) && c != '\n'), "{:?}", shown);
             }
-            // After removing the styles of plimsoll itself, no control characters remain.
+            // Without the styles that plimsoll itself adds, the text contains no control
+            // characters.
             let coloured = render_in(&report, true, None);
             let ours = coloured.replace("\x1b[1m", "").replace("\x1b[33m", "").replace("\x1b[0m", "");
             prop_assert!(!ours.contains(|c| is_control_character(c) && c != '\n'), "{:?}", ours);

@@ -1,29 +1,29 @@
-//! Wraps text into lines of a given width. Lines are broken only between words, and never between a
+//! Wraps text into lines of a given width. A line is broken only between words, never between a
 //! number and its unit or inside a number (`1 272`, `8.0 %`). A word wider than the line stays
 //! whole, and the terminal wraps it.
 //!
 //! Not here: colours, tables.
 
-/// The units that stay on one line with the number before them.
+/// The units that stay on the same line as the number before them.
 const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
 
-/// Returns the width of `text` in columns.
+/// Returns the width of `text` in terminal columns.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns the width of the widest part of `text` that must stay on one line, in columns.
+/// Returns the width in columns of the widest part of `text` that must not be broken.
 pub fn widest_atom(text: &str) -> usize {
     pieces(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
 }
 
-/// Iterates over the parts of `text` that must stay on one line, without the spaces between them.
+/// Iterates over the parts of `text` that must not be broken, without the spaces between them.
 pub fn unbreakable_parts(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.1)
 }
 
-/// Wraps `text` into lines of at most `columns`. Lines after the first begin with `indent` spaces.
-/// Leading spaces and existing line breaks are kept.
+/// Wraps `text` into lines of at most `columns` characters. Continuation lines begin with `indent`
+/// spaces. Leading spaces and existing line breaks are kept.
 pub fn wrap(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let indent = indent.min(columns / 2);
@@ -38,7 +38,7 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     let (mut at, mut begun) = (0, false);
     for (spaces, atom) in pieces(line) {
         let wide = width(atom);
-        // A word that does not fit after the indentation gets less indentation, so that the line
+        // If a word does not fit after the indentation, its line is indented less, so that the line
         // does not become too long.
         let from = if begun && at + spaces + wide > columns {
             out.push('\n');
@@ -57,7 +57,7 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// Splits a line at the places where it may be broken. Each piece has its number of leading spaces
+/// Splits a line at the spaces where it may be broken. Each piece is its number of leading spaces
 /// and its text.
 fn pieces(line: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
@@ -80,8 +80,8 @@ fn pieces(line: &str) -> Vec<(usize, &str)> {
     }
 }
 
-/// Returns whether `after` must stay on the line of `before`. It is the unit of a number, its next
-/// three digits, or the seconds after minutes.
+/// Returns whether the word `after` must stay on the same line as `before`. The unit of a number,
+/// its next three digits, and the seconds after minutes must stay.
 fn must_stay_together(before: &str, after: &str) -> bool {
     let Some(last) = before.chars().last() else { return false };
     let digits = after.chars().take_while(char::is_ascii_digit).count();
@@ -118,9 +118,9 @@ mod tests {
                 0,
                 "averyverylongwordthatfitsnowhereatall\nand more",
             ),
-            // A word that does not fit after the indentation gets less indentation.
+            // If a word does not fit after the indentation, its line is indented less.
             ("target  GET http://localhost:8080/items", Some(30), 8, "target  GET\n   http://localhost:8080/items"),
-            // A number stays on one line with its digits and its unit.
+            // A line break never separates a number from its other digits or from its unit.
             ("it was 1 272 of 8.0 %, in 2 m 05 s", Some(10), 0, "it was\n1 272 of\n8.0 %, in\n2 m 05 s"),
             ("in all 1.26 MB/s came", Some(12), 2, "in all\n  1.26 MB/s\n  came"),
             ("sent 12 of 345 678 times", Some(11), 0, "sent 12 of\n345 678\ntimes"),

@@ -1,8 +1,9 @@
-//! Tests of every chart: against its golden picture, and against extreme input.
+//! Tests of every chart: comparison with its golden file, and drawing of extreme input.
 //!
-//! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes
-//! them again. Look at changed goldens, because a comparison cannot judge them:
-//! `PLIMSOLL_GOLDEN_PICTURES=DIR` writes all goldens as pictures into a folder.
+//! The golden files in `tests/golden` are named after the chart and its options. With
+//! `PLIMSOLL_UPDATE_GOLDEN=1` the test writes the golden files anew. A person must look at changed
+//! files, because a byte comparison cannot tell a good chart from a bad one.
+//! `PLIMSOLL_GOLDEN_PICTURES=DIR` writes all golden files as pictures into the folder DIR.
 
 use plimsoll_analysis::find::{Findings, LoadLine, Peak, StopReason};
 use plimsoll_analysis::judge::Evidence;
@@ -32,10 +33,10 @@ fn golden(name: &str, svg: &str) {
     assert!(expect == svg, "{name} differs from its golden from line {line:?} on (PLIMSOLL_UPDATE_GOLDEN=1 writes it)");
 }
 
-/// Asserts that an SVG has no number that is NaN or infinite, and that every tag is closed.
+/// Asserts that an SVG contains no NaN and no infinite number, and that every tag is closed.
 fn well_formed(svg: &str) {
     for (number, line) in svg.lines().enumerate() {
-        // Text may contain any words, but attributes must not contain NaN.
+        // Only attributes are checked for NaN, because the text of a chart may contain any word.
         let attributes: String = line.split('"').skip(1).step_by(2).filter(|a| !a.contains(' ')).collect();
         assert!(!attributes.contains("NaN") && !attributes.contains("inf"), "line {}: {line}", number + 1);
         assert!(!line.contains("d=\"MNaN") && !line.contains(" NaN"), "line {}: {line}", number + 1);
@@ -69,8 +70,8 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
     }
 }
 
-/// The rows of the live log fit the terminal, and no text is cut. The test uses the same kind of
-/// trials as the charts.
+/// The rows of the live log fit the width of the terminal, and no text is cut. The test uses the
+/// same kind of trials as the charts.
 #[test]
 fn the_live_log_fits_without_clipping() {
     let width = |line: &str| line.chars().count();
@@ -85,7 +86,8 @@ fn the_live_log_fits_without_clipping() {
         }
         let said = line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.ends_with(&format!("fail: {reason}")), "{columns:?}: {line}");
-        // Headings are above their columns: the ends of a heading and its figure are aligned.
+        // Each heading is above its column: heading and figure end in the same column of the
+        // terminal.
         let end = |line: &str, part: &str| line.find(part).map(|at| at + part.len());
         assert_eq!(end(&heading, "p99"), end(&line, "536 ms"), "{columns:?}:\n{heading}\n{line}");
     }
@@ -104,8 +106,8 @@ fn trials_beyond_the_axis_are_reported_at_the_edge() {
         well_formed(&svg);
         assert!(svg.contains("beyond: 40 000 to 80 000/s") && !draw(&near, theme).contains("beyond"), "{svg}");
     }
-    // Trials beyond the axis do not change the axes. The page's data contain the kind, minimum and
-    // maximum of each axis.
+    // The scales of both axes must be equal with and without the trials beyond the axis. The page
+    // data of a chart contain the kind, minimum and maximum of each scale.
     let axes = |svg: &str| {
         let data = svg.split("data-axis=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let high = svg.split("data-scale=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
@@ -142,7 +144,7 @@ fn charts_for_narrow_screens_are_narrow() {
     ] {
         well_formed(&svg);
         assert!(svg.contains("width=\"380\"") && !svg.contains('\u{2026}'), "{svg}");
-        // A rough check that no text begins or ends outside the picture.
+        // A rough check that no text begins or ends outside the drawing.
         for text in svg.lines().filter(|line| line.starts_with("<text")) {
             let x: f64 =
                 text.split("x=\"").nth(1).and_then(|x| x.split('"').next()).and_then(|x| x.parse().ok()).expect("x");
@@ -218,7 +220,7 @@ fn findings(scale: f64) -> Findings {
         (9_280.0, 380.0, Pass, 0.32),
         (9_370.0, 720.0, Fail, 0.32),
     ];
-    // This trial stopped early, so its p99 is only a lower bound.
+    // The cut trial stopped early, so its p99 is only a lower bound.
     let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
         counted: "requests",
@@ -323,7 +325,8 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
     Block { readings: goodputs_rps.iter().map(reading).collect() }
 }
 
-/// Returns 24 blocks with these goodputs and some noise. The fourth block is void.
+/// Returns 24 blocks in which the servers have these goodputs, with some noise. The fourth block is
+/// void.
 fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     let mut rng = Rng::stream(7, 0);
     let mut noisy = |rps: &f64| rps * (0.94 + 0.12 * rng.next_f64());

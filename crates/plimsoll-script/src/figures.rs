@@ -1,8 +1,8 @@
 //! The objects `latency` and `requests` that a script's `done` receives: distinct values with their
 //! counts.
 //!
-//! Two errors of wrk are corrected: the 100th percentile is the largest value, and values are not
-//! changed afterwards. Not here: measuring the values.
+//! Two errors of wrk are corrected: the 100th percentile is the largest value, and recorded values
+//! are not changed after the measurement. Not here: measuring the values.
 
 /// Measured values, each with its number of occurrences.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,7 +42,8 @@ impl ScriptFigures {
         }
     }
 
-    /// Sets the exact minimum and maximum. Needed if the values are rounded to histogram classes.
+    /// Sets the exact minimum and maximum. The caller needs this function if the values are rounded
+    /// to classes of a histogram.
     pub fn set_exact_extremes(mut self, min: u64, max: u64) -> ScriptFigures {
         if self.count > 0 {
             (self.min, self.max) = (min, max);

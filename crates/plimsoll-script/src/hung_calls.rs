@@ -58,14 +58,16 @@ struct WatchedCallTimes {
 /// A function that has run for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HungFunction {
-    /// The number of its thread from 0; `None` for the main state, which runs `setup` and `done`.
+    /// The number of the thread that runs the function, from 0; `None` for the main state, which
+    /// runs `setup` and `done`.
     pub thread: Option<usize>,
     /// The script function that has not returned.
     pub hook: HookName,
 }
 
 impl HungCallWatch {
-    /// Watches the states with these pulses. The first pulse is that of the main state.
+    /// Creates a watch of Lua states from the records of their calls (`pulses`). The first record
+    /// belongs to the main state.
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallTimes>>) -> HungCallWatch {
         HungCallWatch {
             states: pulses.map(|pulse| WatchedCallTimes { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),

@@ -1,20 +1,21 @@
 //! Counts the HTTP messages in the text that a script's `request()` returns, because the number of
-//! expected responses must be known. Also finds the first place that is not HTTP, with wrk's error
-//! texts. The text itself is sent unchanged.
+//! expected responses must be known. If the text is not valid HTTP, this module finds the position
+//! and wrk's error text. The text itself is sent unchanged.
 //!
-//! The first text is checked with all rules ([`survey`]); each later batch is only counted
-//! ([`count`]). Not here: how a server interprets the text.
+//! An error in the first text of a script prevents the load ([`find_messages`]). In each later text
+//! only the messages are counted, and errors are ignored ([`count`]). Not here: how a server
+//! interprets the text.
 
 use plimsoll_wire::Batch;
 
-/// The first place at which a text is not valid HTTP.
+/// The first position at which a text is not valid HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flaw {
     /// The reason, in the words of wrk.
     pub reason: &'static str,
-    /// Line of the invalid place in the text, from 1.
+    /// Line of the invalid position in the text, from 1.
     pub line: usize,
-    /// Column of the invalid place in its line, in bytes, from 1.
+    /// Column of the invalid position in its line, in bytes, from 1.
     pub column: usize,
 }
 
@@ -85,7 +86,7 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
     })
 }
 
-/// Counts the messages in `batch.bytes` that can be parsed; the result is at least 1.
+/// Counts the messages in `batch.bytes` that can be parsed. The count is at least 1.
 pub fn count(batch: &mut Batch) {
     if find_messages(batch).is_err() && batch.heads_only.is_empty() {
         // The text is sent unchanged, and one response is expected.

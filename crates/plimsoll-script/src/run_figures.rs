@@ -43,7 +43,7 @@ impl RunFigures {
         };
         let mut service = whole.service.clone();
         let mut response = whole.response.clone();
-        // Requests that failed count with the time that they took.
+        // Failed requests count, too, with the time until their failure.
         for all in [&mut service, &mut response] {
             all.merge(&whole.failed);
         }

@@ -1,5 +1,5 @@
 //! The trait through which scripts use the network ([`ScriptNetwork`]). The caller of this crate
-//! implements it.
+//! implements the trait.
 
 use std::net::SocketAddr;
 
@@ -9,6 +9,6 @@ pub trait ScriptNetwork: Send + Sync {
     /// was found.
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String>;
 
-    /// Whether a connection to the address succeeds. The connection is closed at once.
+    /// Returns whether a connection to the address succeeds. The connection is closed at once.
     fn connect(&self, address: SocketAddr) -> bool;
 }

@@ -1,5 +1,5 @@
-//! Replaces the module `script` in a build without Lua. Creating a script always fails with an
-//! error about the missing Lua.
+//! Replaces the module `script` in a build without Lua. [`Script::new`] always returns an error
+//! about the missing Lua.
 //!
 //! Not here: running scripts (`script`).
 

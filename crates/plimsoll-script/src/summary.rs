@@ -1,5 +1,5 @@
-//! The totals of a run that a script's `done` receives ([`ScriptSummary`]). Not here: counting them
-//! (`run_figures`).
+//! The totals of a run that a script's `done` receives ([`ScriptSummary`]). Not here: the
+//! computation of these totals (`run_figures`).
 
 /// The totals of a run that a script's `done` receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

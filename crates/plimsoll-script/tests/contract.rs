@@ -35,7 +35,8 @@ fn script(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Progra
     Script::new(program, threads, &(Arc::new(FakeNetwork) as Arc<dyn ScriptNetwork>)).expect("states")
 }
 
-/// Returns the author's next batch as text, and its number of messages.
+/// Returns the next batch of requests that a script writes, as text, and the number of its
+/// messages.
 fn asked(author: &mut impl Author) -> (String, usize) {
     let mut batch = Batch::default();
     author.write(&mut batch).expect("a batch");
@@ -57,7 +58,8 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// Checks the first batches after the extra first call: each batch must have these lines.
+/// Checks that the first batches of a load have these lines. As in wrk, a script's `request` is
+/// called once more before the load, and that result is not sent.
 fn check(text: &str, url: &str, expect: &[&[&str]]) {
     let script = script(text, url, 1, |program| {
         program.headers = vec![("X-Given".into(), "1".into())];
@@ -87,7 +89,7 @@ fn script_requests_match_wrk() {
         url,
         &[&["POST /p?q=1 HTTP/1.1", "Content-Length: 3", "Content-Type: x/y", "Host: h:81", "X-Given: 1", "a=b"]],
     );
-    // A counter starts at the value that the extra call left.
+    // The call of `request` before the load has already increased the counter to 1.
     check(
         "local n = 0
          request = function() n = n + 1; wrk.headers['X-Counter'] = n; return wrk.format(nil, '/' .. n) end",

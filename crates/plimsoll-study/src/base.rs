@@ -2,8 +2,8 @@
 //! therefore never starts with an invalid target. After this step, the user's arguments cause no
 //! more errors.
 //!
-//! Not here: the request itself (from the command line or a run file), and whether the machine can
-//! make the load (`capacity`).
+//! Not here: building the request (from the command line or a run file), and whether this machine
+//! can send the load (`capacity`).
 
 use crate::capacity::FixedSettings;
 use crate::connecting;
@@ -27,7 +27,8 @@ pub struct Base {
     pub local: bool,
     /// Whether load may be sent to public addresses, which are neither loopback nor private.
     pub allow_public: bool,
-    /// The settings that the user fixed on the command line. `capacity::fit` does not adapt them.
+    /// The settings that the user fixed on the command line, so that `capacity::fit` does not
+    /// change them.
     pub fixed: FixedSettings,
 }
 
@@ -52,9 +53,9 @@ impl Base {
         let sources = terms.injector.sources.clone();
         connecting::check_sources(&sources)?;
         connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
-        // Each worker leaves one core to a server on the same machine. Without keep-alive, half of
-        // the cost is kernel work on the client side, so all cores are used: one thread would be
-        // the limit.
+        // Without a fixed number, there is one worker for each usable core. If the target is on the
+        // same machine, half of the cores are left to the server. Without keep-alive, half of the
+        // CPU cost is kernel work of the client, so all cores are used.
         let cores = plimsoll_sys::probe::cgroup::usable_cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
@@ -85,8 +86,8 @@ impl Base {
         WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
 
-    /// Returns the generator settings for one load, with at most one worker for each user or
-    /// request.
+    /// Returns the generator settings for one load. The number of workers is at most the number of
+    /// users or requests.
     pub fn injector_for(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
@@ -100,7 +101,8 @@ impl Base {
 /// user.
 pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
     let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
-    // Fields from flags come last. A request of a traffic file may have its own `Authorization`.
+    // Header fields from flags come last. A request of a traffic file may have its own
+    // `Authorization` field.
     let mut last = plan.traffic.routes.iter().filter_map(|route| route.request.headers.last());
     let value = last.find(|(name, _)| name == "Authorization");
     value.filter(|_| is_user).map(|(_, value)| value.clone())

@@ -1,6 +1,6 @@
-//! Bounds the logs of foreign programs (builds, setup commands): only the first and the last
-//! megabyte stay. Programs write directly into the file, so no program waits for a reader. The
-//! middle of the file is removed as the file grows.
+//! Bounds the log files of other programs (builds, setup commands): only the first and the last
+//! megabyte stay. Programs write directly into the files, so no program waits for a reader. While a
+//! file grows, its middle is removed.
 //!
 //! Not here: the programs, and the content of logs.
 
@@ -21,7 +21,7 @@ const GROWN_BYTES: u64 = 4 << 20;
 /// write 1 GB/s.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A log file that a program may still be writing.
+/// A log file that is bounded. A program may still be writing into the file.
 struct BuildLog {
     /// Device and inode number, which identify the log file.
     id: (u64, u64),
@@ -59,7 +59,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if metadata.is_file() {
         let id = (metadata.dev(), metadata.ino());
         let mut logs = logs();
-        // A restarted build writes into the same log.
+        // A restarted build writes into the same log file again.
         if logs.iter().all(|log| log.id != id) {
             logs.push(BuildLog { id, file: file.try_clone()?, left_out: 0 });
         }
@@ -71,7 +71,7 @@ pub fn open(path: &Path) -> io::Result<File> {
                     bound_all_logs(GROWN_BYTES);
                 }
             };
-            // If this thread cannot start, logs are cut only after their programs end.
+            // Without this thread, logs are cut only after their programs have ended.
             let _ = std::thread::Builder::new().name("logs".into()).spawn(look);
         });
     }
@@ -85,7 +85,7 @@ pub fn truncate_all_logs() {
 }
 
 fn bound_all_logs(bytes_max: u64) {
-    // Errors are ignored: a log that cannot be cut is bounded by the disk.
+    // Errors are ignored: a log that cannot be cut is limited only by the size of the disk.
     logs().iter_mut().for_each(|log| _ = log.bound(bytes_max));
 }
 

@@ -6,8 +6,8 @@
 //! processes stay its descendants in any session or process group. The keeper exits with the
 //! program's status, so its parent learns the result.
 //!
-//! The keeper runs plimsoll's own executable, with [`WORD`] as first argument. Not here: output and
-//! timeouts of a build (`subject`).
+//! The keeper runs plimsoll's own executable with [`WORD`] as the first argument. Not here: the
+//! output and the timeouts of a build (`subject`).
 
 use crate::self_process;
 use plimsoll_sys::group::{self, NewDescendants};
@@ -20,12 +20,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The first argument that makes plimsoll's executable run as a keeper, in place of a command.
+/// The first argument that makes plimsoll's executable run as a keeper. It takes the position of a
+/// command such as `run`.
 const WORD: &str = "keep-processes";
 /// The time for remaining processes to end by themselves before the keeper sends SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether plimsoll has exited; the keeper sets this when its pipe closes.
+/// Whether plimsoll has exited. The keeper sets this value when its pipe closes.
 static PARENT_EXITED: AtomicBool = AtomicBool::new(false);
 
 /// The keeper's policy for processes that a program leaves behind when it exits.
@@ -34,7 +35,8 @@ pub enum OrphanPolicy {
     /// The keeper ends the remaining processes. Used for builds, because there is nothing left to
     /// measure.
     End,
-    /// The remaining processes keep running: starting them was the program's purpose.
+    /// The remaining processes keep running. Used for commands of the user that may start processes
+    /// on purpose.
     Stay,
 }
 
@@ -56,8 +58,8 @@ pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     command
 }
 
-/// Parses a keeper's arguments: the orphan policy, and the program with its arguments. `None` if
-/// this process is not a keeper.
+/// Parses the arguments of a keeper: the orphan policy, and the program with its arguments. `None`
+/// if this process is not a keeper.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(OrphanPolicy, OsString, Vec<OsString>)> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -67,7 +69,8 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
     Some((left, arguments.next()?, arguments.collect()))
 }
 
-/// Runs this process as a keeper if its first argument is [`WORD`]; then it never returns.
+/// Runs this process as a keeper if its first argument is [`WORD`]. In that case this function
+/// never returns.
 pub fn run_keeper_if_requested() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"build-keeper");

@@ -8,16 +8,16 @@ use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
 use std::net::Ipv4Addr;
 
-/// The number of file descriptors that a thread needs besides connections: standard streams, epoll,
-/// the run file.
+/// The number of file descriptors that a thread needs in addition to connections, for standard
+/// streams, epoll and the run file.
 const FILES_SPARE: u64 = 32;
 /// The largest number of worker threads. More threads would only compete for the cores.
 const THREADS_MAX: u64 = 1024;
-/// The largest number of connections from one loopback address when several addresses are in use.
-/// The kernel searches slowly for a free port when few ports are left.
+/// The largest number of connections from one loopback address if several addresses are in use.
+/// With few free ports left, the kernel's search for a free port is slow.
 const PORTS_USED_MAX: u64 = 10_000;
-/// The number of loopback source addresses for short-lived connections. With so many addresses,
-/// ports in TIME-WAIT never use up all free ports.
+/// The number of loopback source addresses that loads without keep-alive use. With this number,
+/// closed connections (TIME-WAIT) never occupy all ports.
 const SOURCES_SHORT_LIVED: u64 = 254;
 /// The memory of a connection with both ends on this machine, bytes. On Linux 6.18 with 50 000
 /// connections we measured 8.0 kB: 0.3 kB in this process, the rest in kernel sockets.
@@ -54,8 +54,8 @@ impl Limits {
         }
     }
 
-    /// Returns the largest number of connections for one thread: its file limit minus other
-    /// descriptors.
+    /// Returns the largest number of connections of one thread: the limit of open files minus
+    /// descriptors for other uses.
     fn connections_per_thread_max(&self) -> u64 {
         self.files.saturating_sub(FILES_SPARE)
     }
@@ -79,8 +79,8 @@ pub struct FixedSettings {
     pub connections: bool,
 }
 
-/// Adapts the plan and the generator's settings to the machine's limits. Returns one sentence for
-/// each adaptation. The error says what is impossible and what to change.
+/// Adapts the plan and the generator settings to the limits of the machine. Returns one sentence
+/// for each adaptation. The error says what is impossible and what the user can change.
 pub fn fit(
     plan: &mut Plan,
     injector: &mut Injector,
@@ -104,7 +104,7 @@ pub fn fit(
             ));
         }
     }
-    // Users that share HTTP/2 connections need fewer connections.
+    // Several users share one HTTP/2 connection, so fewer connections than users are needed.
     let closed = closed.map(|users| users.div_ceil(u64::from(plan.carriage.streams_max.max(1))));
     let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
     said.extend(fit_files(injector, fixed, connections, limits)?);
@@ -121,8 +121,8 @@ pub fn fit(
             ));
         }
     }
-    // The memory check needs the number of connections. An open loop opens connections only when
-    // responses are late, so their number is unknown here.
+    // The memory check needs the number of connections. An open loop opens more connections when
+    // responses are late, so the number is unknown here.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {

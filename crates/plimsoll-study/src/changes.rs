@@ -1,5 +1,7 @@
-//! The interventions (experiments) of `plimsoll explain` and their changed plans. Each changed plan
-//! differs from the original plan in exactly one property.
+//! The interventions (experiments) of `plimsoll explain` and their plans. Each intervention changes
+//! exactly one property of the load, to show how the server reacts.
+//!
+//! Most interventions need a changed plan; some only change the times of the requests.
 //!
 //! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
@@ -16,11 +18,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A URL path that hardly any server has. The response (usually 404) shows the cost that all
-/// requests have in common.
+/// A URL path that hardly any server has. The cost of its response (usually 404) is a cost that all
+/// requests have.
 const UNKNOWN_PATH: &str = "/plimsoll-reference";
-/// HTTP statuses that count as success for the cheap reference path. Only overload (429) and a
-/// proxy's own errors (502 to 504) are excluded.
+/// The HTTP statuses that count as success for the cheap reference request. Only overload (429) and
+/// a proxy's own errors (502 to 504) count as failures.
 const REFERENCE_OK_STATUSES: &str = "100-428,430-501,505-599";
 
 /// The HTTP status of a response to a range request (Partial Content).
@@ -47,15 +49,16 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
     }
 }
 
-/// Returns the interventions that this target allows, as far as known before any request is sent.
+/// Returns the interventions that are possible for this target, as far as known before any request
+/// is sent.
 pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
     if terms.changes.none {
         return Ok(Vec::new());
     }
     reference(plan, terms)?;
     let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
-    // Responses to another path or to HEAD lack the captured values. The requests of a script
-    // cannot be changed.
+    // Responses to another path or to HEAD do not contain the values that later requests need. The
+    // requests of a script cannot be changed.
     let scripted = terms.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
@@ -84,7 +87,7 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
         .collect())
 }
 
-/// Returns the `possible` interventions that the user requests by a flag with a value.
+/// Returns the `possible` interventions for which the user gave a flag with a value.
 pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
@@ -95,8 +98,8 @@ pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<Strin
     possible.iter().copied().filter(is_asked_for).collect()
 }
 
-/// Returns the changed plan for each wanted intervention that needs one. Interventions that this
-/// target does not allow are dropped.
+/// Returns the changed plan and generator settings of each wanted intervention that needs a changed
+/// plan. An intervention that this target does not support has no entry.
 pub fn variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
@@ -106,8 +109,8 @@ pub fn variants(
     for change in wanted {
         let same = || (plan.clone(), injector.clone());
         let changed = match change {
-            // These interventions send the same requests at other times, so they need no changed
-            // plan.
+            // These interventions send the same requests at other times or with more users, so they
+            // need no changed plan.
             Intervention::Control
             | Intervention::MoreUsers
             | Intervention::Bursts
@@ -174,7 +177,8 @@ pub fn possible_interventions(
 ) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
-    // If the server supports range requests, a response of one byte replaces HEAD as experiment.
+    // If the server supports range requests, the intervention with a one-byte response replaces
+    // HEAD.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
     let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
@@ -202,7 +206,7 @@ fn plan_with_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Res
     Ok(plan)
 }
 
-/// Returns the plan with a range request for the first byte in place of each request.
+/// Returns the plan with range requests: each request asks only for the first byte of the response.
 fn plan_with_range_requests(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for route in &mut plan.traffic.routes {
@@ -256,8 +260,8 @@ fn plan_with_reference_path(plan: &Plan, target: String) -> Plan {
     plan
 }
 
-/// Returns the plan with its requests spread equally over the original and the further client
-/// identities (one header field each).
+/// Returns the plan with its requests spread equally over several client identities. An identity is
+/// one header field, such as another user's token. The original requests are one of the identities.
 fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
     let mut plan = plan.clone();
     let own = plan.traffic.routes.clone();
@@ -275,8 +279,8 @@ fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
     plan
 }
 
-/// Returns further local source addresses if the target is on loopback, and `None` otherwise: no
-/// other addresses may be used without permission.
+/// Returns further local source addresses if the target is on a loopback address. For other targets
+/// the result is `None`, because other addresses need the user's permission.
 fn sources(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &plan.carriage.addresses;
@@ -364,7 +368,7 @@ mod tests {
         assert_eq!(offered(&plan, &Terms::default()), (false, false));
         let longer = changed(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
-        // The file given with --other-body became shorter after it was recorded.
+        // The file of --other-body became shorter after the intervention was recorded.
         assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
         for (plan, text, expect) in [
             (posting("12345"), "54321", "both bodies have"),

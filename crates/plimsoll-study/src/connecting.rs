@@ -1,5 +1,5 @@
 //! Checks the inputs of connections that depend on this machine: certificate files and local
-//! addresses. A load therefore never starts with an invalid file or address.
+//! addresses. Because of this check, no load starts with an invalid file or address.
 //!
 //! Not here: the flags (command line).
 
@@ -9,8 +9,8 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 
-/// The largest number of local addresses that are checked one by one. In a larger range, only the
-/// first and the last address are checked.
+/// The largest number of local addresses in a range that are checked one by one. Of a larger range
+/// only the first and the last address are checked.
 const SOURCES_TRIED: u64 = 1024;
 
 /// Returns an error if a --source-ip address does not belong to this machine.
@@ -31,8 +31,8 @@ fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes target addresses that no --source-ip address can reach (IPv4 against IPv6). Returns an
-/// error if none is left.
+/// Removes target addresses that no --source-ip address can reach, because one is IPv4 and the
+/// other IPv6. Returns an error if no address is left.
 pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());
@@ -65,8 +65,8 @@ pub fn tls_failure(error: &ConfigError) -> Failure {
     })
 }
 
-/// Reads the certificates named in the terms into `tls`: trusted issuers, client certificate and
-/// key.
+/// Reads the certificates that the user's options (`terms`) name into `tls`: trusted issuers,
+/// client certificate and key.
 pub fn read_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
     let read = |flag: &str, path: &str| {
         files::read(path.as_ref(), Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))

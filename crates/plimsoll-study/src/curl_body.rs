@@ -8,10 +8,11 @@ use plimsoll_model::failure::Failure;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, form_encoded};
 
-/// The bytes of a request body, and whether the body came from text or a file.
+/// The bytes of a request body, with their source (text or file).
 pub type BodyInput = (BodySource<String>, Vec<u8>);
 
-/// Joins the data pieces (-d and similar) of a curl command line to a body; `None` without pieces.
+/// Joins the data pieces (-d and similar options) of a curl command line to one body; `None`
+/// without pieces.
 pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
         && path != "-"
@@ -49,8 +50,8 @@ fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// Encodes a multipart form. Returns its bytes and the boundary, which no part contains. The same
-/// form always gets the same boundary.
+/// Encodes a multipart form. Returns the bytes of the form and its boundary. No content of the form
+/// contains the boundary, and the same form always gets the same boundary.
 pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     let contents = form.iter().map(|part| content(&part.data)).collect::<Result<Vec<_>, _>>()?;
     let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());

@@ -1,5 +1,5 @@
-//! Converts a curl command line to a request ([`CurlInput`]): URL, header fields, and body,
-//! including the files that the line names.
+//! Converts a curl command line to a request ([`CurlInput`]): URL, header fields and body. Reads
+//! the files that the command line names.
 //!
 //! Not here: parsing the line (`plimsoll_traffic`), and plimsoll's own equivalent flags.
 
@@ -13,20 +13,20 @@ use plimsoll_traffic::import::curl::{CurlRequest, words};
 /// A request read from a curl command line.
 #[derive(Debug)]
 pub struct CurlInput {
-    /// The parsed curl command line, with options that are not part of the request.
+    /// The parsed curl command line, including options that do not belong to the request.
     pub curl: CurlRequest,
     /// The URL, with all query parameters of the command line (-G, --url-query).
     pub url: String,
-    /// Header fields (`Name: value`) of the command line, without the fields that the caller sets
-    /// itself.
+    /// The header fields (`Name: value`) of the curl command line, without the fields that the
+    /// caller sets.
     pub headers: Vec<String>,
     /// The request body with its source; `None` if the request has no body.
     pub body: Option<BodyInput>,
 }
 
 impl CurlInput {
-    /// Reads a curl command line. The caller's header fields `own_headers` override the fields of
-    /// the line.
+    /// Reads a curl command line. The caller's header fields `own_headers` replace fields of the
+    /// command line with the same names.
     pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
         let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
@@ -75,15 +75,15 @@ fn implied_headers(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> 
     headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns all header fields to send: the fields of the line, the implied fields, and the removed
-/// fields. Fields that the caller sets (`own`) are left out.
+/// Returns all header fields to send: the fields of the curl command line, the fields that curl
+/// implies, and the fields that it removes. Fields that the caller sets (`own`) are not included.
 fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
     let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     // Content-Length is computed from the body later.
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
-    // Default fields that the line removes are sent with an empty value, which suppresses the
-    // default.
+    // Fields that the command line removes are sent with an empty value. The empty value prevents
+    // plimsoll's default value.
     let removed =
         ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
     let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();

@@ -1,5 +1,5 @@
-//! Starts and ends the servers of `plimsoll demo`: plimsoll's own reference server, each in its own
-//! process.
+//! Starts and ends the servers of `plimsoll demo`. Each server is plimsoll's own reference server
+//! in a separate process.
 //!
 //! Not here: the demo itself, and the reference server's code (`baseline`).
 
@@ -31,8 +31,8 @@ pub fn end(server: Helper) -> Result<(), Failure> {
         .map_err(|e| Failure::start(format!("the sample server of the demo ended with an error: {}", system_text(&e))))
 }
 
-/// Returns the shell command of a reference server at `address` that forwards to the server
-/// `behind` over a pool of connections.
+/// Returns the shell command that starts a reference server at `address`. This server forwards
+/// requests to the server `behind` over a pool of connections.
 pub fn pool_command(address: &str, behind: &str, pool: &str) -> Result<String, Failure> {
     let program = shell::quoted(&own_program()?.display().to_string());
     Ok(format!("{program} baseline --listen {address} --behind {behind} --pool {pool}"))

@@ -30,13 +30,13 @@ pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
     files::read(path.as_ref(), Use::Body).map_err(|why| Failure::start(format!("--body: the file '{path}' {why}")))
 }
 
-/// Parses a header field `Name: value`.
+/// Parses a header field `Name: value` of the flag --header.
 pub fn header(text: &str) -> Result<(String, String), Failure> {
-    // The text may contain a secret, so errors quote only the name.
+    // The text may contain a secret, so errors never quote the value.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write 'Name: value', with a colon"))?;
-    // A name contains no blanks. Such a text may be a secret value with a colon, so it is
-    // shortened.
+    // A header field name contains no blanks. A text with blanks before the colon may be a secret
+    // value, so the error shows it only in part.
     if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
         return Err(Failure::usage(format!(
             "--header: '{}' is not a header name: write 'Name: value'",
@@ -46,7 +46,8 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Returns a path as UTF-8 text, so that it leads to the same file when a run file is replayed.
+/// Returns a path as UTF-8 text. Only such a path can be stored in a run file and lead to the same
+/// file again.
 pub fn path_text(flag: &str, path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::usage(format!("{flag}: a path must be text in UTF-8: give the file another name")))

@@ -13,19 +13,20 @@ use plimsoll_model::{
 use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
 
-/// The target of a traffic file that names none, used only to check such a file.
+/// The target for checking a traffic file that names no target. No request is sent to this URL.
 const PLACEHOLDER_TARGET: &str = "http://localhost/";
 
-/// Converts a request to a gRPC call. `place` names the source of its header fields for errors.
+/// Converts a request to a gRPC call. `place` names the source of the request's header fields in
+/// errors.
 pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
-    // A JSON content type is removed: gRPC messages have their own type.
+    // A JSON content type is removed, because gRPC messages have their own content type.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
     };
     route.request.headers.retain(|(name, value)| !is_of_json(name, value));
     for (name, value) in &mut route.request.headers {
-        // The values of metadata fields ending in -bin must be base64, so other values are encoded
-        // here.
+        // Metadata fields whose names end in -bin must have base64 values, so other values are
+        // encoded here.
         if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
@@ -61,13 +62,13 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
     }
 }
 
-/// Reads a traffic file and returns the traffic of each target, and whether the target's URL
+/// Reads a traffic file. Returns the traffic of each target, and whether the URL of the target
 /// contains a user name.
 pub fn traffic_from_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     traffic_from_parsed(&traffic_file::read(mix.file.as_ref())?, mix, redact)
 }
 
-/// Returns the traffic of each target from a parsed traffic file, and whether the target's URL
+/// Returns the traffic of each target from a parsed traffic file, and whether the URL of the target
 /// contains a user name.
 pub fn traffic_from_parsed(
     file: &TrafficFile,
@@ -111,8 +112,8 @@ pub fn traffic_from_parsed(
     mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
 }
 
-/// Adds the `Authorization` field from a URL's user unless `headers` already has one. Returns
-/// whether the field was added.
+/// Adds the `Authorization` header field from the user part of a URL, unless `headers` already has
+/// this field. Returns whether the field was added.
 pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
     let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let authorization = authorization.filter(|_| !said);
@@ -121,7 +122,8 @@ pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Op
     user_info
 }
 
-/// Returns a plan with the traffic of the file, sent to `target` or else to the file's own target.
+/// Returns a plan with the traffic of the file. Its requests go to `target`, or to the target in
+/// the file if `target` is `None`.
 pub fn plan_of(
     file: &TrafficFile,
     name: &str,

@@ -1,8 +1,9 @@
 //! Compares git revisions of the current repository. Each side is checked out into a temporary
 //! worktree and built once. The build is then started like any other build under test.
 //!
-//! The worktrees are removed however plimsoll ends. A shell waits until a pipe closes whose write
-//! end only plimsoll has, then removes them. Not here: starting and ending a build (`subject`).
+//! The worktrees are removed however plimsoll ends. A shell waits for the end of a pipe that only
+//! plimsoll holds open, then removes the worktrees. Not here: starting and ending a build
+//! (`subject`).
 
 use crate::subject;
 use plimsoll_model::failure::Failure;
@@ -37,8 +38,8 @@ done
 pub struct RevisionSide {
     /// `git:REV` as the user gave it, followed by the commit.
     pub name: String,
-    /// `git:COMMIT` for the run file. The commit names the same side even if a branch of that name
-    /// moves later.
+    /// The name of the side in the run file: `git:COMMIT`. The commit still identifies the same
+    /// sources if a branch moves later.
     pub record: String,
     /// The shell command that starts the server of this revision in its worktree.
     pub command: String,
@@ -55,6 +56,7 @@ pub struct RevisionBuilds {
 }
 
 /// A temporary folder of worktrees, and the shell that removes the folder when its pipe closes.
+/// Dropping this value closes the pipe.
 struct Worktrees {
     folder: PathBuf,
     remover: Option<Child>,
@@ -75,8 +77,8 @@ pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
     [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
 }
 
-/// Checks out and builds the revisions of a comparison. Build logs go next to `output`, and `tell`
-/// receives progress messages. Returns `None` if neither side is a revision.
+/// Checks out and builds the revisions of a comparison. Build logs are written next to `output`,
+/// and `tell` receives progress messages. Returns `None` if neither side is a git revision.
 pub fn make(
     builds: &BuildsTerms<String>,
     port: u16,
@@ -160,7 +162,8 @@ impl Repository {
         })
     }
 
-    /// Returns a warning if files in the work tree differ from HEAD.
+    /// Returns a warning if files of the repository differ from HEAD, because uncommitted changes
+    /// are not built.
     fn uncommitted_changes_warning(&self) -> Result<Option<String>, Failure> {
         let status = self.run_git_in_repository(&["-c", "core.quotePath=false", "status", "--porcelain"]);
         let status = status.map_err(|why| Failure::start(format!("git status: {why}")))?;

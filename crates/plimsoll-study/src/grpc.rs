@@ -18,15 +18,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The timeout of one reflection or health request.
+/// The timeout of one request for message types (reflection) or for the health status.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The timeout of all reflection requests together.
 const REFLECTION_TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest response to a reflection request, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Encodes the request bodies of all gRPC calls of a plan. The message types come from the terms'
-/// files or from the server's reflection.
+/// Encodes the request bodies of all gRPC calls of a plan. The message types come from files that
+/// the user names, or from the server's reflection service.
 pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
     if !plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         return Ok(());
@@ -68,7 +68,7 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
 }
 
 /// Returns a converter between gRPC messages and text for each route; `None` for a route without
-/// message types.
+/// known message types.
 pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
@@ -115,8 +115,8 @@ pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure>
     })
 }
 
-/// Reads the types of the services that the plan calls from the server's reflection. If the server
-/// does not know a service, the types of all services are read.
+/// Reads the types of the services that the plan calls from the server's reflection service. If the
+/// server does not know a service, reads the types of all services.
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
@@ -137,7 +137,8 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
             Ok(schema) => return Ok(schema),
             // The server may support the older version of the reflection protocol.
             Err(ReflectionFailure::Unimplemented) => {}
-            // Gateways respond like this to an unknown service, so the next path is tried.
+            // Gateways send UNAVAILABLE for an unknown service, so the next version of the
+            // reflection service is tried.
             Err(ReflectionFailure::Unavailable(said)) => why = said,
             Err(ReflectionFailure::Unreached(why)) => return Err(Failure::start(why)),
             Err(ReflectionFailure::Unspoken(why)) => {
@@ -145,7 +146,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
                     "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
                 )));
             }
-            // The list of all services helps the user to find the right name.
+            // The types of all services let the caller show the user the right service name.
             Err(ReflectionFailure::NotFound(said)) => {
                 match reflected_schema_by(plan, path, DescriptorCollector::for_all_services(), until) {
                     Ok(schema) => return Ok(schema),
@@ -164,7 +165,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
     Err(Failure::usage(format!("{why}: give --proto FILE or --descriptor-set FILE")))
 }
 
-/// The reason why the server's reflection gave no types.
+/// The reason why the server's reflection service gave no message types.
 enum ReflectionFailure {
     /// The server does not implement this version of the reflection service.
     Unimplemented,
@@ -236,8 +237,8 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The result of one gRPC call: its status, whether the server sent that status, the HTTP status,
-/// and the response's content.
+/// The result of one gRPC call: its gRPC status, whether the server sent that status, the HTTP
+/// status, and the content of the response.
 struct CallEnd {
     ended: GrpcStatus,
     is_stated: bool,
@@ -250,7 +251,8 @@ struct CallEnd {
 fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_failure(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
-    // The user's header fields may authorise the call. The compression of the load does not apply.
+    // The user's header fields may authorise the call. Fields for compression are left out, because
+    // this call is not compressed.
     let along = plan.traffic.routes[0].request.headers.iter();
     route.request.headers = along.filter(|(name, _)| !controls_compression(name)).cloned().collect();
     route.timeout_ns = PATIENCE.as_nanos() as u64;

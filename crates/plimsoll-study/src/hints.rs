@@ -1,4 +1,5 @@
-//! Hints about profile and metrics endpoints that the target serves but the user does not use.
+//! Hints for the user about endpoints of the target that could be used for more data: profiles and
+//! metrics.
 //!
 //! Not here: reading profiles or metrics.
 
@@ -7,8 +8,8 @@ use crate::profile_capture::Capture;
 use plimsoll_model::Terms;
 use plimsoll_probe as probes;
 
-/// Returns a line for each flag that would record more data of this target. Only TCP targets on
-/// this machine get hints.
+/// Returns one sentence for each flag that would record more data of this target. Only TCP targets
+/// on this machine give hints.
 pub fn hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
     if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
         return Vec::new();

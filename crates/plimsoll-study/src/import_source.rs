@@ -1,4 +1,4 @@
-//! Reads the source text of an import, and checks whether the resulting traffic file is usable.
+//! Reads the source of an import, and checks whether the resulting traffic file is usable.
 //!
 //! Not here: parsing the imported formats (`plimsoll_traffic::import`).
 
@@ -45,8 +45,8 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
 }
 
-/// Says which inputs a traffic file lacks, as `check` and `run` report them; `None` if the file is
-/// complete.
+/// Returns a text about the inputs that a traffic file needs and that do not exist; `None` if all
+/// inputs exist. The commands `check` and `run` report the same inputs.
 pub fn missing_inputs_text(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::missing_inputs(text, folder) {
         Ok(read) => read,

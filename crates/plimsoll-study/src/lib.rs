@@ -1,6 +1,6 @@
 //! Executes studies: the loop over loads, the runners, recordings, setup and teardown, and builds
-//! under test. Also checks what a load needs on this machine: addresses, certificates, files,
-//! threads.
+//! under test. A study answers a question, such as a search for the load line, with several loads.
+//! Also checks what a load needs on this machine: addresses, certificates, files, threads.
 //!
 //! This crate must not depend on the command line's parser or on the presentation
 //! (`plimsoll-report`). `plimsoll-analysis` chooses the loads and interprets them.
@@ -51,7 +51,8 @@ pub mod target;
 pub mod traffic_file;
 pub mod value_class;
 
-// Both modules have the same public items: one module for builds with gRPC, one for builds without.
+// Both modules have the same public items. One is for builds with gRPC, and the other is for builds
+// without gRPC.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

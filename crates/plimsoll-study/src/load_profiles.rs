@@ -1,4 +1,5 @@
-//! Reads the profiles next to a run file, which were taken at a low load and at the examined load.
+//! Reads the profiles that were stored next to a run file. The profiles were taken at a low load
+//! and at the load that the study examined.
 //!
 //! Not here: taking profiles (`profile_capture`), and presenting them.
 
@@ -36,7 +37,8 @@ pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
     read(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
 }
 
-/// Returns the CPU profile at the examined load of a run, and the number of requests it covers.
+/// Returns the CPU profile at the examined load of a run, and the number of requests that the
+/// profile covers.
 pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
     let profiles = read_back(experiment, Some(path))?;
     let profiles = profiles.doubts_and_figures().1;
@@ -58,7 +60,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let names = [name_of(&level_tag(0)), level_name.clone()];
     let names = [names[0].as_str(), names[1].as_str()];
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    // Load levels at which no load ran have no profiles; the record gives the reason.
+    // A load level without a load has no profiles, and the record contains the reason.
     for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
         if let Err(reason) = &taken.file {
             missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
@@ -84,7 +86,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         .iter()
         .zip(&cpu)
         .map(|(level, cpu)| {
-            // A profile without a recorded duration counts with the requested duration.
+            // If a profile contains no duration, the requested duration is used.
             let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
             ProfiledTrial::requests(
                 &level.with_cpu_profile,
@@ -132,8 +134,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-/// Returns why the profile figures of a load level are doubtful: the load ended early, the
-/// generator was the limit, or the server was overloaded. `None` without doubts.
+/// Returns the reason why the profile figures of a load level are doubtful. The load ended early,
+/// the load generator was the limit, or the server was overloaded. `None` if there is no doubt.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {

@@ -1,4 +1,4 @@
-//! Converts access logs to a load: the requests to send, and their times.
+//! Converts access logs to a load: the requests to send, and the time of each request.
 //!
 //! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
 //! ([`ReadingProgress`]).
@@ -28,7 +28,7 @@ pub trait ReadingProgress {
     fn clear(&mut self);
 }
 
-/// Converts the command-line options for parsing log lines to the parser's options.
+/// Converts the user's options for parsing log lines to the parser's options.
 pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
     LogReading {
         log_format: args.log_format.as_deref(),
@@ -37,7 +37,8 @@ pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
     }
 }
 
-/// Compiles the patterns of --fold, whose matches in paths are replaced by `{}`.
+/// Compiles the patterns of --fold. Later, every match in a path is replaced by `{}`, so that paths
+/// of one kind count together.
 pub fn path_folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
     patterns("--fold", &args.fold)
 }
@@ -73,7 +74,7 @@ pub fn check_strict(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failu
     }
 }
 
-/// Returns an error if no log line could be parsed: the logs have another format.
+/// Returns an error if no log line could be parsed, because the logs then have another format.
 pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
@@ -85,8 +86,8 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the logs and returns the load that replays them. A summary goes to standard error unless
-/// `quiet`.
+/// Reads the logs and returns the load that replays their requests. Prints a summary to standard
+/// error unless `quiet`.
 pub fn load_from_logs(
     replay: &ReplayTerms<String>,
     seed: u64,
@@ -131,11 +132,11 @@ pub struct LogChoice<'a> {
     pub logs: &'a [PathBuf],
     /// Options for parsing log lines.
     pub reading: &'a LogReadingTerms,
-    /// Patterns of the requests to use; empty selects all requests.
+    /// Patterns (regular expressions) of the requests to use. An empty list selects all requests.
     pub only: &'a [String],
     /// Patterns (regular expressions) of the requests to skip.
     pub skip: &'a [String],
-    /// Whether requests with methods other than GET and HEAD are used.
+    /// Whether requests with other methods than GET and HEAD are used, which may change data.
     pub with_unsafe: bool,
     /// A path prefix that is added to every logged path.
     pub prefix: &'a str,
@@ -199,7 +200,7 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
     Failure::start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
 }
 
-/// Returns a sentence about the logs read and the load made of them.
+/// Returns a summary of the logs that were read, and of the load that replays them.
 fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();

@@ -1,4 +1,4 @@
-//! Makes messages safe for terminals: one line, bounded in length, without the secrets of the
+//! Makes messages safe for terminals: one line of limited length, without the secrets of the
 //! command line.
 //!
 //! Not here: which words of a command line are secrets (the caller of [`SecretReplacements`]
@@ -26,8 +26,8 @@ fn shorten_middle(text: &str, max: usize) -> String {
 }
 
 /// Returns a message for a terminal, as one line without secrets. Control characters and characters
-/// that change the writing direction become `?`. Long quotations are shortened, and so are quoted
-/// words that look like keys.
+/// that change the writing direction become `?`. Long quotations are shortened. Words in quotations
+/// that look like keys are shortened to hide them.
 pub fn terminal_message(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -37,8 +37,8 @@ pub fn terminal_message(message: &str) -> String {
             c => c,
         })
         .collect();
-    // Quotations come from the user and may contain blanks. The text between them is plimsoll's
-    // own, so only its overlong words are shortened.
+    // Quotations come from the user and may contain blanks. The text outside quotations comes from
+    // plimsoll, so only its overlong words are shortened.
     let word = |word: &str| shorten_middle(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| {
@@ -86,7 +86,7 @@ impl SecretReplacements {
     /// Stores these replacements for the whole process, for [`without_secrets`]. Only the first
     /// call has an effect.
     pub fn store_for_process(self) {
-        // A process runs one command, so a second call cannot matter.
+        // A process runs one command, so a second call does not occur.
         let _ = HIDDEN.set(self);
     }
 }
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn messages_are_sanitized_for_a_terminal() {
         let long = "x".repeat(5_000);
-        // An apostrophe does not begin a quotation.
+        // An apostrophe inside a word does not begin a quotation.
         let words = format!("the server's certificate {}", "is for another name ".repeat(10));
         for (message, expect) in [
             ("--rate: 'ten' is not a number".to_owned(), "--rate: 'ten' is not a number"),

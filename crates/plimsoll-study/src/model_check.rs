@@ -14,13 +14,14 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Approximate number of requests that are sampled from the model in total.
+/// The approximate number of requests that all samples from the model have together.
 const MODEL_REQUESTS_SAMPLED: usize = 400_000;
-/// The largest number of samples, each as long as the log, that are drawn from the model.
+/// The largest number of samples that are drawn from the model. Each sample is as long as the log.
 const DRAWS_MAX: usize = 8;
-/// The smallest number of samples, so that the variation between samples can be estimated.
+/// The smallest number of samples that are drawn. From three samples on, the variation between
+/// samples can be estimated.
 const DRAWS_MIN: usize = 3;
-/// The largest number of requests in a log to compare. A larger log is refused.
+/// The largest number of requests in a log that can be compared. A larger log is refused.
 const COMPARED_MAX: usize = 4_000_000;
 
 /// Returns the distances between the requests of the traffic file and the requests of the log.
@@ -56,8 +57,8 @@ pub fn distances(
     Ok(ModelDistances::between(&log, &drawn_figures, caches))
 }
 
-/// Samples the requests of a load as long as the log. Requests after its end wrap around to the
-/// beginning, so that the sample resembles a load in steady state.
+/// Samples the requests of a load that is as long as the log. A request after the end of that time
+/// is moved to the beginning. The sample then resembles a load in steady state.
 fn sampled_requests(
     plan: &Plan,
     model: &TrafficModel,

@@ -1,15 +1,15 @@
-//! A part: a process that sends one share of a load. The parent plimsoll process writes the task to
-//! its standard input and reads results from its standard output. A part runs plimsoll's own
-//! executable with [`WORD`] as argument.
+//! A part: a process that sends one share (stripe) of a load. The parent plimsoll process writes
+//! the task to the part's standard input and reads results from its standard output. A part runs
+//! plimsoll's own executable with [`WORD`] as its argument.
 //!
 //! ```text
 //! in   = task  start of the schedule (u64, ns of the monotonic clock)  any byte: stop
-//! task = plan, injector (each: u64 length, bytes)  which stripe, of how many (u64 each)
-//! out  = frames of a run file: its magic, then TrialStart when its connections stand,
-//!        an Interval for each tick, TrialEnd; Remark::Broken where it cannot be done
+//! task = plan, injector (each: u64 length, bytes)  stripe index, number of stripes (u64 each)
+//! out  = frames of a run file: its magic, TrialStart once all connections are open,
+//!        an Interval for each tick, TrialEnd; Remark::Broken if the part fails
 //! ```
 //!
-//! Arguments and environment contain no part of the task, because other users can read them. Not
+//! Arguments and environment contain nothing of the task, because other users can read them. Not
 //! here: starting the parts and merging their results (`runner::part_processes`).
 
 use crate::{grpc, self_process};
@@ -25,7 +25,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The only argument of a part's process, in place of a command.
+/// The only argument of a part's process; it takes the position of a command such as `run`.
 const WORD: &str = "carry-out-part";
 /// The largest length of an encoded plan, bytes (4 GiB). A larger announced length is an error.
 const BYTES_MAX: u64 = 4 << 30;
@@ -36,11 +36,12 @@ pub struct Task {
     pub plan: Plan,
     /// The generator settings of this part, such as its worker threads.
     pub injector: Injector,
-    /// The stripe of the part: its index and the number of parts, which select its requests.
+    /// The stripe of the part: its index and the number of stripes. The stripe determines which
+    /// requests the part sends.
     pub stripe: Stripe,
 }
 
-/// Returns the command that starts a part. ^C does not reach the part; its parent ends it.
+/// Returns the command that starts a part. ^C does not reach the part; its parent process ends it.
 pub fn command() -> Command {
     let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped());
@@ -92,7 +93,8 @@ fn part(input: &mut impl Read) -> io::Result<Vec<u8>> {
     if (bytes.len() as u64) < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Runs this process as a part if its only argument is [`WORD`]; then it never returns.
+/// Runs this process as a part if its only argument is [`WORD`]. In that case this function never
+/// returns.
 pub fn run_part_if_requested() {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
@@ -130,7 +132,8 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // A byte on standard input means stop. A closed pipe means that the parent has exited.
+        // Any byte on standard input asks the part to stop. A closed pipe means that the parent
+        // process has exited.
         if input.read_exact(&mut [0]).is_err() {
             std::process::exit(1);
         }

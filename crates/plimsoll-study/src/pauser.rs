@@ -19,11 +19,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The first argument of a pauser, in place of a command. The processes follow, formatted by
-/// [`word`].
+/// The first argument of a pauser process, in the position of a command such as `run`. The
+/// processes follow, each in the format of [`word`].
 const WORD: &str = "stop-processes";
 
-/// Formats a process as a pauser's argument: its id and its start time, which detects reused ids.
+/// Formats a process as an argument of the pauser: process id and start time. The start time
+/// detects that another process has the same id.
 fn word(pid: u32, started_ticks: u64) -> String {
     format!("{pid}.{started_ticks}")
 }
@@ -35,8 +36,8 @@ pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
     command
 }
 
-/// Parses a pauser's arguments to processes (id, start time). `None` if this process is not a
-/// pauser.
+/// Parses the arguments of a pauser process to processes (id, start time). `None` if this process
+/// is not a pauser.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -69,7 +70,8 @@ impl Drop for StoppedProcesses {
     }
 }
 
-/// Runs this process as a pauser if its first argument is [`WORD`]; then it never returns.
+/// Runs this process as a pauser if its first argument is [`WORD`]. In that case this function
+/// never returns.
 pub fn run_pauser_if_requested() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"stopper");
@@ -90,7 +92,7 @@ pub fn run_pauser_if_requested() {
     std::process::exit(0);
 }
 
-/// Stops and resumes the processes periodically until the pipe closes.
+/// Stops and resumes the processes periodically until the pipe to plimsoll closes.
 fn pause_periodically(held: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)

@@ -1,5 +1,5 @@
-//! Fetches profiles over HTTP, as Go's `net/http/pprof` and similar endpoints serve them: builds
-//! the path and explains a refusal.
+//! Fetches profiles over HTTP from endpoints such as Go's `net/http/pprof`. Builds the path of the
+//! request, and explains to the user why a server refuses.
 //!
 //! Not here: when profiles are taken (`profile_capture`), and parsing them.
 
@@ -17,17 +17,17 @@ use std::time::Duration;
 
 /// The default duration of a CPU profile, in seconds, as in pprof.
 const SECONDS: u32 = 30;
-/// The time that fetching may take longer than the duration of the profiles, for all profiles of an
-/// endpoint together.
+/// The time that fetching all profiles of an endpoint may take in addition to the duration of the
+/// profiles.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest number of bytes that a profile endpoint may send (32 MiB).
 const SENT_BYTES_MAX: usize = 32 << 20;
 /// The largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times
 /// its memory, so this limit keeps the tables below 256 MiB.
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
-/// Lock for decompression: only one profile is decompressed at a time, which bounds memory.
+/// A lock that lets one thread at a time decompress a profile. This bounds the memory.
 static DECOMPRESSION_LOCK: Mutex<()> = Mutex::new(());
-/// The time within which a server refuses a profile. A longer wait means that the server is
+/// The time within which a server refuses a profile. After this time the server is assumed to be
 /// profiling.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(700);
 
@@ -100,7 +100,7 @@ fn checked(body: &[u8]) -> Result<Profile, ReadError> {
     read_up_to(body, UNPACKED_BYTES_MAX)
 }
 
-/// Returns the server's error text and a way to correct the error. The text completes the sentence
+/// Returns the server's error text and a way to correct the error. The text continues the sentence
 /// `has status N`.
 fn refusal(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
@@ -124,7 +124,7 @@ fn refusal(status: u16, body: &[u8]) -> String {
     format!("{quoted}: {way_out}")
 }
 
-/// The base URL from which a server serves its profiles.
+/// A server's endpoint for profiles: its addresses and base URL.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     target: FetchTarget,
@@ -150,7 +150,8 @@ impl Endpoint {
         Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
     }
 
-    /// Returns the usual base URL on the target of a load, with the target's authorization.
+    /// Returns the endpoint at the usual path (`/debug/pprof`) of a load's target, with the
+    /// target's authorization.
     pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
         let target = FetchTarget::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
@@ -158,7 +159,7 @@ impl Endpoint {
         Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
     }
 
-    /// Whether the server has an index of profiles at this base URL.
+    /// Whether the server has an index page of profiles at this base URL.
     pub fn is_served(&self) -> bool {
         let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_TIMEOUT, &ByteBudget::new(1 << 20));
         // A pprof index contains a link to the text form of each profile kind.

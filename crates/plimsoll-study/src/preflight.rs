@@ -1,5 +1,5 @@
-//! Sends a preflight request before the load, which no figure counts. The request checks that a
-//! server responds in HTTP, and over TLS if required.
+//! Sends a preflight request before the load. The request checks that a server responds in HTTP,
+//! and over TLS if required. No figure of the load includes this request.
 //!
 //! Not here: the connections of a load (`plimsoll_engine`).
 
@@ -20,7 +20,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The longest timeout of the preflight request. A shorter `--timeout` replaces this timeout.
+/// The timeout of the preflight request. A shorter `--timeout` replaces it.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// The timeout of checks between loads. A short timeout suffices, because an overloaded server is
 /// checked again later.
@@ -50,15 +50,15 @@ impl Answer {
     }
 }
 
-/// Sends one request and returns the response. Any HTTP response suffices, from any address of the
-/// target; the error gives the reasons of all addresses. If no route is safe to send, an accepted
-/// connection suffices, and the result is `None`.
+/// Sends one request and returns the response. Any HTTP response from any address of the target
+/// suffices. The error has the reasons of all addresses. If no request of the plan is safe to send,
+/// an accepted connection suffices, and the result is `None`.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
     send_until_deadline(plan, injector, TIMEOUT_MAX)
 }
 
 /// Whether the target currently responds successfully to requests from the source addresses of
-/// `injector`. `None` if no response came in time, or no route is safe to send.
+/// `injector`. `None` if no response came in time, or if no request of the plan is safe to send.
 pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
     let answer = send_until_deadline(plan, injector, SERVED_TIMEOUT).ok()??;
@@ -113,8 +113,8 @@ pub fn is_address_in_use(plan: &Plan) -> bool {
     if let Some(path) = &plan.carriage.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
-    // The listener may be too busy to accept. The kernel knows listeners on this machine; otherwise
-    // only an accepted connection shows that a listener exists.
+    // The listener may be too busy to accept a connection. On this machine, the kernel has a list
+    // of listeners. On other machines, only an accepted connection proves a listener.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
             && SocketDiagnostics::open()
@@ -172,8 +172,8 @@ impl PreflightRequest {
             kept.clone_from(&reply.call_message);
             kept.truncate(KEPT_BYTES);
         }
-        // Over HTTP/2 the headers arrive separately from the content, so a status line is put
-        // before it.
+        // Over HTTP/2 the header fields arrive separately from the content, so a status line is put
+        // before the content.
         if reply.is_h2 {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
         }
@@ -192,14 +192,15 @@ impl PreflightRequest {
     }
 }
 
-/// Sends the preflight request unless it is disabled. The protocol that it negotiates is used for
-/// all loads. Returns warnings: an unsuccessful response, or fewer streams allowed than requested.
+/// Sends the preflight request unless the user disabled it. All loads use the protocol that this
+/// request negotiates. Returns warnings: an unsuccessful response, or fewer HTTP/2 streams than the
+/// plan needs.
 pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }
 
-/// Sends the preflight request like [`preflight`]; also returns the response time in ns, 0 if
-/// skipped.
+/// Sends the preflight request like [`preflight`]. Also returns the response time in ns, or 0 if no
+/// request was sent.
 pub fn first_answer(
     plan: &mut Plan,
     injector: &Injector,

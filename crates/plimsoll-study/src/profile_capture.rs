@@ -2,8 +2,8 @@
 //! low load and the examined load, or both sides of a comparison in turn. The profiles are stored
 //! next to the run file.
 //!
-//! Separate loads ensure that profiling does not affect any measured figure. Results are computed
-//! later from the run file and its profiles, as in `show`.
+//! The separate loads ensure that profiling does not affect the measured figures. Later commands,
+//! such as `show`, compute results from the run file and its profiles.
 //!
 //! Not here: choosing and timing these loads (`plimsoll-analysis`), executing them (`study_loop`),
 //! parsing and presenting profiles.
@@ -25,12 +25,11 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The two names of the CPU profile kind: the first for file names and documents, the second for
-/// URLs.
+/// The two names of the CPU profile kind: the name in file names and results, and the name in URLs.
 pub const CPU: (&str, &str) = ("cpu", "profile");
-/// The further profile kinds: name, summed column, and whether the sum is a level, such as live
-/// heap. The column is named here because a difference of two snapshots does not mark the column. A
-/// level has no share for each request.
+/// The other profile kinds. Each has a name, the name of the summed column (sample type), and
+/// whether the sum is a level, such as live heap memory. The difference of two snapshots has no
+/// default column, so the column is named. A level is not divided by the number of requests.
 pub const OTHERS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -42,7 +41,7 @@ pub const OTHERS: [(&str, &str, bool); 5] = [
 /// The suffix of the profiles' file names.
 pub const SUFFIX: &str = ".pb.gz";
 
-/// The profiles that the user requested: their endpoints and their durations.
+/// The profiles that the user requested: endpoints, and duration in seconds.
 pub struct Capture {
     /// The profile endpoint of the target, or one for each side of a comparison.
     endpoints: Vec<Endpoint>,
@@ -50,13 +49,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Requests CPU profiles of `seconds` seconds from these endpoints.
+    /// Prepares CPU profiles of `seconds` seconds from these endpoints.
     pub fn new(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
         Capture { endpoints, seconds }
     }
 
-    /// Returns the profiles that the user requested of a target. Checks first that the server
-    /// agrees to profile, so that no load is wasted.
+    /// Returns the profiles that the user requested of a target; `None` if the user requested none.
+    /// Checks first that the server agrees to profile, so that no load is wasted.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
         let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
@@ -68,7 +67,7 @@ impl Capture {
         Ok(Some(Capture::new(vec![endpoint], *seconds)))
     }
 
-    /// Returns a hint for the user if the target serves profiles; `None` if it does not.
+    /// Returns a hint for the user if the target has an endpoint for profiles; `None` otherwise.
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
@@ -141,7 +140,8 @@ impl Profiler for ProfileTaker {
         let (name, kind) = CPU;
         let cpu = |from_ns| DueProfile { from_ns, name, kind, seconds: self.seconds };
         self.due = match trial.tag.arm {
-            // Sides get only CPU profiles, to compare the cost of functions for each request.
+            // The sides of a comparison get only CPU profiles, to compare the CPU cost of functions
+            // for each request.
             Some(_) => vec![cpu(trial.plan.load.warmup_ns.max(1))],
             None => {
                 let stretches = ProfilingSchedule::new(self.seconds);
@@ -168,7 +168,7 @@ impl Profiler for ProfileTaker {
         }
     }
 
-    /// Waits for the profiles in progress, unless the user interrupts, and stores them.
+    /// Waits for the profiles in progress, unless the user presses ^C, and stores them.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
         let waiting = Instant::now();
         let mut taken: Vec<(&'static str, CaptureResult)> =
@@ -181,7 +181,7 @@ impl Profiler for ProfileTaker {
             None => "the load ended before the profile",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
-        // All loads share one budget of waiting time.
+        // The profiles of all loads share one budget of waiting time.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
             Ok((trial, Some(LoadEnd::Stopped(Stop::Died(why))))) => (trial, Some(why)),
@@ -199,9 +199,10 @@ impl Profiler for ProfileTaker {
     }
 }
 
-/// Stores a profile next to the run file, or records why there is none. Later commands read only
-/// recorded profiles, so files of other runs are ignored. `trial` is the index of the profile's
-/// load.
+/// Stores a profile in a file next to the run file, and records the file's name. Without a profile,
+/// records the reason. Later commands read only recorded names, so files of other runs are ignored.
+///
+/// `trial` is the index of the load during which the profile was taken.
 fn store_profile(
     recording: &mut Recording,
     path: &Path,
@@ -220,7 +221,7 @@ fn store_profile(
     recording.remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
-/// Returns the file name of a profile: next to `DIR/find-1.plimsoll` lies
+/// Returns the file name of a profile. Next to `DIR/find-1.plimsoll`, an example is
 /// `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz`. The start time of the run makes the name unique.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

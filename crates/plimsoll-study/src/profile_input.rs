@@ -1,4 +1,4 @@
-//! Reads a profile from a file or URL and selects a part ([`ProfileInput`]).
+//! Reads a profile from a file or URL and selects some of its samples ([`ProfileInput`]).
 //!
 //! Not here: the analysis of a profile (`plimsoll_analysis::profile`), profiles of a study
 //! (`profile_capture`), and presentation.
@@ -25,7 +25,8 @@ pub struct ProfileChoice {
     pub focus: Option<Regex>,
     /// Drops stacks that contain a matching function.
     pub ignore: Option<Regex>,
-    /// Groups stacks by a label's key or by a pattern of functions: the user's text, and its regex.
+    /// Groups stacks by a label, or by functions that match a pattern. The values are the user's
+    /// text and its compiled pattern.
     pub by: Option<(String, Regex)>,
 }
 
@@ -36,7 +37,7 @@ pub struct ProfileInput {
     pub name: String,
     /// The bytes as read, before decoding.
     pub bytes: Vec<u8>,
-    /// The decoded profile, grouped if the user asked for that.
+    /// The decoded profile, with its stacks grouped if the user requested groups.
     pub profile: Profile,
     /// The selected samples (by focus and ignore) and the selected column.
     pub view: View,

@@ -1,5 +1,5 @@
-//! Resolves the targets of a comparison: running servers, found by their listening socket, or
-//! builds to start. Also warns about servers with different uptimes.
+//! Resolves the targets of a comparison. A target is a running server, found by its listening
+//! socket, or a build to start. Also warns if two running servers have different uptimes.
 //!
 //! Not here: the order in which the sides are measured, and the decision (`plimsoll-analysis`).
 
@@ -36,7 +36,7 @@ pub fn prepare(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) 
             continue;
         }
         let finder = Finder::find_listener_process(&base.watch_target(&base.resolver()));
-        // With --watch, the process is found on the server's own machine.
+        // With --watch, an agent finds the process on the server's machine.
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
@@ -84,7 +84,8 @@ fn process_age(found: &FoundServer) -> Option<ProcessAge> {
 }
 
 /// Compares the uptimes of two running servers. Returns a warning if they differ, and a general
-/// note about comparing running processes unless both URLs lead to one server.
+/// note about comparing running processes. Both are `None` if both URLs lead to the same server, or
+/// if a server process is not found.
 pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
@@ -98,8 +99,8 @@ pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'stat
     (differing, Some(hint))
 }
 
-/// Returns the profiles to take in a comparison; `None` unless requested. Checks first that running
-/// servers agree to profile, so that no load is wasted.
+/// Returns the profiles to take in a comparison; `None` if the user requested none. Checks first
+/// that running servers agree to profile, so that no load is wasted.
 pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
     let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
         return Ok(None);
@@ -121,8 +122,8 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     if !fresh {
         let [a, b] = &endpoints;
         a.check(seconds)?;
-        // A server takes a while to abandon a cancelled profile. If both sides are one server, that
-        // server is therefore checked only once.
+        // A server needs a while to end a cancelled profile. If both sides are the same server, it
+        // is therefore checked only once.
         if b.shown != a.shown {
             b.check(seconds)?;
         }

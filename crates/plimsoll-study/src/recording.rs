@@ -1,5 +1,5 @@
-//! Records an experiment. Each load is executed, kept in memory and written to the run file at
-//! once, so a crash loses at most the current interval.
+//! Records an experiment. Each load (trial) is executed, kept in memory and written to the run file
+//! while it runs. A crash therefore loses at most the current interval.
 //!
 //! Not here: formatting command lines ([`FormatCommand`]), and executing loads (`runner`).
 
@@ -27,7 +27,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A function that formats an experiment's command line for the run file, with secrets redacted.
 pub type FormatCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
 
-/// An experiment in progress: its results in memory, and its run file if there is one.
+/// An experiment in progress: its results in memory, and its run file if the results are stored.
 pub struct Recording {
     experiment: Experiment,
     file: Option<RunFile>,
@@ -40,7 +40,7 @@ struct RunFile {
     file: File,
     failed: bool,
     buffer: Vec<u8>,
-    /// The interval that is still growing: its index and content.
+    /// The interval to which the next tick is added: its index and its measurements.
     open: Option<(u32, Interval)>,
 }
 
@@ -49,7 +49,8 @@ impl RunFile {
         let cannot = |e: std::io::Error| {
             Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&e)))
         };
-        // The file is truncated only after it is locked: another run may be writing it.
+        // The file is truncated only after it is locked, because another run may be writing to the
+        // file.
         let mut file = output_file::open_file(path, WriteMode::Over).map_err(cannot)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             match file.try_lock() {
@@ -60,7 +61,8 @@ impl RunFile {
                         path.display()
                     )));
                 }
-                // Some file systems have no locks; on them the file is written without a lock.
+                // Some file systems do not support locks. On them the file is written without a
+                // lock.
                 Err(TryLockError::Error(_)) => file.set_len(0).map_err(cannot)?,
             }
         }
@@ -107,8 +109,8 @@ impl RunFile {
 }
 
 impl Recording {
-    /// Begins an experiment in memory and, if `path` is given, in a run file. `spell` formats the
-    /// command line for the run file.
+    /// Begins an experiment in memory. If `path` is given, also creates a run file. `spell` formats
+    /// the command line for the run file.
     pub fn begin(
         asked: ExperimentSpec,
         terms: &Terms<String>,
@@ -164,13 +166,13 @@ impl Recording {
         &self.experiment.trials
     }
 
-    /// Returns the events recorded so far that belong to no load.
+    /// Returns the recorded events that belong to no load (remarks).
     pub fn remarks(&self) -> &[Remark] {
         &self.experiment.remarks
     }
 
-    /// Executes and records one load with `runner`, and returns it. On each tick, `on_tick`
-    /// receives the number of cores that the server uses, and may end the load.
+    /// Executes and records one load with `runner`, and returns the recorded load. On each tick,
+    /// `on_tick` receives the number of CPU cores that the server uses, and may end the load.
     pub fn drive(
         &mut self,
         runner: &mut dyn Runner,
@@ -195,14 +197,14 @@ impl Recording {
                     file.tick(plan.load.interval_ns, tick);
                 }
                 if let Some(mut part) = glance.part {
-                    // Function samples are joined at the end of the load, which makes them ten
-                    // times smaller.
+                    // Function samples are merged at the end of the load and written then, because
+                    // merging makes them ten times smaller.
                     part.sampled = SampledFunctions::default();
                     Frame::probe_frames(part).for_each(|frame| file.write(&frame));
                 }
             }
-            // After `on_tick` has ended the load, later ticks are recorded without calling it
-            // again.
+            // After `on_tick` has ended the load, later ticks are recorded without another call of
+            // `on_tick`.
             let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick, glance.server_cores) };
             ended |= flow.is_break();
             flow
@@ -230,7 +232,7 @@ impl Recording {
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 
-    /// Records an event that belongs to no load.
+    /// Records an event that belongs to no load (a remark).
     pub fn remark(&mut self, remark: Remark) {
         if let Some(file) = &mut self.file {
             file.write(&Frame::Remark(remark.clone()));
@@ -258,7 +260,7 @@ impl Recording {
     /// repeated.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         self.experiment.elapsed_ns = Some(elapsed_ns);
-        // The summary is needed only in a run file.
+        // The summary is computed only for a run file.
         let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
         let summary = found.map(|finding| Box::new(study_summary(&finding)));
         let note = self.file.and_then(|mut file| {
@@ -271,8 +273,8 @@ impl Recording {
     }
 }
 
-/// Returns the function samples to record. Only samples of steady loads are recorded, because only
-/// these are compared; the many trials of a search keep no samples.
+/// Returns the function samples to record. Only samples of steady loads are compared later, so only
+/// these samples are recorded. The many trials of a search have no samples in the record.
 fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.merge_between(run.window_ns.0 as i64, run.window_ns.1 as i64),

@@ -1,5 +1,5 @@
-//! Prepares a rerun of a recorded experiment: possible harm, differences between this machine and
-//! the recorded machine, required files, and the path of the results.
+//! Prepares a rerun of a recorded experiment. Finds possible harm, differences between this machine
+//! and the recorded machine, and required files, and chooses the path of the results.
 //!
 //! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
 
@@ -13,8 +13,8 @@ use plimsoll_model::terms::{BuildsTerms, OutputTerms};
 use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
 use std::path::{Path, PathBuf};
 
-/// Reads the traffic of each target from the traffic file or the logs that the terms name; empty if
-/// they name none.
+/// Reads the traffic of each target from the traffic file or the logs that the recorded options
+/// (`terms`) name. The result is empty if the options name neither.
 pub fn from_files(
     terms: &Terms<String>,
     seed: u64,
@@ -32,8 +32,8 @@ pub fn from_files(
     }
 }
 
-/// Returns a phrase for each potentially harmful action that a rerun would do, such as running
-/// commands from the run file.
+/// Returns a phrase for each potentially harmful action of a rerun, such as running commands from
+/// the run file.
 pub fn harmful_actions(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
     let BuildsTerms { a, b, build, start, before_block, .. } = &terms.builds;
     let commands = [a, b, build, start, before_block, &terms.changes.vary];
@@ -72,8 +72,8 @@ pub fn differences(experiment: &Experiment) -> Vec<String> {
     .collect()
 }
 
-/// Returns where the rerun writes its results: `output` if given. Fails if `output` is the `record`
-/// itself, which must not be overwritten.
+/// Returns the output options of the rerun: `output` if given, otherwise a new name in the default
+/// folder. Fails if `output` is the run file `record` itself, which must not be overwritten.
 pub fn output_terms(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
@@ -108,13 +108,13 @@ pub fn output_terms(
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
 }
 
-/// Returns a name for the files of a sweep that no file in the folder uses.
+/// Returns a name for the files of a sweep that is not yet used in the folder.
 fn free_name(folder: &Path) -> String {
     let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
     names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
 }
 
-/// Returns an error if `output` is the record itself, directly or through a link.
+/// Returns an error if `output` is the same file as the record, also through a link.
 fn refuse_overwriting_record(output: &Path, record: &Path) -> Result<(), Failure> {
     let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
     let same_file = || {

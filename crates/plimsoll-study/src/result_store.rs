@@ -1,4 +1,4 @@
-//! Manages the store, which is the default folder of results and keeps only the latest runs.
+//! Manages the store, the folder of run files. The default store keeps only the latest runs.
 //!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
 //! with its page, profiles and logs. The name and the first bytes identify such a run file.
@@ -16,9 +16,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The number of runs that the default store keeps.
+/// The number of latest runs that the default store keeps.
 pub const RUNS_KEPT: usize = 50;
-/// The suffix of the file with marks (such as pins) that the user adds to a run afterwards.
+/// The suffix of the file with a run's marks. The user adds marks, such as pins, after the run.
 const MARKS: &str = ".marks";
 /// The environment variable that names the store.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
@@ -28,12 +28,13 @@ fn store_from_environment() -> Option<PathBuf> {
     std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the user named the store, by flag or environment variable.
+/// Whether the user chose the store, by the flag or the environment variable.
 pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
     output.store.is_some() || store_from_environment().is_some()
 }
 
-/// Returns the folder of run files: `named` by the flag, else by the variable, else the default.
+/// Returns the folder of run files. The flag's folder `named` comes first, then the environment
+/// variable, then the default.
 pub fn store(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(store_from_environment).unwrap_or_else(|| FOLDER.into())
 }
@@ -61,13 +62,13 @@ pub struct StoredRun {
     pub bytes: u64,
 }
 
-/// Parses a run file's stem `COMMAND-TIME-PROCESS`. Returns start time and process id; `None` for a
-/// name that plimsoll did not choose.
+/// Parses the file name `COMMAND-TIME-PROCESS` of a run file, without its extension. Returns start
+/// time and process id; `None` for a name that plimsoll did not choose.
 fn parse_own_stem(stem: &str) -> Option<(u64, u32)> {
     let (command, rest) = stem.split_once('-')?;
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // `sweep` is excluded: its name comes from the user or is constant.
+    // Files of `sweep` are never removed, because their names come from the user or are constant.
     let known = ExperimentSpec::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
@@ -116,7 +117,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     Ok(runs)
 }
 
-/// Whether a run has a tag. An unreadable run counts as untagged.
+/// Whether a run has a tag. A run file that cannot be read counts as untagged.
 fn is_tagged(run_file: &Path) -> bool {
     let head = || -> Option<codec::Header> {
         let first = first_bytes(run_file, codec::HEAD_BYTES_MIN).ok()?;
@@ -125,8 +126,8 @@ fn is_tagged(run_file: &Path) -> bool {
     head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
 }
 
-/// Returns the removable runs that are older than the `keep` latest runs. `runs` has the latest run
-/// first. A run stays if its process still exists, or if it has a tag or pin.
+/// Returns the runs that may be removed because they are older than the `keep` latest runs. `runs`
+/// has the latest run first. A run stays if its process still exists, or if it has a tag or pin.
 pub fn removable_runs(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &StoredRun| {
@@ -137,8 +138,8 @@ pub fn removable_runs(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     runs.into_iter().skip(keep).filter(is_old).collect()
 }
 
-/// Removes the files of a run, the run file last. After an interruption, the next removal therefore
-/// finds the run again.
+/// Removes the files of a run, the run file last. If an interruption leaves files, the run file is
+/// still there, so a later removal finds the run again.
 pub fn remove(run: &StoredRun) -> io::Result<()> {
     run.files.iter().rev().try_for_each(|file| match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -146,8 +147,8 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
     })
 }
 
-/// Removes the oldest runs of the default store after a new run at `path`. Returns a sentence about
-/// the number removed. Errors are ignored.
+/// Removes the oldest runs of the default store after the new run at `path`. Returns a sentence
+/// about the number of removed runs. Errors are ignored.
 pub fn tidy(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
     let surplus = removable_runs(runs(folder).ok()?, RUNS_KEPT);

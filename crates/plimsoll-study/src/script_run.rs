@@ -1,5 +1,5 @@
-//! Runs a Lua script as the source of a load's requests. Creates the script's states for each load,
-//! passes threads to workers, and watches for functions that do not end.
+//! Runs a Lua script that builds the requests of a load. Creates new Lua states for each load,
+//! gives each worker its Lua thread, and detects functions that do not end.
 //!
 //! Not here: the script API (`plimsoll_script`), and the command line.
 
@@ -20,17 +20,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The longest run of a script's function during a load, ns (10 s). After that, the worker is
-/// abandoned.
+/// The longest run of a script's function during a load, ns (10 s). After that time, the worker is
+/// abandoned and the load ends.
 const LOADED_NS_MAX: u64 = 10_000_000_000;
-/// The longest run of a script's function outside a load, ns (5 min). After that, plimsoll exits.
+/// The longest run of a script's function outside a load, ns (5 min). After that time, plimsoll
+/// exits.
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
 /// The interval between checks for functions that do not end.
 const LOOK: Duration = Duration::from_millis(250);
 /// Connect timeout of the script function `wrk.connect`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A script and its Lua states in the current load. Clones share both.
+/// A script, and its Lua states in the current load. Clones share the script and the states.
 #[derive(Clone)]
 pub struct ScriptRun {
     program: Arc<Program>,
@@ -46,7 +47,8 @@ pub struct ScriptRun {
 struct ScriptLoad {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,
-    /// For each worker, the reason why it was abandoned, if it was.
+    /// For each worker, the reason why the worker was abandoned; empty for a worker that still
+    /// runs.
     given_up: Vec<Arc<OnceLock<String>>>,
 }
 
@@ -56,7 +58,7 @@ impl Drop for ScriptLoad {
     }
 }
 
-/// The script's state in the current load, shared with the thread that watches for functions that
+/// The state of the script in the current load, shared with the thread that detects functions that
 /// do not end.
 #[derive(Default)]
 struct ScriptStage {
@@ -65,7 +67,7 @@ struct ScriptStage {
     is_over: AtomicBool,
 }
 
-/// Gives scripts access to this machine's name resolver and sockets.
+/// Gives scripts access to the name resolver and the sockets of this machine.
 struct Network {
     allow_public: bool,
 }
@@ -92,14 +94,14 @@ pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl ScriptRun {
-    /// Returns the script of the terms for a plan, if there is one. Fails if the script's digest
-    /// differs from the recorded one.
+    /// Returns the script that the user's options name; `None` without a script. Fails if the
+    /// script's digest differs from the digest in the record.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         Self::of_url(None, plan, terms)
     }
 
-    /// Returns the script like [`ScriptRun::from_terms`]. `url` is the URL as the user wrote it for
-    /// another tool.
+    /// Returns the script like [`ScriptRun::from_terms`]. `url` is the URL that the user wrote in a
+    /// command line of another tool; `None` uses the URL of the plan.
     pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
         let text = text_of(file)?;
@@ -109,7 +111,7 @@ impl ScriptRun {
                 script, or start a new run"
             )));
         }
-        // Only command lines of another tool pass a URL; in that tool, scripts may exit the
+        // Only a command line of another tool has such a URL, and scripts of that tool may exit the
         // process.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| plan_url(plan), str::to_owned);
@@ -151,17 +153,17 @@ impl ScriptRun {
         }
     }
 
-    /// Calls the script's `done` function with the figures of the load. Returns an error of the
-    /// script or of plimsoll.
+    /// Calls the script's `done` function with the figures of the load. Returns an error if the
+    /// script or plimsoll fails.
     pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
         let script = self.script()?;
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())
     }
 
-    /// Starts a thread that watches for functions that do not end, because such a function cannot
-    /// be stopped. During a load, the worker is abandoned, and the load ends with its measurements
-    /// so far. Outside a load, plimsoll reports the function and exits.
+    /// Starts a thread that detects functions that do not end, because such a function cannot be
+    /// stopped. During a load, the worker with the function is abandoned. The load then ends and
+    /// keeps its measurements. Outside a load, plimsoll reports the function and exits.
     fn watch_functions(&self, mut watch: HungCallWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
@@ -177,8 +179,8 @@ impl ScriptRun {
                 let seconds = limit_ns / 1_000_000_000;
                 let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
                 if let (Some(author), Some(script)) = (author, script.upgrade()) {
-                    // The result is ignored: only the first reason counts. `done` may need data
-                    // that the abandoned thread never returns.
+                    // The result is ignored, because only the first reason counts. Later, `done`
+                    // may wait for data of the abandoned thread, so its time limit is shorter.
                     let _ = author.set(format!("the script failed: {}", script.give_up(hook, seconds)));
                     watch.give_up(hanging);
                     // Dropping the script would wait for the hanging function.
@@ -234,7 +236,7 @@ impl AuthorFactory for ScriptRun {
         }
     }
 
-    /// Marks the end of a load: functions called from now on may run longer.
+    /// Marks the end of a load. Functions that are called from now on have the longer time limit.
     fn unload(&self) {
         if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
             present.stage.is_loaded.store(false, Ordering::Relaxed);
@@ -242,7 +244,7 @@ impl AuthorFactory for ScriptRun {
     }
 }
 
-/// Converts a script to the form that a runner needs.
+/// Wraps a script as a source of requests for a runner.
 pub fn into_author_factory(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }

@@ -1,5 +1,6 @@
 //! Measures the capacity of plimsoll on this machine against its reference server ([`measure`]). A
-//! closed loop measures throughput and CPU time, then an open loop measures lag.
+//! closed loop measures throughput and CPU time for each request. Then an open loop measures lag,
+//! the delay of requests behind their schedule.
 //!
 //! Not here: the judgement whether the capacity suffices (`plimsoll_analysis::fitness`).
 
@@ -24,14 +25,15 @@ use std::ops::ControlFlow;
 const LOAD_NS: u64 = 5_000_000_000;
 /// The number of users, each with a connection, in the closed loop.
 const USERS: u32 = 64;
-/// The highest rate of the open loop, requests/s. The open loop uses half of the measured capacity
-/// if that is lower.
+/// The highest rate of the open loop, requests/s. If half of the measured capacity is lower, the
+/// open loop uses that half.
 const RATE_RPS: f64 = 10_000.0;
-/// Command line of the server: one event loop, so that results do not depend on the core count.
+/// The command line of the reference server. One event loop makes the results independent of the
+/// number of cores.
 const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
 
-/// Measures for ten seconds. The server is plimsoll's own executable in a separate process, so the
-/// CPU times of client and server are separate.
+/// Measures for ten seconds. The server is plimsoll's own executable in another process, so the CPU
+/// times of client and server are separate.
 pub fn measure() -> Result<SelfMeasurement, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
@@ -42,7 +44,7 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
     let server = Helper::start(&program, &SERVER).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
-    // Spinning is off, so that the CPU time is due to requests alone.
+    // Spinning is off, so that the CPU time contains only the cost of requests.
     let closed = measure_load(&origin, closed, Spin::Off)?;
     let rate_rps = RATE_RPS.min((closed.throughput_rps / 2.0).round()).max(1.0);
     let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };

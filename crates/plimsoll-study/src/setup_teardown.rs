@@ -1,7 +1,8 @@
 //! Sends the setup requests before a load and the cleanup requests after it, however the load ends.
 //! These requests do not count in the load's figures.
 //!
-//! Not here: which requests are sent (the plan), and their templates and checks (the engine).
+//! Not here: which requests are sent (the plan), and templates and checks of these requests (the
+//! engine).
 
 use crate::connecting::tls_failure;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
@@ -14,10 +15,10 @@ use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
 use std::time::{Duration, Instant};
 
-/// The timeout of a cleanup request after the user has interrupted.
+/// The timeout of a cleanup request after the user pressed ^C.
 const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
-/// A guard for a load whose setup requests were sent. The cleanup requests are sent when the guard
+/// Represents a load whose setup requests were sent. The cleanup requests are sent when this value
 /// is ended or dropped.
 pub struct TeardownGuard {
     /// The plan of the cleanup requests, with the values that the setup captured. This plan does
@@ -28,8 +29,8 @@ pub struct TeardownGuard {
 }
 
 impl TeardownGuard {
-    /// Sends the setup requests of `plan`, and stores the captured values in `plan`. Returns `None`
-    /// if the plan has neither setup nor cleanup.
+    /// Sends the setup requests of `plan`, and stores the values that they capture in `plan`.
+    /// Returns `None` if the plan has neither setup nor cleanup requests.
     pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<TeardownGuard>, Failure> {
         if plan.traffic.setup_teardown.is_empty() {
             return Ok(None);
@@ -68,7 +69,7 @@ impl TeardownGuard {
     }
 
     /// Sends one setup or cleanup request as often as the plan says, and stores the captured
-    /// values. The error text completes a sentence such as `the setup 'NAME' ...`.
+    /// values. The error text continues a sentence such as `the setup 'NAME' ...`.
     fn ask(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
@@ -153,7 +154,7 @@ impl TeardownGuard {
             });
             let reply = match reply {
                 Ok(reply) => reply,
-                // No connection was made, so nothing was sent: the next address is tried.
+                // Without a connection no request was sent, so the next address is tried.
                 Err(error @ NoResponse::Connect(_)) => {
                     reasons.push(format!("{who} {}", error.text(timeout, false)));
                     continue;
@@ -180,7 +181,7 @@ struct OneOffResponse {
 
 impl Drop for TeardownGuard {
     fn drop(&mut self) {
-        // The load was cancelled before `end`, so its cleanup runs now.
+        // If the load ended without a call of `end`, the cleanup runs now.
         let _ = self.run_teardown();
     }
 }
@@ -188,7 +189,8 @@ impl Drop for TeardownGuard {
 /// A function that opens a connection.
 type Connect<'a> = Box<dyn FnOnce() -> std::io::Result<Socket> + 'a>;
 
-/// Opens a connection, from the first of the given local addresses that has the same IP version.
+/// Opens a connection from the first local address in `sources` that has the same IP version as the
+/// target.
 fn connect_from(sources: &[plimsoll_model::AddressRange], to: std::net::SocketAddr) -> std::io::Result<Socket> {
     let sources: Vec<_> = sources.iter().filter(|range| range.is_ipv4() == to.is_ipv4()).copied().collect();
     Socket::connect_from(plimsoll_model::AddressRange::nth_address(&sources, 0), &to)

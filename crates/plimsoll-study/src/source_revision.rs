@@ -12,14 +12,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Timeout for reading the commit, long enough for a busy machine.
+/// The timeout for reading the commit (10 s). A busy machine may need seconds.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
-/// The timeout for checking whether files changed. A repository of a million files needs longer, so
-/// its state is recorded as unknown.
+/// The timeout for the check whether files changed (3 s). A repository with a million files needs
+/// longer, so the run file then has no information about changes.
 const STATE_MAX: Duration = Duration::from_secs(3);
 /// The interval of checks whether git has exited.
 const LOOK: Duration = Duration::from_millis(2);
-/// The longest output that is read, bytes. A pipe's buffer holds more, so git never blocks.
+/// The longest output of git that is read, bytes. The buffer of a pipe is larger, so git never
+/// blocks.
 const ANSWER_BYTES_MAX: usize = 4096;
 /// Environment variables in which CI services give the branch, because they check out a commit
 /// without a branch.
@@ -27,8 +28,8 @@ const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_C
 /// The longest recorded name of a branch, in characters.
 const BRANCH_CHARS_MAX: usize = 200;
 
-/// Returns the commit, branch and state of the current folder. `None` without git, outside a
-/// repository, and before the first commit.
+/// Returns the commit and branch of the current folder, and whether files changed. `None` without
+/// git, outside a repository, and before the first commit.
 pub fn current() -> Option<SourceRevision> {
     let until = Instant::now() + COMMIT_MAX;
     let head = answer(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
@@ -65,8 +66,7 @@ fn answer(words: &[&str], until: Instant) -> Option<String> {
 /// timed out.
 fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
     let mut command = Command::new("git");
-    // These settings keep git from writing to the repository and from starting a configured
-    // program.
+    // These settings prevent git from writing to the repository and from starting other programs.
     command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false"]).args(words);
     // git has its own process group, so that ^C reaches only plimsoll.
     command.process_group(0).stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());

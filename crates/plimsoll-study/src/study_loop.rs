@@ -1,9 +1,11 @@
-//! The loop that executes every study. The loop gets the next load from the study, then executes,
-//! records and shows that load. The study, the user or a failure ends the loop.
+//! The loop that executes every study, such as a search or a comparison. A study chooses loads one
+//! after another. The loop executes, records and shows each load (a trial in the run file). The
+//! study, the user or a failure ends the loop.
 //!
-//! Profiles are taken in separate loads, whose ticks the [`Profiler`] receives.
+//! Profiles are taken during separate loads, and the [`Profiler`] receives the ticks (100 ms) of
+//! these loads.
 //!
-//! Not here: choosing and interpreting loads (`plimsoll-analysis`), executing them (`runner`),
+//! Not here: choosing and interpreting loads (`plimsoll-analysis`), executing loads (`runner`),
 //! taking profiles (`profile_capture`), and presentation ([`StudyDisplay`]).
 
 use crate::recording::Recording;
@@ -20,7 +22,7 @@ use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The largest number of warnings about events outside the loads that are shown.
+/// The largest number of warnings shown at the end of a study. Many loads may cause many warnings.
 const WARNINGS_MAX: usize = 3;
 
 /// A study in progress, with its runner, recording and outputs.
@@ -33,7 +35,8 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
     pub display: D,
     /// Further outputs that follow the study, such as a JSON stream.
     pub outputs: Vec<Box<dyn Output>>,
-    /// Sentences that say how loads were adapted to the machine, without repetitions.
+    /// The sentences already shown or stored about loads that were adapted to the machine, each
+    /// once.
     pub fitted: Vec<String>,
     /// Takes profiles in separate loads; `None` if no profiles are requested.
     pub profiler: Option<Box<dyn Profiler>>,
@@ -41,14 +44,15 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
 
 /// Takes and stores profiles during separate loads.
 pub trait Profiler {
-    /// Called when a load for profiles begins.
+    /// Called when a load during which profiles are taken begins.
     fn begin(&mut self, trial: &TrialPlan);
 
     /// Called on each tick of the load.
     fn tick(&mut self, tick: &Tick);
 
-    /// Stores and records the profiles of a load that has ended, and the reasons for missing
-    /// profiles. `driven` is the load's index and ending, or the reason of its failure.
+    /// Stores and records the profiles of a load that has ended, or the reasons for missing
+    /// profiles. `driven` has the index of the load in the recording and how the load ended. If the
+    /// load could not be executed, `driven` is the reason.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
 }
 
@@ -66,7 +70,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         StudyLoop { runner, recording, display, outputs: Vec::new(), fitted: Vec::new(), profiler: None }
     }
 
-    /// Executes a study to its end. `after` is called after each load, executed or not.
+    /// Executes a study to its end. Calls `after` after each load that was executed or skipped.
     pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
             let step = study.next(&self.history());
@@ -75,7 +79,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
                 Step::Skip(tag) => self.skip_load(tag, LoadSkipReason::NoTime, after),
                 Step::Unprofiled(tag, why) => {
-                    // For a comparison, missing profiles of both sides are reported together later.
+                    // A comparison reports the missing profiles of both sides together at the end.
                     if tag.arm.is_none() {
                         self.display.line(&format!("plimsoll takes no profiles: {}", why.text()));
                     }
@@ -84,7 +88,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(LoadObstacle::Failed(failure)) => return Err(failure),
-                    // A server setting that could not be changed does not end the study.
+                    // A sweep or an experiment skips a load that cannot be executed, and the study
+                    // continues.
                     Err(LoadObstacle::Unheld(reason))
                         if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
@@ -127,7 +132,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
-    /// Executes a load for profiles. Failures of this load are recorded, and do not end the study.
+    /// Executes a load during which profiles are taken. A failure of this load is recorded and does
+    /// not end the study.
     fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.record_missing_profile(trial.tag, "nothing takes profiles");
@@ -159,8 +165,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
-    /// Shows each adaptation of a load when it first applies. Comparisons show theirs only at the
-    /// end.
+    /// Shows each sentence about an adapted load once. A comparison shows these sentences only at
+    /// its end.
     fn show_adaptations(&mut self, study: &Study, fitted: Vec<String>) {
         for sentence in fitted {
             if self.fitted.contains(&sentence) {
@@ -202,7 +208,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Executes one prepared load, and passes each tick to `beside`, the display and the outputs.
+    /// Executes one prepared load. Passes each tick to `beside`, the display and the outputs.
     fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
@@ -223,10 +229,11 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         driven
     }
 
-    /// Ends all processes that plimsoll started, then ends the experiment and returns it. Also
-    /// returns a note with the path of the run file. `broken` is the reason of an early end.
+    /// Ends all processes that plimsoll started, then ends the experiment and returns it with the
+    /// display. Also returns a note with the path of the run file. `broken` is the reason if the
+    /// study ended early.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
-        // The error is reported below. A process that cannot be ended now ends with plimsoll.
+        // The error is shown below. A process that cannot be ended now ends together with plimsoll.
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
@@ -252,7 +259,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 }
 
-/// The state of a study, passed to its outputs.
+/// The state of a study, as outputs receive it.
 pub struct StudyState<'a> {
     /// The specification of the study.
     pub asked: &'a ExperimentSpec,
@@ -278,7 +285,7 @@ fn outcomes(study: &Study) -> usize {
 
 /// An output that follows a study, for example a terminal, a JSON stream or an exporter.
 pub trait Output {
-    /// Called when a prepared load begins, whose index will be `state.history.trials.len()`.
+    /// Called when a prepared load begins. Its index will be `state.history.trials.len()`.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// Called on each tick. `server_cores` is the number of cores that the server uses, if known.
@@ -289,7 +296,7 @@ pub trait Output {
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
 }
 
-/// An output with text for a waiting user.
+/// An output that shows text to a waiting user.
 pub trait StudyDisplay: Output {
     /// Called before a load for profiles is prepared.
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
@@ -310,7 +317,8 @@ pub trait StudyDisplay: Output {
     fn clear(&mut self);
 }
 
-/// Whether a load is an intervention (experiment) of `explain`.
+/// Whether a load belongs to an experiment of `explain`: an intervention, or a changed server
+/// setting.
 fn is_an_experiment(tag: &Tag) -> bool {
     varied_number(tag).is_some() || Intervention::from_tag(tag).is_some()
 }
@@ -329,12 +337,12 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A simulated server with a hundred instant responses in each tick. The simulated machine
-    /// bounds the number of users.
+    /// A simulated server with one hundred immediate responses in each tick. The simulated machine
+    /// supports a limited number of users.
     struct FakeServer {
         now_ns: u64,
         users_max: f64,
-        /// The arm (side) whose build fails to start.
+        /// The side of a comparison (arm) whose build fails to start.
         dead: Option<char>,
         finished: bool,
         /// The plan of the prepared load.
@@ -420,12 +428,14 @@ mod tests {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
-    /// Executes a study. Returns its record, its result, and the number of steps.
+    /// Executes a study. Returns its record, its result, and the number of loads executed or
+    /// skipped.
     fn execute_study(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
         execute_study_with_profiler(asked, runner, None)
     }
 
-    /// Executes a study with a profiler. Returns its record, its result, and the number of steps.
+    /// Executes a study with a profiler. Returns its record, its result, and the number of loads
+    /// executed or skipped.
     fn execute_study_with_profiler(
         asked: ExperimentSpec,
         runner: &mut FakeServer,
@@ -481,7 +491,7 @@ mod tests {
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
     }
 
-    /// A profiler that records the loads for profiles and takes no profiles.
+    /// A profiler that records the calls for each load and takes no profiles.
     #[derive(Default)]
     struct FakeCapture {
         ticks: usize,
@@ -493,7 +503,7 @@ mod tests {
         tag: Tag,
         /// The number of ticks received during the load.
         ticks: usize,
-        /// The index of the load among all loads; `None` if it was not executed.
+        /// The index of the load in the recording; `None` if the load was not executed.
         trial: Option<u32>,
     }
 

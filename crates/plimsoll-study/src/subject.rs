@@ -1,6 +1,6 @@
 //! Starts and stops a build under test: a command under a keeper process (`build_keeper`), with its
-//! output in a file. All processes of the build end in every case. The port must be free before the
-//! next build begins. The demo's server starts in the same way.
+//! output in a file. All processes of the build are ended, even if plimsoll is killed. The next
+//! build begins only when the port is free. The demo's server starts in the same way.
 //!
 //! Not here: measuring the build, and the keeper process (`build_keeper`).
 
@@ -21,23 +21,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The time for a build to end by itself after SIGTERM, before SIGKILL.
+/// The time that a build has to end by itself after SIGTERM, before it gets SIGKILL.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time for a build to end by itself before SIGKILL, after the user has interrupted.
+/// The time that a build has to end by itself before it gets SIGKILL, after the user pressed ^C.
 const INTERRUPTED_END_TIMEOUT: Duration = Duration::from_millis(400);
-/// The longest wait for a free address before the first build, because another process may be
-/// ending.
+/// The longest wait for a free address before the first build. Another process that uses the
+/// address may be ending.
 const FREE_ADDRESS_TIMEOUT_FIRST: Duration = Duration::from_secs(1);
 /// The longest wait for a free address after a build, because the kernel or a detached process may
 /// still use the address.
 const FREE_ADDRESS_TIMEOUT_AFTER: Duration = Duration::from_secs(15);
 /// The interval of checks while waiting for a build, a command or an address.
 const LOOK: Duration = Duration::from_millis(10);
-/// The timeout of a command that compiles a build.
+/// The timeout of a command that compiles a build (1 h).
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The number of output lines that an error about a failed command shows.
 const LAST_LINES: usize = 3;
-/// The timeout of a preparing command (`--before-block`, `--vary`).
+/// The timeout of a preparing command of the user (`--before-block`, `--vary`).
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A build under test and how to start it.
@@ -51,7 +51,8 @@ pub struct Subject {
     pub output: PathBuf,
     /// The longest time from the start to the first response.
     pub patience: Duration,
-    /// Whether another build ran at the same address before.
+    /// Whether another build has run at the same address, so that the address may still be in use
+    /// for a while.
     pub after_another: bool,
 }
 
@@ -68,13 +69,13 @@ pub struct RunningBuild {
 /// processes of the program.
 struct KeeperProcess {
     keeper: Child,
-    /// The keeper and its descendants, including those in other sessions.
+    /// The keeper and its descendants, including descendants in other sessions.
     offspring: NewDescendants,
     ended: bool,
 }
 
-/// Starts a shell command under a keeper process, with its output in a file. `left` says what
-/// happens to processes that the command leaves behind.
+/// Starts a shell command under a keeper process, with its output in a file. `left` says what the
+/// keeper does with processes that the command leaves behind.
 fn shell(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
     let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
@@ -99,7 +100,7 @@ fn status_text(status: ExitStatus) -> String {
 /// The number of bytes at the end of an output file that are searched for its last lines.
 const LAST_BYTES: u64 = 4096;
 
-/// Reads the last bytes of a file of any length, which may be growing.
+/// Reads the last [`LAST_BYTES`] bytes of a file that a program may still be writing.
 fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(output)?;
     let length = file.seek(SeekFrom::End(0))?;
@@ -206,7 +207,7 @@ impl RunningBuild {
         Some(format!("{} ended unexpectedly with {}{said} ({})", self.name, status_text(status), self.output.display()))
     }
 
-    /// Returns the CPU clocks of the build's processes.
+    /// Returns the CPU clocks of the build's processes, without the keeper process.
     pub fn cpu_clocks(&self) -> CpuClocks {
         let mut pids = self.kept.offspring.living_pids();
         pids.retain(|pid| *pid != self.kept.keeper.id());
@@ -220,9 +221,11 @@ impl RunningBuild {
 }
 
 impl KeeperProcess {
-    /// Starts a keeper process. From now on, all its descendants end in every case.
+    /// Starts a keeper process with its program. From now on, all descendants of the keeper are
+    /// ended when this value is dropped or plimsoll exits.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
-        // If the system refuses this, processes that outlive their keeper are not found.
+        // If the system does not let plimsoll adopt orphans, processes that outlive their keeper
+        // are not found.
         let _ = group::adopt_orphans();
         let offspring = NewDescendants::started_from_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
@@ -308,7 +311,7 @@ pub fn command_in_folder(folder: &Path, command: &str) -> String {
     format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
 }
 
-/// Runs a command until it exits or times out. `what` is its name in error messages.
+/// Runs a command until it exits or its time is over. `what` names the command in error messages.
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
     let no_start =

@@ -1,5 +1,5 @@
-//! Reads the traffic file named on the command line, and the files that it names. The parser is in
-//! `plimsoll_traffic`.
+//! Reads the traffic file that the command line names, and the files that the traffic file names.
+//! The parser is in `plimsoll_traffic`.
 //!
 //! Not here: building the traffic of each target (`file_traffic`).
 
@@ -14,7 +14,7 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
-/// Reads a traffic file to execute it. Errors name the file, line and column.
+/// Reads a traffic file to run it. Errors name the file, line and column.
 pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, true)
 }
@@ -24,8 +24,8 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
-/// Returns the environment variables and files that a traffic file with this text needs but that
-/// are missing. Any other problem of the file is an error.
+/// Parses a traffic file and returns the environment variables and files that it needs but that do
+/// not exist. Any other problem of the traffic file is an error.
 pub fn missing_inputs(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
     let mut asked = MissingInputFinder { beside, lacks: Vec::new() };
@@ -69,8 +69,8 @@ pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Checks that data with unique rows has enough rows for `needed` requests or sessions. The check
-/// succeeds if `needed` is unknown.
+/// Checks that data with unique rows has enough rows for `needed` requests or sessions. Unique rows
+/// are used at most once. The check succeeds if `needed` is unknown.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
         (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),
@@ -88,7 +88,8 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-/// Returns an error if the plan uses data with unique rows, for a command that executes many loads.
+/// Returns an error if the plan uses data with unique rows. For a command that executes many loads,
+/// the rows would not suffice.
 pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
@@ -100,7 +101,8 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The folder of a traffic file, from which its named files and variables are read.
+/// The folder of a traffic file, against which the names of files are resolved. Also reads
+/// environment variables.
 struct TrafficFolder {
     folder: PathBuf,
     shows_variables: bool,
@@ -113,7 +115,8 @@ impl TrafficFolder {
     }
 }
 
-/// Reads like `TrafficFolder`, and collects missing files and variables instead of failing.
+/// Reads files and variables like `TrafficFolder`, but collects missing ones in a list instead of
+/// failing.
 struct MissingInputFinder {
     beside: TrafficFolder,
     lacks: Vec<String>,

@@ -1,5 +1,5 @@
-//! Decides how much of a flag's value a message may repeat, so that secrets stay hidden
-//! ([`ValueClass`]).
+//! Decides how much of a flag's value a message may repeat ([`ValueClass`]). Secrets in values stay
+//! hidden.
 //!
 //! Not here: the class of each flag (the command line), and redaction of URLs, headers and paths
 //! (`plimsoll_model::redact`).
@@ -7,11 +7,11 @@
 use plimsoll_model::redact::{self, REDACTED, Redact};
 use plimsoll_model::terms;
 
-/// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets occur in
-/// too many words.
+/// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets are parts
+/// of too many ordinary words.
 const REPLACED_BYTES_MIN: usize = 4;
 
-/// The class of a flag's value, which decides how much of it a message may repeat.
+/// The class of a flag's value. The class decides how much of the value a message may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueClass {
     /// A number, time, keyword, condition or process name: shown in full.
@@ -45,7 +45,7 @@ impl ValueClass {
         match self {
             ValueClass::Plain | ValueClass::Switch => value.to_owned(),
             ValueClass::Secret => REDACTED.to_owned(),
-            // A comma before `http` separates two URLs. Any other comma is part of a URL.
+            // A comma before `http` separates two URLs, and any other comma is part of a URL.
             ValueClass::Url => {
                 value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
             }
@@ -72,7 +72,7 @@ impl ValueClass {
     /// Returns the secrets in a value, each with its replacement: the whole value, and parts that
     /// errors may quote.
     pub fn replacements(self, text: &str) -> Vec<(String, String)> {
-        // Errors may show the paths of scripts and outputs unchanged.
+        // Errors may show these values unchanged, for example the paths of scripts and outputs.
         let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
         let shown = self.redact(text);
         if is_shown || shown == text {
@@ -106,8 +106,8 @@ impl ValueClass {
     }
 }
 
-/// Whether a text is a valid header field name. An invalid one may be a secret value that contains
-/// a colon.
+/// Whether a text is a valid header field name. An invalid name may be part of a secret value that
+/// contains a colon.
 fn is_field_name(name: &str) -> bool {
     let name = name.trim();
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

@@ -1,5 +1,5 @@
-//! An allocator that counts the allocated bytes of each thread. Tests use it to measure the memory
-//! of a parser, independent of the machine.
+//! An allocator that counts the allocated bytes of each thread. Tests use this allocator to measure
+//! the memory of a parser, independent of the machine.
 //!
 //! Not here: allocations of plimsoll itself, whose binary uses the system's allocator.
 
@@ -11,26 +11,27 @@ use std::cell::Cell;
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountingAllocator;
 
-/// The allocations of one thread during a call.
+/// The memory that one thread allocated during a call of [`count_allocations`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Allocations {
-    /// The number of calls of the allocator that took or moved memory.
+    /// The number of allocator calls that allocated or resized memory.
     pub count: u64,
-    /// Sum of the bytes of all these calls.
+    /// The sum of the bytes that these calls requested.
     pub bytes: u64,
-    /// The largest number of bytes allocated at one time, minus the bytes at the beginning.
+    /// The largest number of bytes allocated at one time, minus the bytes allocated before the
+    /// call.
     pub peak_bytes: u64,
 }
 
 thread_local! {
     static COUNTED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
-    /// The number of bytes allocated now, minus the bytes at the beginning. The number may be
-    /// negative, because this thread may free memory of another thread.
+    /// The number of bytes allocated now, minus the bytes allocated before the call. The number may
+    /// be negative, because this thread may free memory of another thread.
     static ALLOCATED_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Calls `act`, and returns its result with the allocations that it made on this thread. The counts
-/// are 0 unless [`CountingAllocator`] is the allocator.
+/// Calls `act`, and returns its result with the allocations of this thread during the call. The
+/// counts are 0 unless [`CountingAllocator`] is the global allocator.
 pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
     COUNTED.set(Allocations::default());
     ALLOCATED_BYTES.set(0);
@@ -39,7 +40,7 @@ pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
 }
 
 fn note(taken: usize, given_back: usize) {
-    // A thread that is ending has no counters any more.
+    // A thread that is ending no longer has its counters.
     let _ = ALLOCATED_BYTES.try_with(|held| {
         held.set(held.get() + taken as i64 - given_back as i64);
         let _ = COUNTED.try_with(|counted| {
@@ -56,25 +57,25 @@ fn note(taken: usize, given_back: usize) {
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size(), 0);
-        // SAFETY: the caller keeps what `GlobalAlloc` asks for.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         note(0, layout.size());
-        // SAFETY: the caller keeps what `GlobalAlloc` asks for.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size(), 0);
-        // SAFETY: the caller keeps what `GlobalAlloc` asks for.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size, layout.size());
-        // SAFETY: the caller keeps what `GlobalAlloc` asks for.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

@@ -1,9 +1,9 @@
-//! Clocks: the monotonic clock, with which everything is measured, and CPU time.
+//! Reads the monotonic clock, which all measurements use, and the clocks of CPU time.
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for a timespec. The clocks asked for exist on every Linux;
-    // the call cannot fail.
+    // SAFETY: `time` is valid memory for a timespec. Every Linux has these clocks, so the call
+    // cannot fail.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -25,13 +25,14 @@ pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Lets timers of the calling thread end at most `slack_ns` late (the default is 50 us).
+/// Sets how late timers of the calling thread may expire, in ns (timer slack; the default is 50
+/// us).
 pub fn set_timer_slack_ns(slack_ns: u64) {
     // SAFETY: no memory is passed. A refusal leaves the default in force, which is harmless.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns as libc::c_ulong, 0, 0, 0) };
 }
 
-/// Gives the core to another runnable thread, if there is one.
+/// Yields the core to another runnable thread, if there is one.
 #[inline]
 pub fn yield_core() {
     // SAFETY: no arguments; always succeeds on Linux.

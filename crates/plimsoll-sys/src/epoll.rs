@@ -28,15 +28,15 @@ impl Event {
         self.0.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 
-    /// Whether the peer closed its side, or the connection is broken. The caller must read until a
-    /// read returns the end or the error.
+    /// Whether the peer has closed its sending direction, or the connection is broken. The caller
+    /// must read until a read returns the end of the stream or the error.
     #[inline]
     pub fn hangup(&self) -> bool {
         self.0.events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 }
 
-/// An epoll instance with room for the events of one wait.
+/// An epoll instance, with a buffer for the events that one wait returns.
 pub struct Epoll {
     fd: OwnedFd,
     events: Box<[Event]>,
@@ -52,13 +52,13 @@ impl Epoll {
         Ok(Epoll { fd, events: vec![empty; capacity.max(1)].into_boxed_slice(), ready: 0 })
     }
 
-    /// Watches `fd` for reading and writing, edge-triggered, until it is closed.
+    /// Watches `fd` for reading and writing, edge-triggered, until `fd` is closed.
     pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
         let flags = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         self.add_with_flags(fd, token, flags)
     }
 
-    /// Watches a listening socket or an event descriptor for reading, level-triggered.
+    /// Watches `fd` (a listening socket or an event descriptor) for reading, level-triggered.
     pub fn add_level(&self, fd: RawFd, token: u64) -> io::Result<()> {
         self.add_with_flags(fd, token, libc::EPOLLIN as u32)
     }
@@ -95,8 +95,8 @@ impl Epoll {
 /// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms on an older kernel.
 fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
     let timeout = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-    // SAFETY: `events` points to `capacity` events (the caller's promise); `timeout` outlives the
-    // call; no signal mask.
+    // SAFETY: `events` points to `capacity` events, as the caller guarantees; `timeout` outlives
+    // the call; no signal mask.
     let result = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

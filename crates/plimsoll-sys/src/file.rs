@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The place at which new content is written into an existing file.
+/// The position at which new content is written into an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
     /// New content overwrites the file from its beginning. The file is not truncated.
@@ -21,7 +21,8 @@ pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
     options.create(true).custom_flags(libc::O_NOFOLLOW);
     match mode {
         WriteMode::Over => options.write(true).truncate(false),
-        // The file is readable too, for the code that bounds its length.
+        // The file is also opened for reading, because the code that limits its length reads the
+        // file.
         WriteMode::Append => options.read(true).append(true),
     };
     options.open(path)

@@ -1,6 +1,6 @@
-//! Reads files that are named on the command line, up to a size limit. With the limit, `/dev/zero`,
-//! an endless pipe or a wrong file causes an error message and does not fill the memory. Not here:
-//! the content of files.
+//! Reads files that are named on the command line, up to a size limit. Without a limit,
+//! `/dev/zero`, an endless pipe or a wrong file would fill the memory. With the limit, such a
+//! source causes an error message. Not here: the content of files.
 
 use crate::{signal, system_text};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The largest number of bytes read from a file that is not regular, because it may have no end.
 const ENDLESS_MAX: u64 = 64 << 20;
-/// The time between two checks whether the user has asked to stop.
+/// The time between two checks for a stop by the user (such as ^C), while a read blocks.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The first bytes of a run file, as `plimsoll_model::codec` writes them.
@@ -87,14 +87,14 @@ pub fn read(path: &Path, what: Use) -> Result<Vec<u8>, String> {
     read_as(path, move |_| what)
 }
 
-/// Reads the first bytes of a file, at most `count`.
+/// Reads the first bytes of a file, at most `count` bytes.
 pub fn first_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(count as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads the last bytes of a file, at most `count`.
+/// Reads the last bytes of a file, at most `count` bytes.
 pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     let mut file = open_regular(path)?;
     let length = file.metadata()?.len();
@@ -112,7 +112,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a file whose first bytes decide its purpose.
+/// Reads a file up to its size limit. The first bytes of the file decide its purpose.
 pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let metadata = std::fs::metadata(path).map_err(cannot)?;
@@ -137,8 +137,7 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
     if !bytes.starts_with(what.magic()) {
-        // The caller, which knows the format, reports the error; it needs no further bytes for
-        // that.
+        // The caller knows the format and reports the error, so no further bytes are needed.
         return Ok(bytes);
     }
     let bytes_max = if endless { what.bytes_max().min(ENDLESS_MAX) } else { what.bytes_max() };
@@ -151,10 +150,11 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     Ok(bytes)
 }
 
-/// Reads on another thread, because input may never arrive. The user can interrupt the wait.
+/// Runs `take` on another thread, because input may never arrive. The user can interrupt the wait.
 fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
     let (sender, receiver) = channel();
-    // A read that never ends is abandoned when the user interrupts, because the program then ends.
+    // After an interruption the read may still block, but the program ends soon and ends the
+    // thread.
     let thread = std::thread::Builder::new().name("reader".into()).spawn(move || sender.send(take()));
     thread.map_err(|e| format!("cannot be read: {}", system_text(&e)))?;
     loop {

@@ -1,5 +1,5 @@
-//! Finds and ends all descendants of this process, whatever sessions and process groups they
-//! create. Also waits for children that end, and reads the CPU time of processes.
+//! Finds and ends all descendants of this process, also those in other sessions or process groups.
+//! This module also waits for children that end, and reads the CPU time of processes.
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat};
@@ -15,8 +15,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// them.
 const KILLED_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes this process the new parent of every descendant whose parent ends. No descendant can then
-/// leave the family, whatever sessions and process groups it creates.
+/// Makes this process the new parent of every descendant whose parent ends. Every descendant then
+/// stays in the process tree of this process, whatever sessions and process groups it creates.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: this prctl takes a number and no memory.
     crate::check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
@@ -33,7 +33,8 @@ pub fn end_with_this_thread(command: &mut Command) {
             crate::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
             libc::getppid()
         };
-        // The parent ended before this process could ask the kernel for the signal.
+        // If the parent differs, the starting process ended before this prctl, so no signal will
+        // come.
         if late as u32 == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     };
     // SAFETY: `bind` neither allocates nor locks; its error is a number.
@@ -69,8 +70,8 @@ pub fn end_like_process(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(128))
 }
 
-/// The descendants that this process has got since a given time. The set is complete only after
-/// [`adopt_orphans`].
+/// The descendants of this process that started after a given time. The set is complete only if
+/// [`adopt_orphans`] was called before.
 pub struct NewDescendants {
     /// The process ids of descendants that existed before that time.
     before: BTreeSet<u32>,
@@ -91,14 +92,14 @@ impl NewDescendants {
         descendants().filter(|stat| !self.before.contains(&stat.pid))
     }
 
-    /// Process ids of the descendants that have not ended.
+    /// Returns the process ids of the descendants that have not ended.
     pub fn living_pids(&self) -> Vec<u32> {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Ends all descendants. Each descendant, also a new one, gets SIGTERM once. Descendants that
-    /// are alive after `patience`, which is called repeatedly, get SIGKILL. Fails if a descendant
-    /// survives.
+    /// Ends all descendants. Each descendant gets SIGTERM once, also if it started meanwhile.
+    /// Descendants that are alive after `patience` (a function that is called repeatedly) get
+    /// SIGKILL. Fails if a descendant survives.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -122,19 +123,20 @@ impl NewDescendants {
         }
     }
 
-    /// Reaps ended orphans of this process, except `child`, which other code awaits.
+    /// Reaps the ended children of this process among these descendants, except `child`, for which
+    /// other code waits.
     pub fn reap_orphans(&self, child: u32) {
         let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
         for stat in self.all().filter(own) {
             if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
-                // SAFETY: the status is not asked for; WNOHANG never blocks.
+                // SAFETY: the call needs no memory for the status; WNOHANG never blocks.
                 unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
             }
         }
     }
 }
 
-/// Sends a signal to one descendant. It is no error if the process has ended meanwhile.
+/// Sends a signal to one descendant. A descendant that has ended meanwhile is no error.
 fn send(pid: u32, signal: libc::c_int) {
     if let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1) {
         // SAFETY: no memory is passed; it is one process, not a group (0 and below) and not the
@@ -161,7 +163,7 @@ fn descendants() -> impl Iterator<Item = Stat> {
 pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
-    /// Opens the clocks of these processes, if they still exist.
+    /// Opens the clocks of these processes. Processes that have ended are left out.
     pub fn for_processes(pids: &[u32]) -> CpuClocks {
         CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::for_process(*pid).ok()?))).collect())
     }
@@ -173,18 +175,18 @@ impl CpuClocks {
         CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
     }
 
-    /// Ids of the processes whose clocks are open.
+    /// Returns the ids of the processes whose clocks are open.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.0.iter().map(|(pid, _)| *pid)
     }
 
-    /// Whether there is no process.
+    /// Whether the set contains no process.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the CPU time that the processes have used so far with all their threads, ns. Only
-    /// living processes and zombies count.
+    /// Returns the CPU time that the processes have used so far with all their threads, ns. A
+    /// process counts until it is reaped by its parent.
     pub fn cpu_ns(&self) -> u64 {
         self.0.iter().filter_map(|(_, clock)| clock.read_ns().ok()).sum()
     }
@@ -210,8 +212,8 @@ mod tests {
     fn descendant_processes_are_found_and_ended() {
         adopt_orphans().expect("Linux 3.4 or newer");
         let offspring = NewDescendants::started_from_now();
-        // A child that works, a child that left the session and lost its parent, and a child that
-        // ignores SIGTERM.
+        // The children are a busy process, a process that left the session and lost its parent, and
+        // a process that ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
         soon("all run", || offspring.living_pids().len() >= 4);

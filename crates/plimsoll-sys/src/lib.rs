@@ -1,4 +1,4 @@
-//! Thin wrappers of the operating system: functions that a load generator needs and the standard
+//! Safe wrappers of system calls and kernel files that a load generator needs and the standard
 //! library lacks.
 //!
 //! This is the only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function makes one or
@@ -22,7 +22,7 @@ pub mod stdout;
 pub mod symbols;
 pub mod tcp;
 
-/// Returns the system's error text, without the error number.
+/// Returns the operating system's error text in lower case, without the error number.
 pub fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Opens all output files of plimsoll: results, pages, tables, pictures, logs. No write follows a
-//! foreign symbolic link, and no partial file replaces a complete file.
+//! symbolic link that another user may have made. No partial file replaces a complete file.
 //!
 //! Not here: the content of files, and standard output.
 
@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The default folder of results, if the user names no place.
+/// The default folder of results, if the user names no folder.
 pub const OWN_FOLDER: &str = "_output/plimsoll";
 /// The folders of devices. Links in these folders belong to the system (`/dev/stdout`) and are
 /// followed.
@@ -26,7 +26,8 @@ fn refused(path: &Path) -> io::Error {
     io::Error::other(format!("the path is a symbolic link {to}: remove the link, or name the file itself"))
 }
 
-/// Whether a path leads to a device, a pipe or a socket, which is written to directly.
+/// Whether a path leads to a device, a pipe or a socket. Such a target is opened as it is, and
+/// never replaced.
 fn is_device(path: &Path) -> bool {
     if DEVICES.iter().any(|folder| path.starts_with(folder)) {
         return true;
@@ -66,14 +67,14 @@ fn is_linked(path: &Path) -> bool {
     metadata(path).is_some_and(|it| it.is_symlink())
 }
 
-/// Opens a file for continuous writing; `mode` decides what happens to existing content. The file
-/// is not truncated here.
+/// Opens a file for continuous writing; `mode` decides whether new content overwrites or follows
+/// existing content. The file is not truncated here.
 pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
     make_folder(path)?;
     if is_device(path) {
         return File::options().write(true).open(path);
     }
-    // A file with a second hard link may belong to another user.
+    // The other hard link of the file may belong to another user, so this name gets a new file.
     if metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
         fs::remove_file(path)?;
     }
@@ -97,8 +98,8 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes a whole file: first a temporary file beside it, then a rename. The old file therefore
-/// exists until the new file is complete.
+/// Writes a whole file: first into a temporary file in the same folder, which is then renamed. The
+/// old file therefore exists until the new file is complete.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path)?;
     if is_device(path) {
@@ -111,7 +112,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let (beside, mut file) = match beside(path) {
         Ok(beside) => beside,
-        // The user may have permission to write the file, but not its folder.
+        // The user may be allowed to write the file, but not to create files in its folder.
         Err(_) if before.is_some() => return create(path)?.write_all(bytes),
         Err(error) => return Err(error),
     };

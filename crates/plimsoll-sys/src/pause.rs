@@ -15,9 +15,9 @@ pub struct Pausable {
 }
 
 impl Pausable {
-    /// Opens the process with this id and this start time (`started_ticks` of its stat). Fails if
-    /// the process has ended, if another process has its id, or if the kernel is older than Linux
-    /// 5.3.
+    /// Opens a handle to the process with this id and this start time (`started_ticks` of its
+    /// stat). Fails if the process has ended, if another process has its id, or if the kernel is
+    /// older than Linux 5.3.
     pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: takes numbers and no memory; the result is a descriptor that no other code owns.
@@ -55,7 +55,7 @@ impl Pausable {
     }
 
     fn send(&self, signal: libc::c_int) -> io::Result<()> {
-        // SAFETY: no memory is passed; the descriptor is open for as long as this lives.
+        // SAFETY: no memory is passed; the descriptor is open for as long as `self` lives.
         let sent = unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
@@ -70,13 +70,13 @@ impl Pausable {
     }
 }
 
-/// Turns the error for an ended process into "not found".
+/// Converts the error "no such process" of a system call to "not found".
 fn ended_as_not_found(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
 /// Returns the effective user id of this process.
 pub fn own_user() -> u32 {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call takes no argument and cannot fail.
     unsafe { libc::geteuid() }
 }

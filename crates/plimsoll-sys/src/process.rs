@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output was closed when this process started. Before `main`, the standard
 /// library opens `/dev/null` in place of a closed stream, so output would vanish without an error.
-/// This check therefore runs even earlier.
+/// The check therefore runs before the standard library starts.
 pub fn stdout_was_closed() -> bool {
     STDOUT_CLOSED.load(Ordering::Relaxed)
 }
@@ -15,14 +15,14 @@ pub fn stdout_was_closed() -> bool {
 static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn check_stdout_at_start() {
-    // SAFETY: asks for the flags of a descriptor, open or not; no memory is passed.
+    // SAFETY: the call reads the flags of a descriptor, open or not; no memory is passed.
     let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
     STDOUT_CLOSED.store(closed, Ordering::Relaxed);
 }
 
 /// Makes the loader call `check_stdout_at_start` before `main`.
-// SAFETY: the section holds pointers to functions that may run before the runtime is set up; this
-// one makes a single system call and stores an atomic.
+// SAFETY: the section contains pointers to functions that run before the runtime is set up. The
+// function makes a single system call and stores an atomic.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHECK_STDOUT_AT_START: extern "C" fn() = check_stdout_at_start;
@@ -33,14 +33,15 @@ static CHECK_STDOUT_AT_START: extern "C" fn() = check_stdout_at_start;
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: the descriptor was just made, and nobody else has it.
+    // SAFETY: the call above created the descriptor, and no other code owns it.
     let moved = unsafe { std::fs::File::from_raw_fd(moved) };
     // SAFETY: as above.
     check(unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) })?;
     Ok(moved)
 }
 
-/// The largest number of processes whose allowed cores are queried; children inherit the cores.
+/// The largest number of processes whose allowed cores are queried. Children usually inherit the
+/// cores of their parent, so more queries would find nothing new.
 const CORE_QUERIES_MAX: usize = 64;
 
 /// A set of cores, among the first 1024 of the machine.
@@ -72,8 +73,8 @@ pub fn cores() -> u32 {
 /// or if the query is not permitted.
 pub fn permitted_cores(pid: u32) -> Option<CoreSet> {
     let mut cores = CoreSet::default();
-    // SAFETY: the array has the size given; a cpu_set_t is such an array of words, and any bits are
-    // one.
+    // SAFETY: the array has the given size. A cpu_set_t is such an array of words, and any bits are
+    // valid.
     let asked = unsafe {
         libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores.0), std::ptr::from_mut(&mut cores.0).cast())
     };
@@ -87,7 +88,7 @@ pub fn cores_of_processes(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
 
 /// Returns the number of cores of this machine that are online.
 pub fn cores_online() -> u32 {
-    // SAFETY: a plain question, with an answer by value.
+    // SAFETY: the call takes a number and returns a number.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
 }
@@ -102,7 +103,7 @@ pub fn set_cores(cores: &[u32]) -> io::Result<()> {
             unsafe { libc::CPU_SET(*core as usize, &mut set) };
         }
     }
-    // SAFETY: `set` has the size given.
+    // SAFETY: `set` has the given size.
     check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
     Ok(())
 }
@@ -110,7 +111,7 @@ pub fn set_cores(cores: &[u32]) -> io::Result<()> {
 /// Raises the soft limit of open files to the hard limit, and returns the new limit.
 pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid place for an rlimit.
+    // SAFETY: `limit` is valid memory for an rlimit.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
         return 1024;
     }
@@ -131,8 +132,8 @@ pub fn raise_open_files_limit() -> u64 {
 /// Needs Linux 5.9; after an error the thread keeps the table of the process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {
-        // SAFETY: no memory is passed. Descriptors are closed in a table of this thread's own,
-        // where by the contract above nobody uses them.
+        // SAFETY: no memory is passed. Only descriptors in this thread's own table are closed, and
+        // by the contract above no code uses them.
         check(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
     };
     // Standard error is the last of the standard streams.
@@ -159,7 +160,8 @@ pub fn backlog_max() -> u64 {
     text.trim().parse().unwrap_or(0)
 }
 
-/// Returns the number of local ports that the system uses for connections between two addresses.
+/// Returns the size of the system's range of local ports. A pair of addresses has at most this
+/// number of connections at a time.
 pub fn local_ports() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -191,14 +193,14 @@ pub fn resident_bytes() -> u64 {
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. A later use costs a minor page fault, because the file stays in the page cache. A load
-/// uses only a small part of the code that ran at the start. Does nothing if the system does not
-/// list mappings.
+/// memory. A load uses only a small part of the code that ran at the start. A later use of dropped
+/// code costs a minor page fault, because the file stays in the page cache. Does nothing if the
+/// system does not list mappings.
 pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in clean_file_mappings(&smaps) {
         // SAFETY: the range is a private, read-only file mapping of this process without modified
-        // pages. So every byte equals the file, from which it is read again at the next access.
+        // pages. Every byte therefore equals the file, from which the next access reads it again.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
@@ -253,12 +255,12 @@ pub fn set_process_name(name: &std::ffi::CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }
 
-/// Returns the columns and rows of the terminal of standard error, or else of standard output;
+/// Returns the columns and rows of the terminal at standard error, or else at standard output.
 /// `None` if neither is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {
         let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-        // SAFETY: `size` is a valid place for a winsize, which is what TIOCGWINSZ fills.
+        // SAFETY: `size` is valid memory for a winsize, which TIOCGWINSZ fills.
         let result = unsafe { libc::ioctl(file, libc::TIOCGWINSZ, &mut size) };
         (result == 0 && size.ws_col > 0).then_some((usize::from(size.ws_col), usize::from(size.ws_row)))
     })

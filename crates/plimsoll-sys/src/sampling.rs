@@ -33,7 +33,8 @@ const CORE_PAGES: usize = 16;
 /// The number of data pages in a thread's ring buffer, enough for a quarter of a second of samples.
 /// The buffer is small, because users without privileges may lock little memory.
 const THREAD_PAGES: usize = 2;
-/// The largest number of threads that get their own ring buffer, if cores must not be sampled.
+/// The largest number of threads that get their own ring buffer, if the kernel forbids sampling
+/// cores.
 const THREADS_MAX: usize = 256;
 /// The largest number of cores that are sampled.
 const CORES_MAX: usize = 1024;
@@ -46,7 +47,7 @@ const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGISTERS: u64 = 1 << 12;
 const SAMPLE_STACK: u64 = 1 << 13;
 /// Frame pointer, stack pointer and instruction pointer as bits of the kernel's register mask for
-/// x86-64. A record has them in this order.
+/// x86-64. A record has the three registers in this order.
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 /// The kernel's mark for registers of a 64-bit program.
 const REGISTERS_64: u64 = 2;
@@ -61,8 +62,8 @@ const RECORD_SAMPLE: u32 = 9;
 const MODE_MASK: u16 = 7;
 /// The processor mode of a sample in user mode.
 const MODE_USER: u16 = 2;
-/// The lowest value that is a mark between the parts of a call chain (`PERF_CONTEXT_...`) and not
-/// an address.
+/// The lowest value in a call chain that is not an address, but a mark between parts of the chain
+/// (`PERF_CONTEXT_...`).
 const CONTEXT_MARKS_START: u64 = u64::MAX - 4095;
 /// The offset of the field `data_head` in the first page of a ring.
 const DATA_HEAD_AT: usize = 1024;
@@ -100,9 +101,9 @@ pub struct StackTop<'a> {
     pub at: u64,
     /// The stack pointer: the address of the first of `bytes`.
     pub stack: u64,
-    /// The frame pointer, or any value that code without frame pointers keeps in its register.
+    /// The frame pointer; in code without frame pointers, any value of that register.
     pub frame: u64,
-    /// The bytes of the stack from the stack pointer on, by rising addresses.
+    /// The bytes of the stack from the stack pointer on, by ascending address.
     pub bytes: &'a [u8],
 }
 
@@ -125,7 +126,8 @@ pub enum SamplingRecord<'a> {
     Lost(u64),
 }
 
-/// Calls `told` for each complete record in `bytes`. `places` is a buffer for addresses.
+/// Calls `told` for each complete record in `bytes`. The buffer `places` holds the addresses of one
+/// record.
 pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(SamplingRecord)) {
     let mut rest = bytes;
     while let Some(head) = rest.get(..8) {
@@ -157,8 +159,8 @@ pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut
     }
 }
 
-/// Parses the registers and the stack in a sample's record, which follow its `count` callers.
-/// `None` if the record has none.
+/// Parses the registers and the stack in the body of a sample record, which follow `count`
+/// addresses of the call chain. `None` if the record has no registers.
 fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
     let mut rest = body.get(usize::try_from(count.checked_mul(8)?.checked_add(24)?).ok()?..)?;
     let mut word = || {
@@ -166,7 +168,7 @@ fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
         rest = behind;
         Some(u64::from_ne_bytes(*first))
     };
-    // Kernel threads have no such registers, and 32-bit programs have others.
+    // Only 64-bit programs have these registers; kernel threads have none.
     if word()? != REGISTERS_64 {
         return None;
     }
@@ -187,14 +189,14 @@ struct SampleRing {
     _event: OwnedFd,
 }
 
-// SAFETY: the memory belongs to the ring alone, wherever the ring goes.
+// SAFETY: the memory belongs to this ring alone, in whichever thread the ring is.
 unsafe impl Send for SampleRing {}
 
 impl SampleRing {
     /// Opens the ring buffer of a core (`pid` -1), or of a thread on any core (`core` -1).
     fn open(pid: i32, core: i32, in_kernel: bool, pages: usize) -> io::Result<SampleRing> {
         match SampleRing::open_with(pid, core, in_kernel, pages, CALLERS_MAX) {
-            // The administrator has set a lower limit of callers in the kernel.
+            // The kernel's limit of callers is lower than requested, so callers are not recorded.
             Err(error) if error.raw_os_error() == Some(libc::EOVERFLOW) => {
                 SampleRing::open_with(pid, core, in_kernel, pages, 0)
             }
@@ -227,7 +229,7 @@ impl SampleRing {
         };
         let page = crate::probe::process::page_bytes() as usize;
         let (length, data) = ((pages + 1) * page, pages * page);
-        // SAFETY: a new mapping at a place of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let memory = unsafe {
             let (allowed, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
             libc::mmap(std::ptr::null_mut(), length, allowed, shared, event.as_raw_fd(), 0)
@@ -241,8 +243,8 @@ impl SampleRing {
 
     /// Moves the content of the ring buffer to the end of `bytes`.
     fn take(&self, bytes: &mut Vec<u8>) {
-        // SAFETY: both lie in the first page, aligned, for as long as this lives; the kernel writes
-        // them as whole words.
+        // SAFETY: both values lie in the first page, aligned, for as long as `self` lives. The
+        // kernel writes them as whole words.
         let (head_at, tail_at) = unsafe {
             let at = |offset: usize| AtomicU64::from_ptr(self.memory.as_ptr().add(offset).cast());
             (at(DATA_HEAD_AT), at(DATA_TAIL_AT))
@@ -254,7 +256,7 @@ impl SampleRing {
         }
         let start = (tail % self.data as u64) as usize;
         let first = waiting.min(self.data - start);
-        // SAFETY: between tail and head the kernel writes nothing until the tail has moved; both
+        // SAFETY: the kernel does not write between tail and head until the tail has moved. Both
         // parts lie in the mapping.
         unsafe {
             let data = self.memory.as_ptr().add(self.length - self.data);
@@ -267,7 +269,7 @@ impl SampleRing {
 
 impl Drop for SampleRing {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this ring's, and nothing points into it any more.
+        // SAFETY: the mapping belongs to this ring, and no pointer into it remains.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.length) };
     }
 }
@@ -283,9 +285,9 @@ pub struct CpuSampler {
 }
 
 impl CpuSampler {
-    /// Starts to sample all processes of this machine. If that is forbidden, prepares to sample
-    /// single threads ([`CpuSampler::follow`]). `thread` is one of these threads, to test the
-    /// permission.
+    /// Starts to sample all processes of this machine. If the kernel forbids that, prepares to
+    /// sample single threads ([`CpuSampler::follow`]). `thread` is one of these threads, for a test
+    /// of the permission.
     ///
     /// # Errors
     /// The kernel's error: usually no permission, or a kernel without this system call.
@@ -299,7 +301,7 @@ impl CpuSampler {
         for core in 0..configured as i32 {
             match SampleRing::open(-1, core, true, CORE_PAGES) {
                 Ok(ring) => cores.push(ring),
-                // A core that is switched off.
+                // The core is switched off.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) if cores.is_empty() && is_refused(&error) => break,
                 Err(error) => return Err(error),
@@ -322,12 +324,13 @@ impl CpuSampler {
         self.in_kernel
     }
 
-    /// Whether threads must be named by [`CpuSampler::follow`], because cores may not be sampled.
+    /// Whether [`CpuSampler::follow`] must name the threads to sample, because the kernel forbids
+    /// sampling cores.
     pub fn wants_threads(&self) -> bool {
         self.cores.is_empty()
     }
 
-    /// Samples exactly these threads from now on, up to a limit. Returns whether all of them are
+    /// Samples exactly these threads from now on, up to a limit. Returns whether all `threads` are
     /// sampled.
     pub fn follow(&mut self, threads: &[u32]) -> bool {
         self.threads.retain(|thread, _| threads.contains(thread));
@@ -342,14 +345,14 @@ impl CpuSampler {
             };
             match ring {
                 Ok(ring) => _ = self.threads.insert(*thread, ring),
-                // It is no error that a thread has ended meanwhile.
+                // A thread that has ended meanwhile is no error.
                 Err(error) => all &= error.raw_os_error() == Some(libc::ESRCH),
             }
         }
         all
     }
 
-    /// Calls `told` for each record since the last call.
+    /// Calls `told` for each record that the kernel has written since the last call.
     pub fn take(&mut self, mut told: impl FnMut(SamplingRecord)) {
         for ring in self.cores.iter().chain(self.threads.values()) {
             self.bytes.clear();
@@ -419,7 +422,8 @@ mod tests {
     fn stacks_are_read_up_to_the_captured_length() {
         for (rest, expect) in [
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 8], "1 2 3 8"),
-            // The end of the stack's memory; the kernel's limit; and a length beyond the record.
+            // The next rows test the end of the stack's memory, the kernel's limit, and a length
+            // beyond the record.
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 0], "1 2 3 0"),
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 99], "1 2 3 16"),
             (vec![REGISTERS_64, 3, 2, 1, 0], "7 false [100, 90]"),
@@ -456,7 +460,7 @@ mod tests {
                 }
             }
         });
-        // If only threads may be sampled, this thread may not be the named one.
+        // If the kernel forbids sampling cores, the test's thread may not be the sampled thread.
         assert!(caught >= 5 || sampler.wants_threads(), "{caught} samples of 0.4 s of work");
     }
 }

@@ -6,13 +6,13 @@ static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 /// The number of the first signal that asked to stop; 0 means none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// The time from a firm request to the forced end of the process is [`LEAVE_S`] seconds and this
-/// number of microseconds. A firm request is any signal but ^C, or a second ^C.
+/// The microseconds of the time from a firm request to the forced end of the process, in addition
+/// to [`LEAVE_S`] seconds. A firm request is any stop signal but ^C, or a second ^C.
 const LEAVE_US: libc::suseconds_t = 300_000;
 /// The whole seconds of the time from a firm request to the forced end of the process.
 const LEAVE_S: libc::time_t = 1;
 
-/// The signals that ask the process to stop and leave it time to do so.
+/// The signals that ask the process to stop, with time to end its work in an orderly way.
 const GRACEFUL_STOP_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
@@ -45,8 +45,8 @@ extern "C" fn on_end(signal: libc::c_int) {
 
 extern "C" fn ignore_signal(_: libc::c_int) {}
 
-/// Makes a signal end the process from now on, by a handler. The kernel drops signals without a
-/// handler for the first process of a container.
+/// Makes a signal end the process from now on. The first process of a container needs a handler for
+/// that, because the kernel drops its signals without a handler.
 fn end_on_signal(signal: libc::c_int) {
     if std::process::id() == 1 {
         return handle(signal, on_end, 0);
@@ -58,7 +58,7 @@ fn end_on_signal(signal: libc::c_int) {
     }
 }
 
-/// Sets the handler of a signal. `nohup` is respected: an ignored SIGHUP stays ignored.
+/// Sets the handler of a signal. A SIGHUP that `nohup` made the process ignore stays ignored.
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
     // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is
     // async-signal-safe.
@@ -105,9 +105,9 @@ pub fn ignore_user_signals() {
     }
 }
 
-/// Makes a stop signal end the process at once, for processes without cleanup. The signal also ends
-/// the process if the parent had ignored the signal, as shells do for background jobs. The same
-/// applies to the first process of a container. `nohup` is respected.
+/// Makes a stop signal end the process at once, for processes without cleanup. This holds even if
+/// the parent process had ignored the signal, as shells do for background jobs. The first process
+/// of a container is ended, too. A SIGHUP that `nohup` made the process ignore stays ignored.
 pub fn end_at_once() {
     for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -122,7 +122,7 @@ pub fn end_at_once() {
     }
 }
 
-/// Whether the stop was requested by the closing of the terminal, and not by the user.
+/// Whether the stop was requested by the closing of the terminal (SIGHUP).
 pub fn is_terminal_closed() -> bool {
     FIRST.load(Ordering::Relaxed) == libc::SIGHUP
 }
@@ -153,7 +153,8 @@ mod tests {
 
     const CHILD: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
 
-    /// Runs this test again as the first process of a container.
+    /// Runs as the first process of a container, started by the test below, and waits for its
+    /// signal.
     fn run_as_first_process() -> ! {
         assert_eq!(std::process::id(), 1);
         end_at_once();

@@ -1,15 +1,16 @@
 //! Writes to standard output, and records failed writes.
 //!
-//! A measured result must survive a full or missing output. This module therefore records a failed
-//! write, and the command continues (run file, page, table). At the end [`failures`] leads to exit
-//! code 2. Not here: presentation.
+//! A measured result must survive a full disk or a closed standard output. This module therefore
+//! records a failed write, and the command continues with its other outputs (run file, page,
+//! table). At the end, any recorded failure ([`failures`]) leads to exit code 2. Not here:
+//! presentation.
 
 use crate::{process, system_text};
 use std::fs::File;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Sentences about failed writes, in the order of the failures.
+/// Sentences for the user about failed writes, in the order of the failures.
 static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The moved standard output, if it is reserved for one document.
@@ -28,7 +29,7 @@ fn remembered() -> MutexGuard<'static, Vec<String>> {
     FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records that a write failed; the sentence is shown at the end.
+/// Records that a write failed. `sentence` is shown to the user at the end of the command.
 pub fn failed(sentence: String) {
     let mut sentences = remembered();
     if !sentences.contains(&sentence) {
@@ -41,8 +42,8 @@ pub fn failures() -> Vec<String> {
     remembered().clone()
 }
 
-/// Prints text whose control characters were escaped already, so that plimsoll's own styles take
-/// effect. After the first failure nothing more is written.
+/// Prints text in which control characters are already escaped, except those of plimsoll's own
+/// styles. After the first failed write, nothing more is written.
 pub fn print_unescaped(text: &str) {
     const PLACE: &str = "standard output";
     if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {

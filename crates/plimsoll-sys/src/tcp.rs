@@ -17,7 +17,7 @@ impl AsRawFd for Socket {
 }
 
 fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
-    // SAFETY: `value` is an int that outlives the call, and its size is given.
+    // SAFETY: `value` is an int that outlives the call, with its size.
     check(unsafe {
         libc::setsockopt(fd, level, name, (&value as *const i32).cast(), size_of::<i32>() as libc::socklen_t)
     })?;
@@ -32,7 +32,7 @@ fn get_option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
     Ok(value)
 }
 
-/// Returns a socket address in the kernel's form, and its length.
+/// Returns a socket address in the kernel's format, and its length in bytes.
 fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
@@ -81,8 +81,8 @@ impl Socket {
         Socket::connect_from(None, address)
     }
 
-    /// Starts to connect from a local address, like [`Socket::connect`]. The port is chosen only
-    /// when both addresses are known, so that each pair of addresses can use all ports.
+    /// Starts to connect from a local address, like [`Socket::connect`]. The kernel chooses the
+    /// port only when it knows both addresses, so each pair of addresses can use all ports.
     pub fn connect_from(source: Option<IpAddr>, address: &SocketAddr) -> io::Result<Socket> {
         let socket = Socket(new_socket(address)?);
         set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
@@ -115,8 +115,8 @@ impl Socket {
         }
     }
 
-    /// Connects to a unix socket; `@NAME` is the abstract socket of that name. If its backlog is
-    /// full, the error is `WouldBlock`, and no event follows.
+    /// Connects to a unix socket; `@NAME` is the abstract socket of that name. If the backlog of
+    /// the listener is full, the error is `WouldBlock`, and no later event reports free space.
     pub fn connect_unix(path: &str) -> io::Result<Socket> {
         // SAFETY: all-zero bytes are a valid sockaddr_un.
         let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -134,13 +134,13 @@ impl Socket {
             length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
         }
         let socket = Socket(new_socket_of(libc::AF_UNIX)?);
-        // SAFETY: `raw` is a socket address of at least `length` bytes; a path ends in zeros, a
-        // name with the length.
+        // SAFETY: `raw` is a socket address of at least `length` bytes. A path ends with zeros, an
+        // abstract name with the length.
         check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length as libc::socklen_t) })?;
         Ok(socket)
     }
 
-    /// Returns the pending error of the socket, if there is one.
+    /// Returns the pending error of the socket; `Ok` if no error is pending.
     pub fn take_error(&self) -> io::Result<()> {
         match get_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR)? {
             0 => Ok(()),
@@ -165,8 +165,8 @@ impl Socket {
         if received < 0 { Err(io::Error::last_os_error()) } else { Ok(received as usize) }
     }
 
-    /// Ends the outgoing side of the stream after the bytes sent so far. The other direction stays
-    /// open.
+    /// Ends the sending direction of the stream after the bytes sent so far. The receiving
+    /// direction stays open.
     pub fn shutdown_send(&self) -> io::Result<()> {
         // SAFETY: no memory is passed.
         check(unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) })?;
@@ -176,7 +176,7 @@ impl Socket {
     /// Makes closing the socket reset the connection instead of leaving it in TIME-WAIT.
     pub fn set_reset_on_close(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        // SAFETY: `linger` outlives the call, and its size is given.
+        // SAFETY: `linger` outlives the call, with its size.
         check(unsafe {
             libc::setsockopt(
                 self.as_raw_fd(),
@@ -222,7 +222,8 @@ impl Listener {
         std::net::TcpListener::from(self.0.try_clone()?).local_addr()
     }
 
-    /// Accepts a connection and sets TCP_NODELAY. The error is `WouldBlock` if no connection waits.
+    /// Accepts a connection and sets TCP_NODELAY. The error is `WouldBlock` if the accept queue is
+    /// empty.
     pub fn accept(&self) -> io::Result<Socket> {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: null pointers ask for no peer address; the new descriptor is ours alone.
@@ -265,21 +266,21 @@ impl ReservedPort {
     }
 }
 
-/// The error number for "no local port is free".
+/// The error number of a connect for which no local port is free.
 pub const NO_PORT_LEFT: u16 = libc::EADDRNOTAVAIL as u16;
-/// The error numbers for "no more open files", for this process or the machine.
+/// The error numbers for a reached limit of open files, of this process or of the machine.
 pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
-/// The error number for "the backlog of the unix socket is full".
+/// The error number of a connect to a unix socket whose listener's backlog is full.
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether the error number of a failed connect concerns only one address, so that another address
-/// of the same host name may work.
+/// Whether the error number of a failed connect concerns only one address. Another address of the
+/// same host name may then work.
 pub fn is_address_specific(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))
 }
 
-/// Whether `address` belongs to this machine: binding to it works.
+/// Whether `address` belongs to this machine, which is so if a socket can be bound to it.
 pub fn is_local(address: &IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((*address, 0)).is_ok()
 }

@@ -17,7 +17,8 @@ pub mod survey;
 pub mod target_url;
 pub mod vegeta;
 
-// Both modules define the same names, so callers compile with and without gRPC.
+// The modules for builds with and without gRPC define the same names, so callers compile in both
+// builds.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

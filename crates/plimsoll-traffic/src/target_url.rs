@@ -15,7 +15,7 @@ pub struct Url {
     /// The path and query, percent-encoded; the path begins with `/`.
     pub path: String,
     /// The value of the `Authorization` header field, made from the user info (`name:password@`) in
-    /// the URL. `None` without user info.
+    /// the URL. `None` if the URL has no user info.
     pub authorization: Option<String>,
 }
 
@@ -103,14 +103,13 @@ pub fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Returns the URL in a form that is safe in messages: every query value and the user info are
-/// redacted.
+/// Returns a URL that is safe in messages: the user info and every query value are redacted.
 pub fn redact_query(url: &str) -> String {
     redact::url(url, Redact::All)
 }
 
-/// Returns the URL as its user typed it, for the user's own terminal. The user info is removed, and
-/// query values whose names denote secrets are redacted.
+/// Returns the URL for the terminal of the user who typed it. The user info is removed, and query
+/// values whose names denote secrets are redacted.
 pub fn redact_for_terminal(url: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
     let (scheme, rest) =

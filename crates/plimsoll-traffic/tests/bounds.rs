@@ -8,9 +8,9 @@ use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{har, jmx, openapi, postman};
 use std::time::{Duration, Instant};
 
-/// The longest time for any input of these tests, also on a busy machine.
+/// The longest accepted time to parse one test input, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The largest result for a small input, bytes of text.
+/// The largest accepted result for a small input, bytes of text.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
 /// A file context with one file of data rows.
@@ -69,8 +69,8 @@ fn json_bound_inputs(text: &str) -> Result<usize, String> {
     format_bound_inputs(text, TrafficFormat::Json)
 }
 
-/// `count` variables, each of which contains the next variable ten times, so the expansion grows as
-/// 10^count.
+/// Returns the definitions of `count` variables. Each variable contains the next variable ten
+/// times, so the expansion grows as 10^count.
 fn doubling(count: usize, write: impl Fn(usize, String) -> String, name: impl Fn(usize) -> String) -> String {
     (0..count).map(|n| write(n, name(n + 1).repeat(10))).collect()
 }
@@ -226,7 +226,7 @@ fn no_input_expands_beyond_its_budget() {
     }
 }
 
-/// The import of a description is small, but each request has 20 x 20 x 20 texts.
+/// The result of importing this description is small, but each request has 20 x 20 x 20 texts.
 #[test]
 fn an_openapi_body_of_many_long_texts_is_refused() {
     let list = |items: &str| format!("{{\"type\":\"array\",\"minItems\":20,\"items\":{items}}}");

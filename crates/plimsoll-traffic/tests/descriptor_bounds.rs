@@ -1,5 +1,5 @@
-//! Tests small gRPC descriptors that expand to very large values. Each must take time and memory in
-//! proportion to its input, or be rejected.
+//! Tests small gRPC descriptors that expand to very large values. Each descriptor must take time
+//! and memory in proportion to its size, or be rejected.
 //!
 //! Not here: other inputs (`bounds`), and the meaning of descriptors (`grpc`).
 
@@ -64,7 +64,8 @@ fn descriptors_of_another_syntax_are_refused() {
     }
 }
 
-/// Two encoded descriptor files, one of which imports the other. Tests then damage the bytes.
+/// Returns two encoded descriptor files, of which the first imports the second. Tests then damage
+/// the bytes.
 fn descriptors() -> Vec<u8> {
     let source = |name: &str| {
         match name {

@@ -1,6 +1,6 @@
-//! Compares encoded JSON bodies with another protobuf implementation. Its results are in
-//! `golden/golden.json`, written by `golden/make.py`. Bodies that the other implementation rejects
-//! must be rejected here too.
+//! Compares encoded JSON bodies with another protobuf implementation, whose results are in
+//! `golden/golden.json`, written by `golden/make.py`. Plimsoll must reject the bodies that the
+//! other implementation rejects.
 
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use serde_json::Value;
@@ -21,8 +21,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
 }
 
-/// Whether both JSON values are equal. Plimsoll writes large numbers as JSON numbers, and the other
-/// implementation writes them as strings.
+/// Returns whether both JSON values are equal. Plimsoll writes large numbers as JSON numbers, and
+/// the other implementation writes large numbers as strings.
 fn is_same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::String(theirs)) => ours.to_string() == *theirs,
@@ -30,7 +30,7 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
         (Value::Array(ours), Value::Array(theirs)) => {
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours, theirs))
         }
-        // A field without a value is null or absent.
+        // A field without a value is null or absent in the JSON.
         (Value::Object(ours), Value::Object(theirs)) => {
             ours.iter().all(|(name, value)| theirs.get(name).map_or(value.is_null(), |other| is_same(value, other)))
                 && theirs.keys().all(|name| ours.contains_key(name))
@@ -81,8 +81,8 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
         match made {
             Err(error) => wrong.push(format!("{} {body}: {error}", case["method"])),
             // Equal messages can have different encodings. Map entries may be in any order, default
-            // values may be absent, and lists may be packed or not. So the decoded JSON is compared
-            // too.
+            // values may be absent, and lists may be packed or not. So the test also compares the
+            // decoded JSON.
             Ok(made) if made[5..] != expect && text(&made[5..]) != read => {
                 wrong.push(format!("{} {body}: {:02x?} and not {expect:02x?}", case["method"], &made[5..]));
             }

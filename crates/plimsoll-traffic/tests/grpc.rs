@@ -94,7 +94,7 @@ fn grpc_messages_are_compressed_on_request() {
     assert_eq!(left, b"");
 }
 
-/// The message converter of a method, as a load uses it.
+/// Returns the message converter of a method, as a load uses it.
 fn text_of(method: &str) -> Arc<dyn MessageText> {
     static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
     let types = TYPES.get_or_init(|| schema().to_descriptor_set().into()).clone();
@@ -104,8 +104,8 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
     texts(&Traffic::with_one_route(origin, route)).expect("types").remove(0).expect("of a call")
 }
 
-/// Expected encodings and JSON of bodies, from Python's protobuf 7.36.2. The JSON has all fields,
-/// and 64-bit numbers are numbers.
+/// Compares encodings and JSON of bodies with results of Python's protobuf 7.36.2. The JSON has all
+/// fields, and 64-bit numbers are JSON numbers.
 #[test]
 fn grpc_messages_match_another_implementation() {
     for (method, body, hex, json) in [

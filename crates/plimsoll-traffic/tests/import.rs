@@ -73,7 +73,7 @@ fn files_of_other_tools_become_traffic_files() {
     }
 }
 
-/// A JMeter test plan with one thread group and one request.
+/// Returns a JMeter test plan with one thread group and one request.
 fn plan_of(group: &str) -> String {
     format!(
         "<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}<hashTree><HTTPSamplerProxy testname=\"a\">\
@@ -183,8 +183,8 @@ fn an_imported_mix_is_parsed() {
     }
 }
 
-/// Recordings of headless Chromium have duplicate header fields, and lack the bodies of forms with
-/// files.
+/// Recordings of headless Chromium have duplicate header fields, and lack the bodies of multipart
+/// forms with files.
 #[test]
 fn omissions_of_browser_recordings_are_reported() {
     let field = |name: &str, value: &str| format!("{{\"name\": \"{name}\", \"value\": \"{value}\"}}");
@@ -379,7 +379,8 @@ fn documents_of_other_formats_are_refused_with_a_position() {
     assert!(jmx(&deep).expect_err("nothing").text.contains("no request"));
 }
 
-/// Damaged copies of a fixture: one word is replaced, doubled or removed.
+/// Returns copies of a fixture with one defect: a word is removed, swapped or repeated, or the rest
+/// of the file is cut off.
 fn damaged_copies(name: &'static str) -> impl Strategy<Value = String> {
     let text = fixture(name);
     let words: Vec<String> =
@@ -440,8 +441,8 @@ proptest! {
     }
 }
 
-/// Checks that the imported text contains all of `parts`, and that exactly `left_out` is reported
-/// as omitted.
+/// Checks that the imported text contains all of `parts`. Unless `left_out` is empty, a note about
+/// an omission must contain it.
 fn has(import: Importer, source: &str, parts: &[&str], left_out: &str) {
     let imported = import(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     for part in parts {
@@ -507,7 +508,7 @@ fn descriptions_define_how_values_are_formatted() {
             &["expect = { status = \"204\" }"],
             "",
         ),
-        // An empty value is chosen only if the parameter has no other value.
+        // A null value is chosen only if the parameter has no other value.
         (
             get(
                 "parameters: [{name: a, in: query, required: true, schema: {type: string, nullable: true, enum: [null, v]}}]",
@@ -759,7 +760,7 @@ fn collection_variables_are_substituted_as_in_postman() {
         r#"{"key": "x", "value": "1"}, {"key": "x", "value": "2"}, {"key": "x", "value": "3", "disabled": true}"#;
     let plain = r#""http://h/a""#;
     for (source, part) in [
-        // If several variables have one name, the last enabled one counts.
+        // If several variables have one name, the last enabled variable counts.
         (collection(twice, r#""http://h/{{x}}""#, ""), "get = \"/2\""),
         (collection("", &of_path("/:id/:id.json/:none/:other"), ""), "get = \"/2/2.json/:none/:other\""),
         (collection("", plain, ""), "follow = 10"),

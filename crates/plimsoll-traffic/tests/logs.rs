@@ -4,7 +4,7 @@ use plimsoll_traffic::logs::{Entry, Format, FormatError, LineBuffers, Stamp, fin
 use plimsoll_traffic::survey::Survey;
 
 /// Formats an entry for comparison: start in ms since the epoch, duration in us, method, path,
-/// status, bytes, client, user agent. A `~` before the start marks a timestamp that is an end.
+/// status, bytes, client, user agent.
 fn shown(entry: &Entry) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
@@ -169,7 +169,7 @@ fn log_lines_behind_foreign_prefixes_are_parsed() {
         let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(format.name(), name, "{line}");
         check(&format, &line, Some(READ));
-        // A format that the user chose is also found after a prefix.
+        // A format that the user chose also parses lines with a prefix.
         if !line.starts_with("default") && !line.starts_with("www") {
             let said = Format::from_text("combined", None).expect("a name").add_missing_prefixes(&[line.as_bytes()]);
             check(&said, &line, Some(READ));
@@ -424,7 +424,8 @@ fn lines_without_times_use_the_prefix_time() {
 #[test]
 fn impossible_values_rule_out_a_format() {
     for line in [
-        // A client that is not an address, and statuses of two or four digits.
+        // The first line has a client that is not an address. The other lines have a status of two
+        // or four digits.
         r#"stdout - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#,
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 20 5 "-" "x""#,
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 2000 5"#,

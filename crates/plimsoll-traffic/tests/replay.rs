@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const S: u64 = 1_000_000_000;
 const TIMING: ReplayTiming = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
 
-/// The options of a replay that tests change; other options have default values.
+/// The options of a replay that the tests change; all other options have default values.
 struct ReplayTestOptions<'a> {
     with_unsafe: bool,
     prefix: &'a str,
@@ -40,7 +40,7 @@ fn traffic(replay: &Replay) -> Traffic {
     replay.traffic(origin, &defaults, Redact::Secrets)
 }
 
-/// The requests of a replay in order, as `GET /path?query 200`.
+/// Returns the requests of a replay in order, as `GET /path?query 200`.
 fn asked(replay: &Replay) -> Vec<String> {
     let traffic = traffic(replay);
     let RequestList { targets, entries, .. } = traffic.request_list.as_deref().expect("a list");
@@ -51,7 +51,7 @@ fn asked(replay: &Replay) -> Vec<String> {
     entries.iter().map(text).collect()
 }
 
-/// Lines of the combined log format with these seconds, requests and statuses.
+/// Returns lines of the combined log format with these seconds, requests and statuses.
 fn combined(lines: &[(u64, &str, u16)]) -> String {
     let line = |(second, request, status): &(u64, &str, u16)| {
         let (minute, second) = (second / 60, second % 60);

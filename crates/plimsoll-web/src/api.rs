@@ -1,7 +1,7 @@
-//! The JSON of `/api/v1`: the documents of runs, which docs/reference/json.md describes, and lists
-//! of runs and studies.
+//! The JSON responses of `/api/v1`: the documents of runs, which docs/reference/json.md describes,
+//! and lists of runs and studies.
 //!
-//! Not here: access control (`guard`), and pages (`views`).
+//! Not here: access control (`guard`), and HTML pages (`views`).
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -11,8 +11,8 @@ use plimsoll_history::RunFilter;
 use plimsoll_report::history::{HistoryView, history_document};
 use serde_json::{Value, json};
 
-/// Returns the runs that match a query, the latest first. The query's field `last` is the largest
-/// number of runs (100 by default).
+/// Returns the runs that match a query, the latest first. The query's field `last` is the maximum
+/// number of runs; the default is 100.
 pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
@@ -26,13 +26,13 @@ pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))
 }
 
-/// Returns the history document of the runs that match a query.
+/// Returns the history document (series of comparable runs) of the runs that match a query.
 pub fn history(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let (lanes, order) = lanes_for_query(shared, query)?;
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 
-/// Returns the list entry of one run.
+/// Returns one run as an entry of the list of runs.
 pub fn listed_run(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let found = shared.runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
     let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;
@@ -45,7 +45,7 @@ pub fn document(shared: &WebState, file: &str) -> Result<Value, Problem> {
     Ok((shared.renderers.document)(&path)?)
 }
 
-/// Returns the studies that were started from pages, the latest first.
+/// Returns the studies that were started from web pages, the latest first.
 pub fn jobs(shared: &WebState) -> Value {
     let all = shared.jobs.list().into_iter().map(|job| {
         json!({
@@ -56,7 +56,7 @@ pub fn jobs(shared: &WebState) -> Value {
     json!({ "schema": "plimsoll.studies/1", "studies": all.collect::<Vec<Value>>() })
 }
 
-/// Returns one study that was started from a page, with its progress.
+/// Returns one study that was started from a web page, with its progress.
 pub fn job(shared: &WebState, name: &str) -> Result<Value, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let progress = shared.jobs.progress(&job);

@@ -1,9 +1,9 @@
-//! Protects the server from foreign pages ([`Access`]). A page in another tab of the browser can
-//! send requests to this server. A foreign host name can resolve to this server's address (DNS
-//! rebinding). Therefore the Host header is checked, changes need a token and the server's own
-//! origin, and no response runs inside another page.
+//! Protects the server from requests of foreign web pages ([`Access`]). A page in another tab of
+//! the browser can send requests to this server. A foreign host name can resolve to this server's
+//! address (DNS rebinding). Therefore the Host header is checked, changes need a token and this
+//! server's own origin, and no response can be embedded in another page.
 //!
-//! Not here: the responses.
+//! Not here: the content of responses.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::net::SocketAddr;
@@ -13,48 +13,48 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// Returns the headers that every response has.
+/// Returns the security headers that every response has.
 pub fn headers() -> [(HeaderName, HeaderValue); 6] {
     [
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        // The value must not be `no-referrer`, because browsers would then send `Origin: null` with
-        // forms of these pages.
+        // The value must not be `no-referrer`. Browsers would then send `Origin: null` when a user
+        // submits a form of these pages.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ]
 }
 
-/// The access rules of one server.
+/// The access rules of one server: its names, its token, and what needs the token.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// The names of this server as values of the Host header, each with its port.
+    /// The accepted values of the Host header: the names of this server, each with its port.
     names: Vec<String>,
-    /// The secret token that changes need.
+    /// The secret token that a request needs to change something.
     token: String,
-    /// Whether reading also needs the token. True if the server listens on an address other than
-    /// loopback.
+    /// Whether a request needs the token even for reading: true if the server listens on an address
+    /// other than loopback.
     needs_token_to_read: bool,
-    /// Whether the pages are served over TLS, so that browsers send the cookie only over TLS.
+    /// Whether the pages are served over TLS. Browsers then send the cookie only over TLS.
     is_secure: bool,
     port: u16,
 }
 
-/// The reason why a request is refused.
+/// The reason why the server refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessRefusal {
-    /// The Host header names another server, or there is not exactly one Host header.
+    /// The Host header names another server, or the request does not have exactly one Host header.
     Host,
-    /// The request comes from a page of another server.
+    /// The request was sent by a page of another server, according to its Origin header.
     Origin,
     /// The request has no token or a wrong token.
     Token,
 }
 
 impl AccessRefusal {
-    /// Returns the HTTP status of the refusal.
+    /// Returns the HTTP status of the response to a refused request.
     pub fn status(self) -> StatusCode {
         match self {
             AccessRefusal::Host => StatusCode::MISDIRECTED_REQUEST,
@@ -63,7 +63,7 @@ impl AccessRefusal {
         }
     }
 
-    /// Returns a sentence about the refusal, which also says what to do.
+    /// Returns a sentence for the user that states the refusal and the remedy.
     pub fn text(self) -> &'static str {
         match self {
             AccessRefusal::Host => {
@@ -76,8 +76,8 @@ impl AccessRefusal {
 }
 
 impl Access {
-    /// Creates the rules of a server that listens on this address. `name` is an additional name of
-    /// the server.
+    /// Creates the access rules of a server that listens on the address `listens`. `name` is an
+    /// additional host name of the server.
     pub fn new(listens: SocketAddr, name: Option<&str>, token: String) -> Access {
         let port = listens.port();
         let mut names: Vec<String> = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")).into();
@@ -86,21 +86,21 @@ impl Access {
         Access { names, token, needs_token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
     }
 
-    /// Returns the rules for a server with TLS: browsers send the cookie over TLS only.
+    /// Returns the access rules for a server with TLS: browsers may send the cookie only over TLS.
     pub fn over_tls(self) -> Access {
         Access { is_secure: true, ..self }
     }
 
-    /// Returns whether `given` is the token. The time of the comparison does not depend on where
-    /// the texts differ.
+    /// Returns whether `given` is the token. The time of the comparison does not reveal the
+    /// position of the first difference.
     pub fn is_token(&self, given: &str) -> bool {
         let (token, given) = (self.token.as_bytes(), given.as_bytes());
         let differs = token.iter().zip(given).fold(0, |differs, (a, b)| differs | (a ^ b));
         token.len() == given.len() && differs == 0
     }
 
-    /// Returns the value of the `Set-Cookie` header that gives a browser the token. Cookies belong
-    /// to a host, not to a port, so the name of the cookie contains the port.
+    /// Returns the value of the `Set-Cookie` header that gives a browser the token. Browsers share
+    /// cookies between the ports of a host, so the name of the cookie contains the port.
     pub fn cookie(&self) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name(), self.token)
@@ -110,7 +110,8 @@ impl Access {
         format!("plimsoll_{}", self.port)
     }
 
-    /// Returns whether the request has the token, in the cookie or as `Authorization: Bearer`.
+    /// Returns whether the request has the token, in the cookie or in the header
+    /// `Authorization: Bearer`.
     pub fn has_token(&self, headers: &HeaderMap) -> bool {
         self.has_bearer(headers) || {
             let name = self.cookie_name();
@@ -125,8 +126,8 @@ impl Access {
         value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.is_token(token.trim()))
     }
 
-    /// Checks whether a request may be answered. `is_login` says whether the request is for
-    /// `/login`, which checks the token itself.
+    /// Checks whether a request is allowed. `is_login` says whether the request is for `/login`,
+    /// which checks the token itself.
     pub fn admit(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), AccessRefusal> {
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
@@ -137,8 +138,8 @@ impl Access {
             return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
-        // A request with a bearer token does not come from a foreign page. A browser would first
-        // ask this server for permission (CORS), and this server never gives permission.
+        // A foreign page cannot send a bearer token. For this header, the browser would first ask
+        // this server for permission (CORS), which this server never gives.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own =
@@ -195,7 +196,7 @@ mod tests {
         ] {
             assert_eq!(admit(here, method.clone(), headers), expect, "{method} {headers:?}");
         }
-        // A server that is reachable from other machines needs the token for reading, too.
+        // A server that other machines can reach requires the token for reading, too.
         let there = "10.0.0.5:8080";
         assert_eq!(admit(there, Method::GET, &[("host", there)]), Err(AccessRefusal::Token));
         assert_eq!(admit(there, Method::GET, &[("host", there), COOKIE]), Ok(()));

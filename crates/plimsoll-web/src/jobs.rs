@@ -1,8 +1,8 @@
-//! Starts and lists the studies that users start from a page ([`StartedStudies`]). Each study is a
-//! separate process whose output goes to a file in the store's folder `jobs`. A study therefore
-//! continues when the server ends, and a restarted server finds the study.
+//! Starts and lists the studies that users start from the web pages ([`StartedStudies`]). Each
+//! study is a separate process whose output goes to files in the store's folder `jobs`. A study
+//! therefore continues when the server ends, and a restarted server finds the study.
 //!
-//! Not here: the contents of a form (`start_form`), and the display (`views`).
+//! Not here: the contents of the form (`start_form`), and the HTML pages (`views`).
 
 use crate::problem::Problem;
 use crate::start_form::StudyForm;
@@ -21,29 +21,29 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The maximum number of studies that run at the same time. Two loads on one machine would disturb
-/// each other.
+/// The maximum number of studies that run at the same time, because two loads on one machine would
+/// disturb each other.
 const RUNNING_MAX: usize = 1;
-/// The maximum number of studies in the list.
+/// The maximum number of studies in the list; older studies are not listed.
 const LISTED_MAX: usize = 50;
-/// The maximum number of bytes of events that one call reads.
+/// The maximum number of bytes that one call reads from a study's event file.
 const READ_MAX: u64 = 4 << 20;
-/// The maximum number of bytes shown from the end of a study's messages.
+/// The maximum number of bytes shown from the end of the messages that a study printed.
 const MESSAGES_MAX: u64 = 4 << 10;
 
-/// A study that was started from a page; its `.job` file contains these fields.
+/// A study that was started from a web page. The file with the suffix `.job` contains these fields.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartedStudy {
     /// The name of the study: kind, start time in s and process id, such as `find-1764248063-4711`.
     pub name: String,
     /// The process id of the study.
     pub pid: u32,
-    /// The start time of the process in clock ticks since the machine started. Start time and
-    /// process id together identify the process, even if the id is used again.
+    /// The start time of the process in clock ticks since the boot of the machine. Together with
+    /// `pid` it identifies the process, even if the system reuses the id.
     pub started_ticks: u64,
     /// The time when the study was started, in s since 1970.
     pub started_unix_s: u64,
-    /// The command line that starts the same study in a terminal.
+    /// The command line that would start the same study in a terminal.
     pub command: String,
 }
 
@@ -54,9 +54,10 @@ pub struct StudyProgress {
     pub loads: Vec<Value>,
     /// The `load` event of the running load; `None` between loads.
     pub load: Option<Value>,
-    /// The latest `tick` event of the running load.
+    /// The latest `tick` event of the running load, with the figures of a short interval; `None` if
+    /// there is none.
     pub tick: Option<Value>,
-    /// Whether the study has written its finding.
+    /// Whether the study has ended with a finding.
     pub is_found: bool,
     #[serde(skip)]
     read_bytes: u64,
@@ -64,11 +65,11 @@ pub struct StudyProgress {
     part: Vec<u8>,
 }
 
-/// All studies that were started for one store.
+/// All studies that were started from web pages, for one store of run files.
 pub struct StartedStudies {
     /// The folder of the run files.
     store: PathBuf,
-    /// The folder of the studies' own files: `jobs` in the store.
+    /// The folder with the job, event and message files of the studies: `jobs` in the store.
     folder: PathBuf,
     program: PathBuf,
     progress: Mutex<HashMap<String, StudyProgress>>,
@@ -76,7 +77,7 @@ pub struct StartedStudies {
 }
 
 impl StartedStudies {
-    /// Opens the studies of a store. `program` is the path of the plimsoll binary.
+    /// Opens the list of studies of a store. `program` is the path of the plimsoll executable.
     pub fn new(store: &Path, program: PathBuf) -> StartedStudies {
         let folder = store.join("jobs");
         StartedStudies {
@@ -88,9 +89,10 @@ impl StartedStudies {
         }
     }
 
-    /// Starts a study as a process. Fails if another study is running.
+    /// Starts a study as a separate process. Returns an error if another study is running.
     pub fn start(&self, form: &StudyForm) -> Result<StartedStudy, Problem> {
-        // The lock makes simultaneous requests start one after the other, so that the limit holds.
+        // The lock starts simultaneous requests one after the other, so that no two studies run at
+        // once.
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.list().into_iter().filter(StartedStudy::is_running).count();
         if running >= RUNNING_MAX {
@@ -102,7 +104,8 @@ impl StartedStudies {
         let cannot = |error: io::Error| Problem::bad(format!("the study cannot be started: {}", system_text(&error)));
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let study = form.words.first().map_or("find", String::as_str);
-        // The final name contains the process id, which is known only after the start.
+        // The final file name contains the process id, which is known only after the process has
+        // started.
         let pending = self.folder.join(format!(".{study}-{started_unix_s}.events"));
         let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
         let (events, errors) =
@@ -118,12 +121,13 @@ impl StartedStudies {
         let mut command = Command::new(&self.program);
         command.args(&words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
         command.args(&words[1..]).stdin(Stdio::null()).stdout(events).stderr(errors);
-        // The study has its own process group, so that ^C stops the server but not the study.
+        // The study gets its own process group, so that ^C in the server's terminal does not stop
+        // the study.
         let mut child = command.process_group(0).spawn().map_err(cannot)?;
         let pid = child.id();
         let name = format!("{study}-{started_unix_s}-{pid}");
         let started_ticks = read_process_stat(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
-        // Reap the child, so that it leaves no zombie.
+        // The thread waits for the end of the process, so that no zombie process remains.
         std::thread::spawn(move || child.wait());
         let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
         let text = serde_json::to_vec(&job).unwrap_or_default();
@@ -142,7 +146,8 @@ impl StartedStudies {
         self.folder.join(format!("{name}.messages"))
     }
 
-    /// Returns the studies that were started, the latest first, at most 50.
+    /// Returns the studies that were started from web pages, the latest first, at most
+    /// `LISTED_MAX`.
     pub fn list(&self) -> Vec<StartedStudy> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -164,8 +169,8 @@ impl StartedStudies {
         serde_json::from_slice::<StartedStudy>(&bytes).ok().filter(|job| job.name == name)
     }
 
-    /// Returns the file name of a study's run file, which the study's process chose. Returns `None`
-    /// if the file does not exist yet, or the study records none.
+    /// Returns the name of the run file that a study writes. The study's process chooses the name.
+    /// Returns `None` if the file does not exist yet, or if the study writes no run file.
     pub fn run_file(&self, job: &StartedStudy) -> Option<String> {
         let ending = format!("-{}.plimsoll", job.pid);
         let entries = fs::read_dir(&self.store).ok()?.flatten();
@@ -175,19 +180,19 @@ impl StartedStudies {
         names.filter(|name| name.ends_with(&ending)).find(is_of_job)
     }
 
-    /// Returns the progress of a study after reading the events since the last call.
+    /// Reads the events since the last call, and returns the progress of a study.
     pub fn progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() > LISTED_MAX {
             all.clear();
         }
         let progress = all.entry(job.name.clone()).or_default();
-        // After an error the next call reads the events.
+        // A read error is ignored, because the next call reads the remaining events.
         let _ = progress.read(&self.events(&job.name));
         progress.clone()
     }
 
-    /// Returns the last text that a study wrote to standard error.
+    /// Returns the end of the text that a study wrote to standard error.
     pub fn last_messages(&self, job: &StartedStudy) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.messages(&job.name))?;
@@ -200,7 +205,8 @@ impl StartedStudies {
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Interrupts a study as ^C does. The study records its measurements so far.
+    /// Interrupts a study as ^C in its terminal would. The run file keeps the measurements made so
+    /// far.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad("the study has already ended"))
@@ -215,8 +221,8 @@ impl StartedStudy {
     }
 }
 
-/// Returns whether a text can be the name of a study. A study's name contains no path, so a file of
-/// that name is always in the folder.
+/// Returns whether a text can be the name of a study. The name of a study cannot contain a path, so
+/// it never refers to a file outside the folder.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -232,7 +238,8 @@ impl StudyProgress {
         let part = std::mem::take(&mut self.part);
         let mut lines = part.split(|byte| *byte == b'\n').peekable();
         while let Some(line) = lines.next() {
-            // The last line is incomplete or empty.
+            // The part after the last newline is an incomplete line or empty, so it is kept for the
+            // next call.
             if lines.peek().is_none() {
                 self.part = line.to_vec();
             } else if let Ok(event) = serde_json::from_slice::<Value>(line) {

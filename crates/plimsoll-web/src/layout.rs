@@ -1,4 +1,5 @@
-//! The frame of every page: title, navigation, style and script. All inserted text is escaped.
+//! The common elements of every HTML page: title, navigation, style and script. All inserted text
+//! is escaped.
 //!
 //! Not here: the content of pages (`views`).
 
@@ -6,26 +7,27 @@ use plimsoll_report::chart::escaped;
 use plimsoll_report::page;
 use plimsoll_report::visible_controls::visible;
 
-/// The script of these pages. The script updates the progress of a running study and copies command
-/// lines. In the form it shows the fields and the command line of the chosen study.
+/// The JavaScript of these pages. The script updates the progress of a running study and copies
+/// command lines. In the form that starts a study, it shows the fields and the command line of the
+/// chosen study.
 pub const APP_SCRIPT: &str = include_str!("app.js");
 const APP_STYLE: &str = include_str!("app.css");
 
-/// Returns the CSS of all pages: the style of reports, and the style of the frame.
+/// Returns the CSS of all pages: the style of reports, and the style of the common elements.
 pub fn app_style() -> String {
     format!("{}{APP_STYLE}", page::style())
 }
 
-/// Escapes a text for a page. Control characters become visible text, too.
+/// Escapes a text for insertion into HTML. Control characters are made visible.
 pub fn text(text: &str) -> String {
     escaped(&visible(text))
 }
 
-/// The pages in the navigation as pairs of address and name.
+/// The pages that the navigation lists, as pairs of URL path and name.
 const PAGES: [(&str, &str); 3] = [("/", "Services"), ("/runs", "Runs"), ("/start", "Start")];
 
-/// Renders a complete page. `body` is HTML and is not escaped. `refresh_s` is the time in seconds
-/// after which a browser without scripts reloads the page.
+/// Renders a complete HTML page. `body` is HTML and is not escaped. With `refresh_s`, a browser
+/// without scripts reloads the page after this number of seconds.
 pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> String {
     let entry = |(address, name): (&str, &str)| match address == path {
         true => format!("<a href=\"{address}\" aria-current=\"page\">{name}</a>"),
@@ -56,7 +58,7 @@ pub fn problem_page(title: &str, why: &str) -> String {
     page(title, "", &format!("<h1>{}</h1>\n<p>{why}.</p>\n<p><a href=\"/\">All services</a></p>\n", text(title)), None)
 }
 
-/// Returns the text with its first letter as a capital.
+/// Returns the text with its first letter in upper case.
 pub fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())

@@ -1,10 +1,10 @@
 //! A web server for a store of run files ([`serve`]). Its pages show services, history, runs and
-//! comparisons, and start studies from a form. A small runtime on one thread serves the pages.
-//! Studies run in separate processes, so that a page does not disturb a load, and the server may
-//! end without stopping a study.
+//! comparisons, and start studies from a form. A small async runtime on one thread serves the
+//! pages. Studies run in separate processes. Therefore a page does not disturb a load, and a study
+//! continues if the server ends.
 //!
-//! This crate must not depend on the engine, on the computation of figures, or on the look of
-//! findings (`plimsoll-report`).
+//! This crate must not depend on the load generator, on the computation of figures, or on the
+//! rendering of findings (`plimsoll-report`).
 
 #![forbid(unsafe_code)]
 

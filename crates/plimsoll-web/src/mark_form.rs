@@ -1,4 +1,4 @@
-//! Changes a run's marks (tags and pin) from a form, or removes the run.
+//! Changes a run's marks (tags and pin) as a submitted form requests, or removes the run.
 //!
 //! Not here: permission (`guard`), and the storage of marks (`plimsoll-history`).
 
@@ -14,11 +14,11 @@ fn refused(failure: Failure) -> Problem {
     Problem::bad(failure.to_string())
 }
 
-/// Changes the marks of a run as a form requests. `tag` adds a tag, `untag` removes a tag, and
-/// `pin` is `yes` or `no`.
+/// Changes the marks of a run as a submitted form requests. The field `tag` adds a tag, `untag`
+/// removes a tag, and `pin` is `yes` or `no`.
 pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem> {
     let path = run_path(shared, file)?;
-    // The lock makes simultaneous forms change the marks one after the other.
+    // The lock makes simultaneous requests change the marks one after the other.
     let _one = shared.marking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut marks = RunMarks::read(&path);
     let before = marks.clone();
@@ -40,8 +40,8 @@ pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem>
     marks.write(&path).map_err(refused)
 }
 
-/// Removes a run with the files that belong to it. Fails for a run that is being recorded or is
-/// pinned.
+/// Removes a run with the files that belong to it. Returns an error if the run is being recorded or
+/// is pinned.
 pub fn delete(shared: &WebState, file: &str) -> Result<(), Problem> {
     let path = run_path(shared, file)?;
     if read_run(&path, file).is_ok_and(|run| run.state == RunState::UnderWay) {

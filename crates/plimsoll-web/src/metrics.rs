@@ -1,6 +1,7 @@
-//! The latest figures of each service as metrics in the text format of Prometheus.
+//! The latest figures of each lane (a series of comparable runs of one service) as metrics in the
+//! text format of Prometheus.
 //!
-//! Not here: the latest run of a series (`plimsoll-analysis`).
+//! Not here: determining the latest run of a lane (`plimsoll-analysis`).
 
 use plimsoll_analysis::history::HistoryLane;
 use std::fmt::Write;
@@ -9,7 +10,7 @@ use std::fmt::Write;
 /// has no such figure.
 type LaneFigure = fn(&HistoryLane) -> Option<f64>;
 
-/// Renders the figures of all lanes as metrics.
+/// Renders the figures of all lanes in the text format of Prometheus.
 pub fn render(lanes: &[HistoryLane]) -> String {
     let mut out = String::new();
     let families: [(&str, &str, LaneFigure); 5] = [
@@ -45,7 +46,7 @@ pub fn render(lanes: &[HistoryLane]) -> String {
     out
 }
 
-/// Escapes a text as the value of a label: quotes, backslashes and newlines.
+/// Escapes a text as the value of a Prometheus label: quotes, backslashes and newlines.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

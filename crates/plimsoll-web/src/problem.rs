@@ -1,11 +1,11 @@
-//! The reason why a request fails ([`Problem`]): an HTTP status and a sentence.
+//! The reason why the server cannot fulfil a request ([`Problem`]): an HTTP status and a sentence.
 //!
-//! Not here: how the sentence looks (`layout`).
+//! Not here: the HTML of the error page (`layout`).
 
 use axum::http::StatusCode;
 use plimsoll_model::failure::Failure;
 
-/// The reason why a request fails, as an HTTP status and a sentence.
+/// The reason why the server cannot fulfil a request, as an HTTP status and a sentence.
 #[derive(Debug)]
 pub struct Problem {
     /// The HTTP status of the response.
@@ -20,7 +20,7 @@ impl Problem {
         Problem { status: StatusCode::NOT_FOUND, text: text.into() }
     }
 
-    /// Creates a problem with status 400: the request cannot be used.
+    /// Creates a problem with status 400: the content of the request is not valid.
     pub fn bad(text: impl Into<String>) -> Problem {
         Problem { status: StatusCode::BAD_REQUEST, text: text.into() }
     }

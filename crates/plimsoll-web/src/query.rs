@@ -1,34 +1,34 @@
-//! Parses the name-value pairs of a URL's query or of a form ([`Query`]).
+//! Parses the name-value pairs of a URL's query string or of a submitted form ([`Query`]).
 //!
 //! Not here: the meaning of the pairs.
 
 use url::form_urlencoded;
 
-/// The maximum number of pairs that are read; further pairs are ignored.
+/// The maximum number of name-value pairs that are parsed. Further pairs are ignored.
 const PAIRS_MAX: usize = 100;
 
-/// Pairs of name and value, in order; a name may occur several times.
+/// The name-value pairs of a query string or form, in order. A name may occur several times.
 #[derive(Debug, Clone, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses a URL's query, or the body of a form.
+    /// Parses the query string of a URL, or the body of a submitted form.
     pub fn parse(bytes: &[u8]) -> Query {
         Query(form_urlencoded::parse(bytes).into_owned().take(PAIRS_MAX).collect())
     }
 
-    /// Returns the first value of a name that is not empty, trimmed.
+    /// Returns the first value of a name that is not empty, without surrounding spaces.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// Returns all values of a name that are not empty, trimmed.
+    /// Returns all values of a name that are not empty, without surrounding spaces.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named: Vec<&str> = self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.trim()).collect();
         named.into_iter().filter(|value| !value.is_empty())
     }
 
-    /// Returns the pairs as a query in which `name` has only this value.
+    /// Returns a query string with these pairs, in which the only value of `name` is `value`.
     pub fn replace(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|pair| pair.0 != name);
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -37,7 +37,7 @@ impl Query {
     }
 }
 
-/// Percent-encodes a text as a part of a query or a path.
+/// Percent-encodes a text for use in a query string or a URL path.
 pub fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

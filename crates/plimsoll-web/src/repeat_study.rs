@@ -1,14 +1,15 @@
-//! Repeats a recorded command from a page ([`repeat_recorded_command`]). A run file may come from
-//! an untrusted source. Therefore only harmless flags are repeated: flags that run no command, and
-//! reach no file and no public target. A server that allows commands repeats further flags.
+//! Repeats a recorded command from a web page ([`repeat_recorded_command`]). A run file may come
+//! from an untrusted source. Therefore only harmless flags are repeated: flags that run no command,
+//! read or write no file, and permit no public target. A server with permission for commands
+//! repeats further flags.
 //!
-//! Not here: the words of a record (`plimsoll-report`), and forms (`start_form`).
+//! Not here: the recorded command (`plimsoll-report`), and forms (`start_form`).
 
 use crate::problem::Problem;
 use crate::start_form::{STUDIES, StudyForm, target};
 use plimsoll_model::redact::REDACTED;
 
-/// The flags of a recorded command that every server repeats.
+/// The flags of a recorded command that are harmless, so that every server repeats them.
 const REPEATABLE_FLAGS: [&str; 52] = [
     "--allow-different-answers",
     "--arrivals",
@@ -63,14 +64,14 @@ const REPEATABLE_FLAGS: [&str; 52] = [
     "--values",
     "--warmup",
 ];
-/// The flags about the place and form of results. These flags are dropped, because the server sets
-/// its own.
+/// The flags for the output: its files and its format. These flags are not repeated, because the
+/// server sets its own.
 const OUTPUT_FLAGS: [&str; 8] =
     ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
 
-/// Converts a recorded command into a form that starts the command again. `file` is the name of its
-/// run file, for messages. Fails if the command has a flag that pages must not use, or withheld
-/// values.
+/// Converts a recorded command into a form that starts the command again. `file` is the name of the
+/// run file, for messages. Returns an error if the command has a flag that pages may not use, or if
+/// the run file withholds a value.
 pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
     let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
@@ -85,7 +86,8 @@ pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands:
         let flag = word.split('=').next().unwrap_or_default();
         match word.starts_with('-') {
             true if OUTPUT_FLAGS.contains(&flag) => {}
-            // Pages never send load to public addresses, even if the server allows commands.
+            // Pages never send load to public addresses, even if the server has permission for
+            // commands.
             true if flag == "--allow-public" => {
                 return Err(line("a page cannot start loads on public targets".to_owned()));
             }

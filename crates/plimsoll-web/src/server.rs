@@ -1,4 +1,4 @@
-//! The server ([`serve`]): its routes, and the common headers of its responses.
+//! The web server ([`serve`]): its routes, and the headers that all its responses have.
 //!
 //! Not here: access control (`guard`), and the content of responses (`views`, `api`, `metrics`).
 
@@ -30,33 +30,33 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// The maximum number of bytes of a request body.
+/// The maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 192 << 10;
-/// The maximum number of threads that read run files. The limit is low, because a load on this
+/// The maximum number of threads that read run files. The number is low, because a load on this
 /// machine needs the cores.
 const READERS_MAX: usize = 2;
-/// The maximum length in bytes of a run file that a page sends.
+/// The maximum size in bytes of a run file that users can download.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// The settings of the server.
 pub struct WebSettings {
-    /// The folder of run files.
+    /// The folder with the run files.
     pub store: PathBuf,
-    /// The path of the plimsoll binary, which runs the studies.
+    /// The path of the plimsoll executable, which the server starts for each study.
     pub program: PathBuf,
-    /// The access rules.
+    /// The rules that decide which requests are allowed.
     pub access: Access,
-    /// The functions that render a run.
+    /// The functions that render the contents of a run file.
     pub renderers: Renderers,
     /// The TLS certificate; `None` if the server uses plain HTTP.
     pub tls: Option<WebTls>,
-    /// Whether a form may contain shell commands and names of files.
+    /// Whether a form may contain shell commands and file names.
     pub allows_commands: bool,
 }
 
 type App = Arc<WebState>;
 
-/// Serves the pages until the process ends. Returns an error if the server cannot start.
+/// Serves the pages until the process ends. Returns an error only if the server cannot start.
 pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
@@ -84,7 +84,7 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     })
 }
 
-/// Creates the table of routes: the handler of each address.
+/// Creates the table of routes, which has the handler of each URL path.
 fn router(app: App) -> Router {
     Router::new()
         .route("/", get(|State(app): State<App>| html(app, views::services)))
@@ -149,7 +149,7 @@ fn parse_query(RawQuery(query): RawQuery) -> Query {
     Query::parse(query.unwrap_or_default().as_bytes())
 }
 
-/// Checks the access of a request, and adds the common headers to every response.
+/// Checks whether a request is allowed, and adds the common headers to every response.
 async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_login = request.uri().path() == "/login";
     let mut answer = match app.access.admit(request.method(), request.headers(), is_login) {
@@ -162,7 +162,8 @@ async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> R
     answer
 }
 
-/// Runs `work`, which reads files, on another thread, so that the serving thread is not blocked.
+/// Runs `work`, which reads files, on another thread, so that the thread which serves requests is
+/// not blocked.
 async fn read_files<T: Send + 'static>(
     app: App,
     work: impl FnOnce(&WebState) -> Result<T, Problem> + Send + 'static,
@@ -187,7 +188,7 @@ fn asset(kind: &'static str, text: String) -> Response {
     answer(StatusCode::OK, kind, text)
 }
 
-/// Renders a problem as an HTML response.
+/// Renders a problem as an HTML response with its status.
 fn problem_answer(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
     answer(problem.status, HTML, problem_page(title, &problem.text))
@@ -216,8 +217,8 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
     match made {
         Ok(page) => {
             let mut page = answer(StatusCode::OK, HTML, page);
-            // The page contains an inline script, so browsers save it as a file instead of opening
-            // it on this server.
+            // The page is sent as a download, because it contains an inline script, which this
+            // server's content security policy forbids.
             page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             page
         }
@@ -257,7 +258,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
 
 async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
-        // A build without PNG support draws SVG.
+        // In a build without PNG support the picture is an SVG.
         Ok(bytes) if PICTURE_SUFFIX == "png" => answer(StatusCode::OK, "image/png", bytes),
         Ok(bytes) => answer(StatusCode::OK, "image/svg+xml", bytes),
         Err(problem) => problem_answer(&problem),
@@ -273,10 +274,10 @@ async fn metrics_text(State(app): State<App>) -> Response {
     }
 }
 
-/// Returns a redirect with status 303, so that the browser requests the other address with GET.
+/// Returns a redirect response with status 303, so that the browser requests `address` with GET.
 fn redirect(address: &str) -> Response {
     let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
-    // Addresses of this server contain only bytes that are valid in a header.
+    // The header is always valid, because URL paths of this server contain only ASCII characters.
     if let Ok(address) = HeaderValue::from_str(address) {
         answer.headers_mut().insert(header::LOCATION, address);
     }
@@ -316,7 +317,8 @@ async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
 async fn start(State(app): State<App>, body: Bytes) -> Response {
     let asked = Query::parse(&body);
     if asked.get("show").is_some() {
-        // The sender of a form has the token, because the access check requires it.
+        // Whoever submits a form has the token, because the access check requires the token for
+        // forms.
         return html(app, move |it| views::start(it, &asked, true)).await;
     }
     match start_study(app, body).await {

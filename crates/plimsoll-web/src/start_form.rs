@@ -1,6 +1,7 @@
-//! Converts the form of a study into the words of a command line ([`StudyForm`]). Each value and
-//! its flag are one word, so that no value is parsed as a flag. Shell commands and local files need
-//! a server that allows commands. Public targets are impossible.
+//! Converts the form that starts a study into the words of a command line ([`StudyForm`]). A flag
+//! and its value are one word, so that no value is parsed as a flag. Shell commands and local files
+//! are accepted only if the server was started with permission for commands. Public targets are
+//! never accepted.
 //!
 //! Not here: running the command line (`jobs`), recorded commands (`repeat_study`), and validation
 //! of values (the started command does it).
@@ -11,7 +12,7 @@ use plimsoll_model::shell;
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
 
-/// The studies that a form can start, each with its purpose.
+/// The studies that the form can start: name of the command, and purpose.
 pub const STUDIES: [(&str, &str); 5] = [
     ("find", "find the load line"),
     ("explain", "explain what limits the load line"),
@@ -22,7 +23,7 @@ pub const STUDIES: [(&str, &str); 5] = [
 
 const ALL: &str = "find explain run overload prove";
 
-/// The fields of the form on every server.
+/// The form fields that every server offers.
 pub const FIELDS: [FormField; 10] = [
     FormField::new("slo", "--slo", "SLO", "find explain overload", "success>=99.9%, p99<=500ms"),
     FormField::new("budget", "--budget", "Budget", "find explain overload prove", "60s"),
@@ -36,7 +37,7 @@ pub const FIELDS: [FormField; 10] = [
     FormField::new("tag", "--tag", "Tag", ALL, "release=1.4"),
 ];
 
-/// The additional fields of a server that allows commands.
+/// The additional form fields of a server that was started with permission for shell commands.
 pub const COMMAND_FIELDS: [FormField; 5] = [
     FormField::new("a", "--a", "Start A", "prove", "./old --port 8080"),
     FormField::new("b", "--b", "Start B", "prove", "./new --port 8080"),
@@ -45,26 +46,27 @@ pub const COMMAND_FIELDS: [FormField; 5] = [
     FormField::new("values", "--values", "To these values", "explain", "4,8,16"),
 ];
 
-/// The maximum length of a field's value in bytes.
+/// The maximum length of a field's value, in bytes.
 const VALUE_BYTES_MAX: usize = 2000;
-/// The maximum length of a curl command in bytes. The limit is large, because commands copied from
+/// The maximum length of a curl command, in bytes. The limit is large, because commands copied from
 /// a browser contain cookies.
 const CURL_BYTES_MAX: usize = 16 << 10;
-/// The maximum length of a pasted traffic file in bytes.
+/// The maximum length of a pasted traffic file, in bytes.
 pub const TRAFFIC_BYTES_MAX: usize = 48 << 10;
-/// The file name without extension that the words use until the pasted traffic file is written.
+/// The placeholder for the name of the pasted traffic file, without extension. The command line
+/// uses this name until the file is written.
 const TRAFFIC_STEM: &str = "traffic";
 
-/// One field of the form, and the flag of the command line that it sets.
+/// One field of the form, and the command-line flag that it sets.
 #[derive(Debug, Clone, Copy)]
 pub struct FormField {
     /// The name of the field in the form.
     pub name: &'static str,
-    /// The flag that the field sets.
+    /// The command-line flag that the field sets.
     pub flag: &'static str,
     /// The label that the user reads.
     pub label: &'static str,
-    /// The studies that have this field, separated by spaces.
+    /// The commands of the studies for which the form has this field, separated by spaces.
     pub studies: &'static str,
     /// An example of a value, which the form shows as a placeholder.
     pub example: &'static str,
@@ -86,12 +88,12 @@ impl FormField {
     }
 }
 
-/// A study that a form requests, as a command line.
+/// The study that a submitted form requests, as a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyForm {
     /// The words of the command line after `plimsoll`.
     pub words: Vec<String>,
-    /// The traffic file that the form contains; `None` without one.
+    /// The traffic file that was pasted into the form; `None` if there is none.
     pub traffic: Option<TrafficText>,
 }
 
@@ -105,15 +107,16 @@ pub struct TrafficText {
 }
 
 impl TrafficText {
-    /// Returns the word of the command line that names the file before it is written.
+    /// Returns the command-line word for the traffic file with its placeholder name, before the
+    /// file is written.
     fn word(&self) -> String {
         format!("--file={TRAFFIC_STEM}.{}", self.suffix)
     }
 }
 
 impl StudyForm {
-    /// Parses a form. `allows_commands` says whether the form may contain shell commands and file
-    /// names.
+    /// Parses a submitted form. `allows_commands` says whether the form may contain shell commands
+    /// and file names.
     pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
         if !STUDIES.iter().any(|(known, _)| *known == study) {
@@ -154,13 +157,14 @@ impl StudyForm {
             (None, None) => {}
         }
         let needs_url = curl.is_none() && traffic.is_none();
-        // If commands start both sides of a comparison, one address is enough.
+        // If shell commands start both sides of a comparison, one URL is enough for both.
         let needs_second = study == "prove" && commands == 0;
         for (name, needed, is_used) in
             [("url", needs_url || needs_second, curl.is_none()), ("url2", needs_second, study == "prove")]
         {
             match query.get(name).filter(|_| is_used) {
-                // The traffic file contains the URL, so an address in the form replaces its target.
+                // The traffic file contains a URL already, so a URL in the form replaces the target
+                // of the file.
                 Some(url) if traffic.is_some() && study != "prove" => {
                     words.push(format!("--target={}", target(name, url)?));
                 }
@@ -174,7 +178,8 @@ impl StudyForm {
         Ok(StudyForm { words, traffic })
     }
 
-    /// Returns the words after the traffic file was written to `path`.
+    /// Returns the command-line words with `path` as the traffic file, after the file was written
+    /// there.
     pub fn command_words(&self, path: &str) -> Vec<String> {
         let own = self.traffic.as_ref().map(TrafficText::word);
         let word = |word: &String| if Some(word) == own.as_ref() { format!("--file={path}") } else { word.clone() };
@@ -195,7 +200,7 @@ fn check_value<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
     }
 }
 
-/// Checks that a value is an address with a scheme, so that it cannot be parsed as a flag.
+/// Checks that a value is a URL with a scheme, so that the value cannot be parsed as a flag.
 pub fn target(name: &str, url: &str) -> Result<String, Problem> {
     let is_url = ["http://", "https://", "grpc://", "grpcs://"].iter().any(|scheme| url.starts_with(scheme));
     match is_url {
@@ -206,8 +211,8 @@ pub fn target(name: &str, url: &str) -> Result<String, Problem> {
     }
 }
 
-/// Checks a curl command and joins its lines to one line. Returns an error if the command names
-/// files of this machine and `allows_files` is false.
+/// Checks a curl command and joins its lines. Returns an error if the command names files of this
+/// machine and `allows_files` is false.
 fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     let wrong = |why: String| Problem::bad(format!("curl: {why}"));
     if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
@@ -225,7 +230,7 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
                 .to_owned(),
         ));
     }
-    // A backslash at the end of a line joins it with the next line.
+    // A backslash at the end of a line continues the command on the next line.
     Ok(line.replace("\r\n", "\n").replace("\\\n", " ").trim().to_owned())
 }
 
@@ -244,14 +249,15 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     let mut sealed = IsolatedFileContext { allows_files };
     match TrafficFile::read(&text, format, &mut sealed) {
         Ok(_) => Ok(TrafficText { suffix, text }),
-        // With permission, the started command reads the named files and reports its own errors.
+        // If files are allowed, an invalid file is accepted here. The started command reads the
+        // file and reports its errors.
         Err(_) if allows_files => Ok(TrafficText { suffix, text }),
         Err(error) => Err(Problem::bad(format!("traffic: line {error}"))),
     }
 }
 
-/// Returns whether a traffic file is TOML. The first line that is neither empty nor a comment must
-/// then be a table or `key = value`.
+/// Returns whether a traffic file is TOML. In TOML, the first line that is neither empty nor a
+/// comment is a table header or `key = value`.
 fn is_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -259,7 +265,7 @@ fn is_toml(text: &str) -> bool {
         .is_some_and(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| !key.contains(':')))
 }
 
-/// The context in which a traffic file from the network is parsed: without other files and
+/// The parser context for a traffic file from the network: the file may not read other files or
 /// environment variables.
 struct IsolatedFileContext {
     allows_files: bool,

@@ -1,5 +1,5 @@
-//! The shared state of all responses ([`WebState`]): the store, the started studies, and the
-//! functions that render a run.
+//! The state that all request handlers share ([`WebState`]): the store of run files, the started
+//! studies, and the functions that render a run.
 //!
 //! Not here: routes (`server`).
 
@@ -14,12 +14,12 @@ use serde_json::Value;
 use std::path::{self, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A function that renders the comparison of two run files. The third argument has the names of the
-/// two runs; `None` means the names of the files.
+/// A function that renders the comparison of two run files. The third argument is the names of the
+/// two runs; with `None` the runs are named by their files.
 pub type CompareRenderer = fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>;
 
-/// The functions that render a run file. The caller of the server provides them, because this crate
-/// does not know how findings look.
+/// The functions that render a run file. The caller that starts the server provides them, because
+/// this crate does not depend on the format of findings.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// Renders the report of a run file for its page.
@@ -34,32 +34,34 @@ pub struct Renderers {
     pub summary: fn(&path::Path) -> Result<String, Failure>,
     /// Renders the chart of a run file as a picture file.
     pub picture: fn(&path::Path) -> Result<Vec<u8>, Failure>,
-    /// Returns the words of the command that made the run, without secrets.
+    /// Returns the words of the command line that made the run, without secrets.
     pub command: fn(&path::Path) -> Result<Vec<String>, Failure>,
 }
 
-/// The shared state of all responses of the server.
+/// The state that all request handlers of the server share.
 pub struct WebState {
     /// The folder of the run files.
     pub folder: PathBuf,
-    /// The store of the run files with its index.
+    /// The store of the run files, with its index.
     pub store: Mutex<Store>,
-    /// The studies that were started from pages.
+    /// The studies that were started from web pages.
     pub jobs: StartedStudies,
     /// The functions that render a run.
     pub renderers: Renderers,
-    /// The access rules.
+    /// The rules that decide which requests are allowed.
     pub access: Access,
     /// The CSS of all pages.
     pub style: String,
-    /// The lock for changes of a run's marks, so that simultaneous changes are not lost.
+    /// A lock for changing the marks (tags and pin) of a run, so that no simultaneous change is
+    /// lost.
     pub marking: Mutex<()>,
-    /// Whether a form may contain shell commands and names of files.
+    /// Whether a form may contain shell commands and file names.
     pub allows_commands: bool,
 }
 
 impl WebState {
-    /// Returns the runs that match a filter, the oldest first. The index is refreshed before.
+    /// Returns the runs that match a filter, the oldest first. The index of the store is first
+    /// updated from the run files.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.refresh()?;

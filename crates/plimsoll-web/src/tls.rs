@@ -1,7 +1,7 @@
-//! TLS for the pages ([`WebTls`]): a certificate, and a listener that makes handshakes. A slow or
-//! unfinished handshake does not block other clients.
+//! TLS for the web pages ([`WebTls`]): a certificate, and a listener that makes handshakes. A slow
+//! or unfinished handshake does not block other clients.
 //!
-//! Not here: access control (`guard`), and reading files.
+//! Not here: access control (`guard`), and reading the certificate files.
 
 use axum::serve::Listener;
 use rustls::ServerConfig;
@@ -25,16 +25,17 @@ pub struct WebTls(Arc<ServerConfig>);
 /// The reason why a certificate or its key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebTlsError {
-    /// The certificate cannot be used. The text continues a sentence that begins with the file's
-    /// name.
+    /// The certificate cannot be used. The text is the end of an error message that begins with the
+    /// name of the file.
     Certificate(String),
-    /// The key cannot be used. The text continues a sentence that begins with the file's name.
+    /// The private key cannot be used. The text is the end of an error message that begins with the
+    /// name of the file.
     Key(String),
 }
 
 impl WebTls {
-    /// Creates the settings from PEM: a certificate with the certificates of its issuers, and its
-    /// private key.
+    /// Creates the TLS settings from PEM text: a certificate followed by the certificates of its
+    /// issuers, and its private key.
     pub fn new(certificate_pem: &[u8], key_pem: &[u8]) -> Result<WebTls, WebTlsError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate_pem).collect();
         let chain = chain.map_err(|error| WebTlsError::Certificate(format!("is no PEM: {error}")))?;
@@ -54,14 +55,14 @@ impl WebTls {
         Ok(WebTls(Arc::new(config)))
     }
 
-    /// Returns a listener whose connections use TLS.
+    /// Returns a TLS listener that accepts the connections of the TCP listener.
     pub fn listener(&self, listener: TcpListener) -> TlsListener {
         TlsListener { listener, acceptor: TlsAcceptor::from(Arc::clone(&self.0)) }
     }
 }
 
-/// A listener for TLS. The handshake of a connection runs when the connection is first read or
-/// written, so that accepting never waits for a handshake.
+/// A listener that accepts TLS connections. The handshake of a connection runs when the connection
+/// is first read or written. Accepting therefore never waits for a handshake.
 pub struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -81,7 +82,7 @@ impl Listener for TlsListener {
     }
 }
 
-/// A TCP connection with TLS, in one of three states.
+/// A TCP connection with TLS. Its state is the state of its handshake.
 pub enum TlsConnection {
     /// The handshake is in progress.
     Handshake(Box<Accept<TcpStream>>),
@@ -92,7 +93,8 @@ pub enum TlsConnection {
 }
 
 impl TlsConnection {
-    /// Continues the handshake if necessary, and returns the stream when it is complete.
+    /// Continues the handshake if it is in progress, and returns the stream when the handshake is
+    /// complete.
     fn poll_open(&mut self, context: &mut Context) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
         if let TlsConnection::Handshake(accept) = self {
             *self = match ready!(Pin::new(accept.as_mut()).poll(context)) {

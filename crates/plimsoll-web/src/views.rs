@@ -1,7 +1,9 @@
-//! Renders the pages: services, history, runs, a single run, comparisons, the form of a study, and
-//! a running study. All foreign text is escaped, with [`text`] or by the report.
+//! Renders the HTML pages: services, history, runs, one run, comparisons, the form that starts a
+//! study, and a running study. All text from run files, servers and users is escaped, either by
+//! [`text`] or by the report renderer.
 //!
-//! Not here: the frame of a page (`layout`), and how findings and charts look (`plimsoll-report`).
+//! Not here: the navigation and style around every page (`layout`), and how findings and charts
+//! look (`plimsoll-report`).
 
 use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};
@@ -19,15 +21,15 @@ use plimsoll_report::{Report, ReportBlock, Tone};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The maximum number of runs in one comparison.
+/// The maximum number of runs that the user can select for one comparison.
 const COMPARED_MAX: usize = 6;
-/// The maximum number of runs in the list of runs.
+/// The maximum number of runs that the page of all runs lists.
 const RUNS_SHOWN: usize = 200;
-/// The maximum number of ended loads that the page of a running study shows.
+/// The maximum number of completed loads that the page of a running study lists.
 const LOADS_SHOWN: usize = 12;
 
-/// Returns the path of a run file of the store. Any other file name is an error, so that no request
-/// reads other files.
+/// Returns the path of a run file in the store. Any other file name is an error, so that no request
+/// can read files outside the store.
 pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let is_name = file.ends_with(".plimsoll") && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
     let path = shared.folder.join(file);
@@ -62,8 +64,8 @@ fn day(run: &HistoryRun) -> String {
     date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
 }
 
-/// Renders a table from headings and rows of cells in HTML. On a narrow screen each row becomes a
-/// paragraph, with its heading before each cell.
+/// Renders an HTML table. The cells of `rows` are HTML already, and the headings are plain text. On
+/// a narrow screen each row becomes a paragraph, with the column heading before each cell.
 fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table class=\"list\">\n\
@@ -81,8 +83,8 @@ fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     out + "</tbody>\n</table></div>\n"
 }
 
-/// Renders the series of a lane (comparable runs) as a small SVG line; empty for fewer than two
-/// points.
+/// Draws the values of a lane (a series of comparable runs) as a sparkline in SVG. The result is
+/// empty if the lane has fewer than two points.
 fn spark(lane: &HistoryLane) -> String {
     let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
     if values.len() < 2 {
@@ -104,14 +106,15 @@ fn spark(lane: &HistoryLane) -> String {
     )
 }
 
-/// Renders a relative change with a colour and a word for better or worse, so that readers need not
-/// see colours.
+/// Renders a relative change with a colour and with the word "better" or "worse", for readers who
+/// do not see the colour.
 fn change_cell(ratio: f64) -> String {
     let (class, word) = if ratio < 1.0 { ("worse", "worse") } else { ("better", "better") };
     format!("<span class=\"{class}\">{} {word}</span>", change(ratio - 1.0))
 }
 
-/// Renders the page of services: each service with its load line, its bottleneck and its trend.
+/// Renders the page of services. Each service has its load line, its bottleneck and the trend of
+/// its runs.
 pub fn services(shared: &WebState) -> Result<String, Problem> {
     let all = lanes(&shared.runs(&RunFilter::default())?, LaneOrder::Time);
     let mut body = String::from("<h1>Services</h1>\n");
@@ -119,7 +122,8 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
         .iter()
         .filter(|lane| lane.separation_reasons.is_empty())
         .map(|lane| {
-            // A lane without points has only void runs, and its latest run states the reason.
+            // A lane has no points if all its runs are void (without information about the server).
+            // The row then shows the latest run, whose page states the reason.
             let counted = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
             let latest = counted.or(lane.runs.last());
             let summary = latest.and_then(|run| run.summary.as_ref());
@@ -142,7 +146,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
                 spark(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
-                // The time is shown to the minute, so that the table fits a screen.
+                // The date is cut after the minutes, so that the table fits a screen.
                 latest.map_or_else(|| "-".to_owned(), |run| text(&day(run).chars().take(16).collect::<String>())),
             ]
         })
@@ -179,7 +183,8 @@ fn running(shared: &WebState) -> String {
     }
 }
 
-/// Renders the page of history: each lane with its chart, its changes and its runs.
+/// Renders the page of history: each lane (series of comparable runs) with its chart, its changes
+/// and its runs.
 pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let (all, order) = lanes_for_query(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
@@ -197,7 +202,8 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
             body.push_str("<hr>\n");
         }
         let mut report = lane_page(lane, order);
-        // The table of runs below has links, so the report's own table is removed.
+        // The report's own table is removed, because the table of runs below has the same rows with
+        // links.
         report.blocks.retain(|block| !matches!(block, ReportBlock::Table(..)));
         let html = render_body(&report);
         body.push_str(&if number == 0 { html } else { html.replace("<h1>", "<h2>").replace("</h1>", "</h2>") });
@@ -209,7 +215,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     Ok(page(service, "/history", &body, None))
 }
 
-/// Renders a table of runs with a form in which a user chooses runs to compare.
+/// Renders a table of runs as a form, in which the user selects the runs to compare.
 fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
     let rows: Vec<Vec<String>> = runs
         .iter()
@@ -284,8 +290,9 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Runs", "/runs", &body, None))
 }
 
-/// Renders the page of one run: its report, links to its files, and forms for its marks. `may_act`
-/// says whether the browser has the token; without the token the forms are hidden.
+/// Renders the page of one run: its report, links to its files, and forms that change its tags and
+/// its pin. `may_act` says whether the browser has the access token; without the token the forms
+/// are hidden.
 pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;
@@ -322,7 +329,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
         body.push_str(&marks_form(run, &RunMarks::read(&path)));
     }
     let report = (shared.renderers.report)(&path)?;
-    // Links and forms are below the answer and above the figures.
+    // The links and forms are inserted below the answer and above the figures.
     let html = render_body(&report);
     let body = match html.split_once("</h1>") {
         Some((answer, figures)) => format!("{answer}</h1>\n{body}{figures}"),
@@ -331,7 +338,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
     Ok(page(file, "/runs/", &body, None))
 }
 
-/// Renders the forms that change the marks of a run or remove the run.
+/// Renders the forms that change the marks (tags and pin) of a run or remove the run.
 fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     let address = run_address(&run.file);
     let button = |name: &str, value: &str, shown: &str| {
@@ -342,8 +349,8 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
             text(shown)
         )
     };
-    // Only tags from the marks file can be removed, because the run file with its own tags is never
-    // changed.
+    // Only tags from the marks file can be removed. Tags in the run file itself are permanent,
+    // because a run file is never changed.
     let untag = marks.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
     let untag: String = untag.collect();
     let pin = match run.is_pinned {
@@ -365,8 +372,8 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     )
 }
 
-/// Renders the page that compares runs with the oldest run, A. If the runs are not comparable, the
-/// page states the reasons.
+/// Renders the page that compares several runs with the oldest of them, which is called A. If the
+/// runs are not comparable, the page states the reasons.
 pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let chosen: Vec<&str> = query.all("run").take(COMPARED_MAX + 1).collect();
     if !(2..=COMPARED_MAX).contains(&chosen.len()) {
@@ -378,7 +385,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
         found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     };
     let mut runs = chosen.iter().map(find).collect::<Result<Vec<HistoryRun>, Problem>>()?;
-    // The oldest run is A, regardless of the order in which the runs were chosen.
+    // The oldest run is A, whatever the order in which the user selected the runs.
     runs.sort_by_key(|run| run.started_unix_ms);
     let mut body = String::from("<h1>Comparison</h1>\n");
     if runs.len() > 2 {
@@ -396,8 +403,8 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
         let html = match reasons.is_empty() {
             true => {
                 let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
-                // With more than two runs, the letters A and B of a pair would contradict the
-                // letters in the list.
+                // With more than two runs, a pair has no letters A and B, because they would
+                // contradict the letters in the list of runs.
                 let names = (runs.len() == 2).then_some(["A", "B"]);
                 render_body(&(shared.renderers.compare)(&a, &b, names)?)
             }
@@ -419,8 +426,8 @@ fn run_name(run: &HistoryRun) -> String {
     format!("{} {}", run.commit_short().unwrap_or_default(), day(run)).trim().to_owned()
 }
 
-/// Renders the comparison of more than two runs: their lanes as charts, and a table of differences
-/// from the oldest run.
+/// Renders the comparison of more than two runs: a chart for each lane (series of comparable runs),
+/// and a table. The table has the differences from the oldest run.
 fn compared_lines(runs: &[HistoryRun]) -> String {
     let mut out = String::new();
     for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 2) {
@@ -467,7 +474,8 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         + "<p class=\"aside\">These are separate runs: <code>plimsoll prove</code> decides whether a difference is real.</p>\n"
 }
 
-/// Returns in words whether the intervals of two load lines overlap.
+/// Returns in words how the load-line interval of run B relates to that of run A: lower, higher, or
+/// overlapping.
 fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     let (Some(a), Some(b)) = (a.line(), b.line()) else { return "no intervals" };
     if b.upper.is_some_and(|upper| upper < a.lower) {
@@ -479,8 +487,8 @@ fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     }
 }
 
-/// Returns the study that a form requests. If the form has the field `again`, this is a repetition
-/// of that run, otherwise the study that the fields describe.
+/// Returns the study that a submitted form requests. If the form has the field `again`, the study
+/// repeats the run file that the field names. Otherwise the fields describe the study.
 pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
     match query.get("again") {
         Some(file) => recorded_form(shared, file),
@@ -501,8 +509,8 @@ fn command_line(line: &str) -> String {
     )
 }
 
-/// Renders the form that repeats the study of a run, with its command line. If pages cannot repeat
-/// the study, renders the reason.
+/// Renders the form that repeats the study of a run, with the command line of the study. If a page
+/// may not repeat this study, renders the reason instead.
 fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
     match recorded_form(shared, &run.file) {
         Ok(form) => format!(
@@ -518,7 +526,8 @@ fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
     }
 }
 
-/// Renders the page with the form of a study. `may_act` says whether the browser has the token.
+/// Renders the page with the form that starts a study. `may_act` says whether the browser has the
+/// access token.
 pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
         let all = shared.runs(&RunFilter::default())?;
@@ -537,10 +546,10 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         body.push_str(&repeat_study_form(shared, run));
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
-    // A repetition starts with the settings of the recorded run.
+    // When a study is repeated, the form is filled in with the settings of the recorded run.
     let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
     let recorded = recorded.map(|form| form.words).unwrap_or_default();
-    // A service may have a name instead of an address, so the address is taken from the recorded
+    // The run's service may be a name instead of a URL, so the URL is taken from the recorded
     // command.
     let target = recorded.iter().skip(1).find(|word| !word.starts_with('-')).map(String::as_str);
     let url = query.get("url").or(target).unwrap_or_default();
@@ -615,7 +624,8 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     Ok(page("Start", "/start", &body, None))
 }
 
-/// Renders the fields that replace an address: a curl command, or a traffic file.
+/// Renders the form fields that a user can fill in instead of a URL: a curl command, or a traffic
+/// file.
 fn address_alternatives(query: &Query) -> String {
     let area = |name: &str, label: &str, of: &str, rows: usize, example: &str| {
         let value = query.get(name).unwrap_or_default();
@@ -649,8 +659,8 @@ fn address_alternatives(query: &Query) -> String {
     )
 }
 
-/// Renders the page of a study that was started from a page: its progress, and its messages after
-/// its end.
+/// Renders the page of a study that was started from the web pages. The page shows the progress
+/// and, after the study has ended, the messages that the study printed.
 pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
@@ -674,7 +684,8 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
     Ok(page(&job.command, "/studies/", &body, is_running.then_some(2)))
 }
 
-/// Renders the progress of a study as a part of its page.
+/// Renders the progress of a study as an HTML fragment, which its page reloads while the study
+/// runs.
 pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     let progress = shared.jobs.progress(job);
     let mut body = String::new();
@@ -694,12 +705,13 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     body
 }
 
-/// Escapes several lines of text, each separately, so that its line breaks remain.
+/// Escapes each line of a text separately, so that the line breaks remain.
 fn text_lines(said: &str) -> String {
     said.lines().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Renders the running load of a study with the figures of its latest tick; empty between loads.
+/// Renders the running load of a study with the figures of its latest measured interval (tick). The
+/// result is empty between two loads.
 fn under_way(progress: &StudyProgress) -> String {
     let Some(load) = &progress.load else { return String::new() };
     let mut out = format!("<h2>Now</h2>\n<p>{}</p>\n", text(load["text"].as_str().unwrap_or("a load")));
@@ -735,8 +747,8 @@ fn under_way(progress: &StudyProgress) -> String {
     out
 }
 
-/// Renders a table of the loads that have ended, the latest first. Above it are the current bounds
-/// of the load line.
+/// Renders a table of the loads that have ended, the latest first. The current bounds of the load
+/// line are shown above the table.
 fn loads(progress: &StudyProgress) -> String {
     if progress.loads.is_empty() {
         return String::new();

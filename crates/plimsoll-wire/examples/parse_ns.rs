@@ -1,8 +1,8 @@
 //! Measures the CPU time for each parsed reply, in ns: `cargo run --release -p plimsoll-wire
 //! --example parse_ns [replies]`.
 //!
-//! It measures the parser alone, on replies that are in the cache. The best of several rounds
-//! counts, since interference only slows a round. Not here: the cost of receiving, which is the
+//! This program measures the parser alone, on replies in the CPU cache. Interference only slows a
+//! round, so the best of several rounds counts. Not here: the cost of receiving, which is the
 //! kernel's and many times larger.
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]

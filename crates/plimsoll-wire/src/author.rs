@@ -59,8 +59,8 @@ pub trait Author: Send + std::fmt::Debug {
     }
 }
 
-/// The author of one worker's requests. If its connections need a target address that differs from
-/// the plan's, this type contains the address.
+/// The author of one worker's requests. It contains a target address if the worker's connections
+/// use another address than the plan's.
 #[derive(Debug)]
 pub struct WorkerAuthor {
     /// The author, called by this worker only.
@@ -143,14 +143,15 @@ pub struct LostResponse {
     pub mark: u64,
     /// The kind of failure.
     pub failure: RequestFailure,
-    /// The times of the request. Its end is the time at which the request was given up.
+    /// The times of the request. `done_ns` is the time at which the request was given up.
     pub times: AnswerTimes,
 }
 
 /// A batch: one or several requests that are sent in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// The bytes of all messages. If empty, the request of the plan is sent, over any protocol.
+    /// The bytes of all messages. If there are no bytes, the request of the plan is sent, over any
+    /// protocol.
     pub bytes: Vec<u8>,
     /// For each message, whether it is a HEAD request. The number of responses equals the number of
     /// messages.

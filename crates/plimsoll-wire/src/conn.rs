@@ -1,12 +1,12 @@
 //! One connection of a client as a state machine, for every protocol, without I/O and without a
 //! clock.
 //!
-//! The caller starts exchanges (a request with its response) under its own numbers, as far as there
-//! is [`room`](Conn::room). The caller sends the bytes that [`out`](Conn::out) returns, and reports
-//! them with [`sent`](Conn::sent). It passes received bytes to [`receive`](Conn::receive), and
-//! takes the facts in them one by one with [`next`](Conn::next), so that facts need no storage. The
-//! caller does not see the protocol (an enum, matched in full) or TLS. For plain HTTP/1.1 each
-//! method costs one branch.
+//! The caller starts exchanges (a request with its response) under its own numbers, at most
+//! [`exchanges_available`](Conn::exchanges_available). The caller sends the bytes that
+//! [`bytes_to_send`](Conn::bytes_to_send) returns, and reports them with [`sent`](Conn::sent). The
+//! caller passes received bytes to [`receive`](Conn::receive), and takes the facts in them one by
+//! one with [`next`](Conn::next). So facts need no storage. The caller does not see the protocol
+//! (an enum, matched in full) or TLS. For plain HTTP/1.1 each method costs one branch.
 //!
 //! Some bytes must be sent without a request: when a TLS connection begins, and when
 //! [`Fact::HasBytesToSend`] says so. Cancelling an exchange ends the connection only if the
@@ -59,25 +59,27 @@ struct Tls {
 pub struct ReceivedBytes<'a> {
     /// The decrypted bytes whose facts are not taken yet.
     text: &'a [u8],
-    /// The events of the TLS layer in these bytes; `None` without TLS or without events.
+    /// The events of the TLS layer in these bytes; `None` without TLS, without events, or once
+    /// reported.
     news: Option<TlsNews>,
-    /// Whether there may be facts after the bytes.
+    /// Whether facts may follow the bytes. Over HTTP/2 this is always true.
     more: bool,
 }
 
 #[derive(Debug)]
 struct TlsNews {
-    /// Whether the handshake has ended. This is reported before the facts in the bytes.
+    /// Whether the handshake has ended. The fact about this comes before the facts in the bytes.
     stands: bool,
-    /// Whether the TLS layer has bytes to send. This is reported after the facts in the bytes, as
-    /// are an end and a failure.
+    /// Whether the TLS layer has bytes to send. The fact about this comes after the facts in the
+    /// bytes, and so do the facts about an end and a failure.
     owes: bool,
     ended: bool,
     failed: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
-    /// Returns whether all facts were taken.
+    /// Returns whether all facts were taken. Over HTTP/2 the result is always false, because facts
+    /// may follow the bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.news.is_none() && !self.more
@@ -205,8 +207,8 @@ impl Conn {
         }
     }
 
-    /// Returns whether there are bytes to send that no request caused, or that could not be sent
-    /// before.
+    /// Returns whether there are unsent bytes: the rest of a request, or bytes that no request
+    /// caused. Bytes of the TLS layer are not considered.
     pub fn wants_to_send(&self) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.unsent().is_some(),
@@ -224,8 +226,8 @@ impl Conn {
         }
     }
 
-    /// Returns whether the server has sent GOAWAY: it accepts no new exchanges, and existing ones
-    /// continue.
+    /// Returns whether the server has sent GOAWAY. The server then accepts no new exchanges, and
+    /// exchanges in flight continue.
     pub fn has_goaway_with_exchanges(&self) -> bool {
         match &self.protocol {
             Protocol::H1(_) => false,
@@ -321,8 +323,8 @@ impl Conn {
         scratch
     }
 
-    /// Records that `count` bytes of the last [`out`](Self::out) were sent. `scratch` must be
-    /// unchanged since that call. Returns whether all bytes are sent.
+    /// Records that `count` bytes of the last [`bytes_to_send`](Self::bytes_to_send) were sent.
+    /// `scratch` must be unchanged since that call. Returns whether all bytes are sent.
     #[inline(always)]
     pub fn sent(&mut self, count: usize, scratch: &[u8]) -> bool {
         if self.tls.is_some() {

@@ -48,8 +48,8 @@ pub enum ProtocolError {
     /// 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
     #[error("a frame has a length that its type does not allow")]
     FrameSize,
-    /// A frame is not permitted at its place: on a wrong or missing stream, or between the pieces
-    /// of a head.
+    /// A frame is not permitted at this point: it has a wrong or missing stream, or comes between
+    /// the pieces of a head.
     #[error("a frame of this type is not allowed at this point")]
     FrameOrder,
     /// The padding is as long as its frame, or longer.
@@ -76,7 +76,7 @@ pub enum ProtocolError {
     /// A pseudo-header field is unknown, misplaced or missing.
     #[error("the header of the response has no status, or has pseudo-headers that are not allowed")]
     PseudoHeader,
-    /// A status is outside 100 to 999, or not permitted at its place.
+    /// A status is outside 100 to 999, or not permitted at this point.
     #[error("the status of the response is not between 100 and 999, or is not allowed at this point")]
     BadStatus,
     /// A response has a header field that HTTP/2 forbids ([RFC 9113,

@@ -67,7 +67,8 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// The HTTP status of the response, 200 to 999.
         status: u16,
-        /// The gRPC status in the trailers of the response, or in its head if it has nothing else.
+        /// The gRPC status in the trailers of the response, or in its head if there is nothing
+        /// else. `None`: the response has no valid gRPC status.
         grpc_status: Option<u16>,
         /// The length of the whole content in bytes, without framing.
         body_bytes: u64,
@@ -102,7 +103,7 @@ pub enum Fact<'a> {
     Broke(ProtocolError),
     /// Bytes arrived that belong to no response. The connection is over.
     Surplus(&'a [u8]),
-    /// The server has used up a flow-control window of a stream or of the connection, so that it
+    /// The server has used up a flow-control window of a stream or of the connection, so the server
     /// must wait for the client.
     WindowEmpty,
     /// There are bytes to send that no request caused, such as an acknowledgement.

@@ -32,8 +32,8 @@ pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Returns whether the request that follows a redirect uses GET. As in other clients, methods with
-/// side effects become GET for some statuses.
+/// Returns whether a redirect changes the method of the following request to GET. As in other
+/// clients, the statuses 301 to 303 change every method but GET and HEAD.
 pub fn turns_into_get(status: u16, method: &str) -> bool {
     matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
 }

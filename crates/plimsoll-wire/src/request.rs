@@ -165,7 +165,7 @@ fn called(headers: &[(String, String)]) -> CallState {
     if !h2::is_call(headers) {
         return CallState::NO;
     }
-    // A client that names other codings in its request can decode them.
+    // A request that names other codings shows that its client can decode them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {

@@ -1,4 +1,4 @@
-//! `--json-lines`: writes the events of a study to standard output, a JSON line for each.
+//! `--json-lines`: writes the events of a study to standard output, one JSON line for each event.
 //!
 //! Not here: the content of the lines (`plimsoll_report::event_lines`).
 

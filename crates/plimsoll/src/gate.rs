@@ -20,7 +20,8 @@ pub enum Gate {
 
 impl Gate {
     /// Returns the verdict for the conditions that are true of one load, and a note for each of
-    /// them. In a void load (generator limit or interference) only conditions about errors decide.
+    /// these conditions. In a void load (generator limit or interference) only conditions about
+    /// errors decide.
     pub fn judge(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.limited {
             Some("the generator was the limit")

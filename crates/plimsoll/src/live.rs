@@ -7,9 +7,10 @@ use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The interval of plain progress lines, which are used if lines cannot be rewritten.
+/// The interval of plain progress lines, which are written if standard error is no terminal.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// The smallest height of a terminal, in rows, on which several lines are rewritten.
+/// The smallest height of a terminal, in rows, for a progress of several lines. A terminal with
+/// fewer rows shows a progress of one line.
 const ROWS_MIN: usize = 10;
 
 /// The progress display on standard error.
@@ -21,7 +22,7 @@ pub struct Live {
     /// The number of lines on the terminal that the next update rewrites.
     shown: usize,
     plain_last: Instant,
-    /// The heading of the rows that were written last.
+    /// The heading of the last table rows that were written.
     heading: String,
 }
 
@@ -81,7 +82,7 @@ impl Live {
         self.terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
     }
 
-    /// Writes a permanent line, unless `--quiet` is set.
+    /// Writes a line that stays on the screen (a permanent line), unless `--quiet` is set.
     pub fn line(&mut self, line: &str) {
         if !self.quiet {
             self.note(line);

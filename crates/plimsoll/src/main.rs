@@ -101,7 +101,8 @@ fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         _ => return None,
     };
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // vegeta catches interrupts itself, but only in commands that go on after an interrupt.
+    // `plimsoll vegeta` catches interrupts itself, but only in commands that continue after an
+    // interrupt.
     if name != "vegeta" {
         plimsoll_sys::signal::catch_interrupts();
     }
@@ -160,7 +161,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Ab(args) => ab::carry_out(&args.words, &RunVerbAdapter),
         Command::Hey(args) => hey::carry_out(&args.words, &RunVerbAdapter),
         replay @ Command::Replay(_) => {
-            // Logs are read first, which may take long. Until then, ^C simply ends the program.
+            // Logs are read first, which may take long. While logs are read, ^C simply ends the
+            // program.
             let asked = experiment::spec_from_command(replay)?;
             plimsoll_sys::signal::catch_interrupts();
             asked.map_or(Ok(exit::DONE), |(asked, terms)| experiment::carry_out(asked, &terms))
@@ -182,7 +184,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
 }
 
-/// Parses the arguments. Also returns the secrets in them, which messages must not contain.
+/// Parses the arguments. Also returns the secrets in the arguments, which messages must not
+/// contain.
 fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, SecretReplacements), clap::Error> {
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
@@ -196,7 +199,8 @@ fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     Ok((cli, hidden))
 }
 
-/// The flags whose value may be left out, each with its form that contains the default value.
+/// The flags whose value may be left out. Each row also has the spelling with the value that then
+/// applies.
 const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
 /// Parses the arguments. In `run --pprof URL`, the only URL is the target and not the value of
@@ -279,7 +283,8 @@ fn explain(error: &clap::Error) -> u8 {
     }
 }
 
-/// Prints an error for each output that could not be written. Returns whether there was one.
+/// Prints an error for each output that could not be written. Returns whether any output could not
+/// be written.
 fn report_unwritten() -> bool {
     let failures = output::failures();
     failures.iter().for_each(|sentence| _ = complain(&Failure::start(sentence.as_str())));

@@ -2,8 +2,8 @@
 //! other settings). Contradictions and invalid values are refused before any host is resolved or
 //! any process is started. Only files with bodies, scripts and traffic are read.
 //!
-//! Not here: the load and the goal (each command's own), and whether machine and target fit the
-//! flags (`base`).
+//! Not here: the load and the goal, which each command converts itself, and whether machine and
+//! target fit the flags (`base`).
 
 use crate::args::redaction;
 use crate::args::{
@@ -31,9 +31,9 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Returns a plan with one user for each of several URLs, their common terms, and the load that a
-/// traffic file contains. The first URL is in `request` or in its traffic file. Probes, profiles,
-/// builds, conditions and output paths are not set yet.
+/// Returns one plan with one user for each of several URLs, the common terms of the plans, and the
+/// load that a traffic file contains. The first URL is in `request` or in its traffic file. Probes,
+/// profiles, builds, conditions and output paths are not set yet.
 pub fn plans(
     request: &RequestArgs,
     more: &[String],

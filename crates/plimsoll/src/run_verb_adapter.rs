@@ -1,5 +1,5 @@
-//! Gives other tools' command lines access to the command `run` ([`RunVerb`]), so that there is one
-//! parser and one record for all.
+//! Gives other tools' command lines access to the command `run` ([`RunVerb`]). All command lines
+//! then share one parser and one record format.
 //!
 //! Not here: other tools' arguments and output (`plimsoll_compat`), and executing loads.
 

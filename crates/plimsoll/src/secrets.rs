@@ -44,7 +44,8 @@ pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
     if !arg.get_action().takes_values() {
         return Some(ValueClass::Switch);
     }
-    // The name FILE may stand for an input, an output or a script. The flag shows which.
+    // The value name FILE may stand for an input, an output or a script. Command and flag decide
+    // which.
     match (command, arg.get_id().as_str()) {
         (_, "lua") => Some(ValueClass::Program),
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),

@@ -16,13 +16,13 @@ use plimsoll_study::study_loop::{Output, StudyDisplay, StudyState};
 pub struct StudyScreen {
     pub live: Live,
     meter: LiveMeter,
-    /// The current state of a comparison, as text.
+    /// The intermediate result of a comparison, as text; empty without a comparison.
     standing: String,
     /// The description of the current load.
     status: StudyStatus,
     /// The time in seconds from the start of the experiment to the start of the current load.
     began_s: f64,
-    /// Whether the load is the only one of the study, so that its phases are shown.
+    /// Whether the study has only this load, so that the phases of the load are shown.
     alone: bool,
 }
 
@@ -48,7 +48,7 @@ impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         let is_profile = trial.tag.purpose == Purpose::Profile;
         self.status = study_status(study, trial, state.asked, &state.history, &self.standing);
-        // A prediction is printed before its experiment, and not only on terminals.
+        // A prediction is printed before the load of its experiment, and not only on terminals.
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
             && intervention != Intervention::Control
         {
@@ -76,7 +76,7 @@ impl Output for StudyScreen {
         });
     }
 
-    /// Shows no line, because a search reports its result as an outcome.
+    /// Shows nothing, because the row about the load is written with its outcome.
     fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
 }
 

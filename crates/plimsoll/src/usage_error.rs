@@ -1,6 +1,7 @@
 //! Explains a parse error of the command line in one sentence that also says what to change. The
 //! text that clap generates quotes the arguments, which may contain a misplaced secret (`-H
-//! Authorization: abc` without quotes). This module therefore uses only clap's reason.
+//! Authorization: abc` without quotes). This module therefore uses only the kind of clap's error,
+//! and writes its own sentence.
 //!
 //! Not here: values that clap accepts and `plan_from_args` refuses.
 
@@ -11,7 +12,7 @@ use plimsoll_model::redact;
 use plimsoll_study::value_class::ValueClass;
 use std::error::Error as _;
 
-/// Returns the texts that clap's error has for this kind of context.
+/// Returns the texts of the given kind in the context of clap's error.
 fn words(error: &Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],

@@ -1,14 +1,14 @@
-//! The corpus of `explain`, a set of recorded cases with a known cause: records cases, fits
-//! likelihoods, and prints how often the named causes are right.
+//! The tool for the corpus of `explain`, a set of recorded cases with a known cause. The tool
+//! records cases, fits likelihoods, and prints how often the named causes are right.
 //!
 //! - `corpus record RUN.plimsoll NAME SET TRUTH[,TRUTH] [disturbed]` writes `corpus/NAME.json`.
-//! - `corpus fit` counts the answers, fits the temperature with one set left out at a time, and
-//!   writes `likelihoods.tsv`.
+//! - `corpus fit` counts the observed values, fits the temperature with one set left out at a time,
+//!   and writes `likelihoods.tsv`.
 //! - `corpus expect` writes `corpus/expected.tsv`: the cause that plimsoll names for each case.
 //! - `corpus score` prints the verdicts by cause, with one set left out at a time, and how well the
 //!   probabilities are calibrated.
-//! - `corpus show NAME` prints the answers of one case, and the probabilities of its causes from
-//!   likelihoods without the set of this case.
+//! - `corpus show NAME` prints the observed values of one case. It also prints the probabilities of
+//!   the causes, from likelihoods without the set of this case.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,11 +20,12 @@ use plimsoll_analysis::explain::{Answers, Cause, Posterior};
 use plimsoll_analysis::finding::recorded_contrast;
 use plimsoll_model::codec;
 
-/// The temperatures that `fit` tries.
+/// The temperatures that `corpus fit` tries.
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
-/// The thresholds that `fit` tries: a cause is named from this probability on.
+/// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
 const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
-/// `fit` takes the lowest threshold at which at most this share of the cases gets a wrong cause.
+/// Largest share of cases with a wrong named cause. `corpus fit` takes the lowest threshold that
+/// keeps to this share.
 const WRONG_MAX: f64 = 0.03;
 
 fn main() {
@@ -60,8 +61,8 @@ fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Res
     std::fs::write(&path, format!("{value}\n")).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Rounds all figures to four significant digits, and removes empty fields. No answer depends on
-/// more digits.
+/// Rounds all figures of a case to four significant digits, and removes empty fields. No diagnosis
+/// depends on more digits.
 fn round(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Number(number) if number.is_f64() => {

@@ -1,14 +1,16 @@
-//! Measures how often the stated figures are true, by searches on simulated servers with a known
-//! load line, over many seeds.
+//! Measures how often the figures that a search states are true. The example runs searches with
+//! many seeds on simulated servers whose load line is known.
 //!
 //! ```sh
 //! cargo run --release -p plimsoll-analysis --example truth -- \
 //!     find [SEEDS] [BUDGET_S] [MODEL] [CAPACITY] [quiet|disturbed] [SEED]
 //! ```
 //!
-//! It prints a row for each model, capacity and noise. The row shows how often the 90 % interval
-//! contains the truth, and the width of the interval. It also shows how often a stated estimate is
-//! more than 3 % above the truth. With SEED it prints the trials of the search with this seed.
+//! The example prints a row for each model, capacity and noise. The row shows how often the 90 %
+//! interval contains the true load line, and the width of the interval. The row also shows how
+//! often a stated estimate is more than 3 % above the true load line. With SEED the example prints
+//! the trials of the search with this seed. With `time [SEED] [BUDGET_S] [NAME]` instead of `find`,
+//! it prints searches on servers whose capacity changes.
 
 #[path = "../../tests/simulator/mod.rs"]
 mod simulator;
@@ -26,8 +28,8 @@ const MODELS: [(&str, Kind); 4] = [
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
-/// Servers whose capacity changes over time: name, kind, nominal capacity in 1/s, and the capacity
-/// that they sustain for half an hour in 1/s.
+/// Servers whose capacity changes over time. Each row contains the name, the kind, the nominal
+/// capacity in 1/s, and the rate that the server sustains for half an hour in 1/s.
 const CHANGING_SERVERS: [(&str, Kind, f64, f64); 12] = [
     ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
     ("500 in 10 s", Kind::Quota(500.0, 10.0), 2_000.0, 50.0),

@@ -1,16 +1,15 @@
 //! Comparisons of simulated builds, request by request, on machines with drift, jitter and
-//! disturbances. The comparisons measure how often a verdict is wrong, and how often intervals
-//! contain the truth ([`tables`]). A small part with fixed seeds is asserted in the tests of this
-//! crate.
+//! disturbances. [`tables`] measures how often a verdict is wrong, and how often an interval
+//! contains the truth. The tests of this crate check a small part of this, with fixed seeds.
 //!
 //! A load is a closed loop of [`USERS`] users, or an open loop at [`RATE`]. Each request takes a
-//! random time. This time is multiplied by the effects of the machine on the load, of the build,
-//! and of its process.
+//! random service time. The service time is multiplied by three factors: the effect of the machine
+//! during the load, of the build, and of the build's process.
 //!
-//! [`HERE`] has the noise of the machine of docs/reference/benchmarks.md, as the median of eight
-//! real comparisons. Ratios of blocks of 400 ms had a standard deviation of 3.9 % (by the median
-//! absolute deviation). 11 % of the blocks were more than four standard deviations away. Goodput
-//! drifted by 15 %, with an autocorrelation of 0.7 from block to block.
+//! [`HERE`] has the noise of the machine in docs/reference/benchmarks.md: the median of eight real
+//! comparisons. The ratios of blocks of 400 ms had a standard deviation of 3.9 %, computed from the
+//! median absolute deviation. Of the blocks, 11 % were more than four standard deviations away.
+//! Goodput drifted by 15 %, with an autocorrelation of 0.7 from block to block.
 
 #![allow(dead_code)]
 
@@ -31,61 +30,67 @@ pub const USERS: usize = 4;
 pub const RATE: f64 = 200.0;
 /// Length of a load, s.
 const LOAD_S: f64 = 0.7;
-/// Time from the start of a load to the start of the next one, s.
+/// Time from the start of one load to the start of the next load, s.
 const STEP_S: f64 = 0.75;
 /// Mean service time of a request, s.
 const MEAN_S: f64 = 0.02;
-/// Number of blocks in a comparison: as many as fit into a minute.
+/// Number of blocks in a comparison: as many as fit into one minute.
 pub const BLOCKS: usize = 40;
 
-/// The effects of a machine on loads.
+/// The effects of a machine on the speed of loads.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
-    /// Standard deviation of the independent noise of a load, in logarithms.
+    /// Standard deviation of the noise of a load that is independent of other loads, as a
+    /// logarithm.
     pub white: f64,
-    /// Standard deviation of the drift, in logarithms, and its autocorrelation from load to load.
+    /// Standard deviation of the drift, as a logarithm. The drift correlates from load to load.
     pub drift: f64,
     pub memory: f64,
-    /// Share of the loads with a disturbance that the probes do not see. Disturbed loads reach 60
+    /// Share of the loads with a disturbance that probes do not notice. A disturbed load reaches 60
     /// to 95 % of the throughput.
     pub disturbed: f64,
-    /// Share of the loads in which other processes visibly use half of the machine. Such loads
-    /// reach 40 to 95 % of the throughput.
+    /// Share of the loads in which probes see that other processes use half of the machine. A load
+    /// with this disturbance reaches 40 to 95 % of the throughput.
     pub others: f64,
-    /// Scale of heavy-tailed noise (a Student distribution with 2 degrees of freedom), which moves
-    /// some loads far away from the rest; 0: no such noise.
+    /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The noise
+    /// moves some loads far away from the rest. 0 means no such noise.
     pub heavy: f64,
-    /// Share by which goodput falls over a minute, on both sides.
+    /// Fall of the goodput of both sides over one minute, as a share.
     pub falling: f64,
 }
 
 pub const QUIET: Machine =
     Machine { white: 0.005, drift: 0.0, memory: 0.0, disturbed: 0.0, others: 0.0, heavy: 0.0, falling: 0.0 };
 pub const HERE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
-/// A machine such as a laptop on which somebody runs other programs.
+/// A machine on which somebody runs other programs, such as a laptop.
 pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..HERE };
 
-/// The hidden defect of build B; build A has none, except in `FailsFast`.
+/// The hidden defect of build B. Build A has no defect, except in `FailsFast`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Hidden {
     Nothing,
-    /// This share of the requests is refused immediately.
+    /// The server refuses this share of the requests immediately.
     Sheds(f64),
     /// The connection closes in the middle of this share of the responses.
     ClosesEarly(f64),
-    /// In this share of the requests, A takes ten times as long and B refuses immediately.
+    /// Both builds have trouble with this share of the requests: A takes ten times as long, and B
+    /// refuses them immediately.
     FailsFast(f64),
-    /// No response arrives for the first time, s, in every period of the second time, s.
+    /// The server stalls in every period: no response arrives for a time. The values are the length
+    /// of the stall and of the period, s.
     Stalls(f64, f64),
-    /// This share of the requests takes this multiple of the time.
+    /// The first value is the share of slow requests. The second value is the factor by which they
+    /// are slower.
     Tail(f64, f64),
-    /// This share of the responses is empty, in half the time.
+    /// This share of the responses has a shorter body than normal, and is ready in half the time.
     WrongBody(f64),
-    /// Service times grow with time: by this share after a minute.
+    /// Service times grow continuously. The value is their growth within one minute, as a share.
     Leaks(f64),
-    /// For this time after its warm-up, s, a newly started process takes this multiple of the time.
+    /// After its start, a process is slower for a time. The values are this time after the warm-up,
+    /// s, and the factor of the service time.
     SlowStart(f64, f64),
-    /// This share of the starts makes a process slower by this factor.
+    /// Some starts give a slow process. The values are the share of such starts, and the factor of
+    /// the service time.
     Bimodal(f64, f64),
 }
 
@@ -96,8 +101,8 @@ pub struct World {
     /// B's goodput divided by A's goodput, without the hidden defect.
     pub ratio: f64,
     pub hidden: Hidden,
-    /// Standard deviation of the speed between starts of a build, in logarithms. If builds are not
-    /// started for each load, each side has one start.
+    /// Standard deviation of the speed between starts of a build, as a logarithm. If builds are not
+    /// restarted for each load, each side starts once.
     pub offset: f64,
     pub fresh: bool,
     pub primary: Criterion,
@@ -110,7 +115,7 @@ fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
 }
 
-/// The counts of a simulated load so far.
+/// The counts of a simulated load.
 #[derive(Default)]
 struct Counts {
     scheduled: u64,
@@ -143,7 +148,7 @@ struct Ended {
 
 impl World {
     fn request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
-        // A lognormal factor with mean 1 and coefficient of variation 0.3.
+        // The factor has a lognormal distribution with mean 1 and coefficient of variation 0.3.
         let mut took_s = MEAN_S * scale * (0.2936 * normal(rng) - 0.0431).exp();
         let mut ended = Ended { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
         let refused = Ended { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
@@ -191,7 +196,7 @@ impl World {
             }
         } else {
             for _ in 0..USERS {
-                // When the window begins, each user is at a random point of a request.
+                // At the start of the window, each user is at a random point of a request.
                 let mut into_s = -MEAN_S * scale * rng.next_f64();
                 while into_s < LOAD_S {
                     let ended = self.request(b, start_s + into_s, into_s.max(0.0), scale, rng);
@@ -225,7 +230,7 @@ impl World {
         let mut rng = Rng::stream(seed, 0x51D);
         let mut drift = normal(&mut rng) * deep;
         let step = deep * (1.0 - memory * memory).sqrt();
-        // Without new starts, each of the two processes keeps its speed.
+        // If builds are not restarted for each load, each of the two processes keeps its speed.
         let of_process = [0, 1].map(|_| normal(&mut rng) * self.offset);
         let mut start_s = 0.0;
         let mut one = |arm: u8, rng: &mut Rng| {
@@ -284,7 +289,7 @@ impl World {
         }
     }
 
-    /// Simulates a comparison of at most `blocks_max` blocks, with its planned looks.
+    /// Simulates a comparison of at most `blocks_max` blocks, with its planned evaluations.
     pub fn prove(&self, seed: u64, blocks_max: usize) -> Proof {
         let rules = self.rules(blocks_max);
         let blocks = self.blocks(seed, blocks_max);
@@ -296,7 +301,7 @@ impl World {
         conclude(&rules, &blocks, ComparisonEnd::Blocks)
     }
 
-    /// Returns the outcomes of one comparison per seed.
+    /// Runs one comparison per seed, and returns the outcomes.
     pub fn outcomes(&self, seeds: impl Iterator<Item = u64>, blocks: usize) -> Outcomes {
         let mut outcomes = Outcomes::default();
         for seed in seeds {
@@ -314,11 +319,12 @@ pub struct Outcomes {
     pub worse: usize,
     pub same: usize,
     pub small: usize,
-    /// Number of intervals of the primary measure, and number of intervals that contain the true
-    /// ratio.
+    /// Number of intervals of the primary measure. The next field is the number of these intervals
+    /// that contain the true ratio.
     pub intervals: usize,
     pub covered: usize,
-    /// Sum of the errors of the estimates, and of the half widths of the intervals, as shares.
+    /// Sum of the errors of the estimates, as shares. The next field is the sum of the half widths
+    /// of the intervals.
     pub error: f64,
     pub width: f64,
 }
@@ -339,13 +345,14 @@ impl Outcomes {
         }
     }
 
-    /// Returns the number of verdicts "better" or "worse".
+    /// Returns the number of verdicts "better" or "worse", which are false alarms if both builds
+    /// are equal.
     pub fn alarms(&self) -> usize {
         self.better + self.worse
     }
 }
 
-/// Returns the simulated machines, by name.
+/// Returns the simulated machines with their names.
 pub fn machines() -> Vec<(&'static str, Machine)> {
     vec![
         ("quiet", QUIET),
@@ -358,7 +365,7 @@ pub fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
-/// Returns builds with one hidden defect each, by the name of the defect.
+/// Returns the names of hidden defects, each with builds that have this defect.
 pub fn worse_builds() -> Vec<(&'static str, Vec<Hidden>)> {
     use Hidden::*;
     vec![
@@ -381,7 +388,7 @@ fn percent(count: usize, of: usize) -> String {
     format!("{:.1} %", 100.0 * count as f64 / of.max(1) as f64)
 }
 
-/// Writes all tables, with `count` comparisons in a row, as soon as they are known.
+/// Writes all tables, each row as soon as it is known. A row comes from `count` comparisons.
 pub fn tables(count: u64, text: &mut impl Write) {
     let _ =
         writeln!(text, "Two copies, {count} comparisons each: alarms (better or worse), the same; {BLOCKS} blocks\n");

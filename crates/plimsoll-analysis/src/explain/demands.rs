@@ -64,8 +64,8 @@ impl UsedResource {
         }
     }
 
-    /// Returns how much of the resource is busy during a load, and its capacity: cores, or a share
-    /// of one thread. Returns `None` if either was not observed.
+    /// Returns the busy part of the resource during a load, and the resource's capacity, both as
+    /// numbers of cores (or of threads). Returns `None` if either was not observed.
     fn busy(self, sight: &LoadSignals) -> Option<(f64, f64)> {
         match self {
             UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
@@ -121,9 +121,9 @@ pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     found
 }
 
-/// Computes the demand on the interpreters of a server whose threads share them. Native code and
-/// system calls run without the interpreter, so the server may sustain more than the saturating
-/// rate.
+/// Computes the demand on the interpreter for a server whose threads share one interpreter in each
+/// process. Native code and system calls run without the interpreter, so the server may sustain
+/// more than the saturating rate.
 pub(super) fn interpreter_demand(sights: &[&LoadSignals]) -> Option<ServiceDemand> {
     demand(UsedResource::Interpreter, sights)
 }
@@ -145,7 +145,8 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
         return None;
     }
     let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
-    // Each load with at least half of the highest rate also gives an estimate of its own.
+    // Each load with at least half of the highest rate also gives a separate estimate of the
+    // saturating rate.
     let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST_SHARE_MIN * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
@@ -160,9 +161,9 @@ pub fn responses_per_second(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
 }
 
-/// Fits a line to the points (rate, busy time) by least squares, and returns (slope, intercept).
-/// The line goes through the origin if the rates hardly differ, or if the intercept would be
-/// negative.
+/// Fits a straight line to the points (rate, busy time) by least squares, and returns (slope,
+/// intercept). The straight line goes through the origin if the rates hardly differ, or if the
+/// intercept would be negative.
 fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);

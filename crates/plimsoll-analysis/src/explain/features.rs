@@ -42,8 +42,8 @@ pub struct FeatureCard {
     pub values: &'static [FeatureValue],
     /// The signals that the answer depends on, the most informative first.
     pub signals: &'static [Signal],
-    /// Whether the feature is a mark: the sign of the causes that list it. For every cause that
-    /// does not list it, any answer but the first is strong evidence against the cause.
+    /// Whether the feature is a mark: a sign of only those causes that list the feature. Any answer
+    /// except the first is strong evidence against every other cause.
     pub is_mark: bool,
     /// Computes the answer from the facts of a case, as an index into `values`. `None`: not
     /// observed.
@@ -175,7 +175,7 @@ features! {
             // Without a quota there are no periods to count, so the answer is no.
             found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
         };
-    /// Whether the server rejects surplus requests, but none at a low load.
+    /// Whether the server rejects requests at a high load, but hardly any at a low load.
     Refuses: "refuses", true,
         ["no": "the server refused no request",
          "yes": "the server refuses requests under high load, but refused none at a low load"],
@@ -281,14 +281,15 @@ features! {
         ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
         |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
-    /// Whether the server now sustains more than in the search, and was slower at its beginning.
+    /// Whether the server now sustains more than in the search, and was slower at the start of the
+    /// search.
     WarmerNow: "warmer_now", true,
         ["no": "no undisturbed load shows that the server was slower in the search than now",
          "yes": "the server sustains more now than during the search, when single requests were slower"],
         [Goodput, Service, Compiling],
         |case| {
-            // A disturbance explains a slow search as well as a slow start does. Without this
-            // answer, the other features cannot tell the two apart.
+            // A disturbed search looks like a server that had not warmed up, and no other feature
+            // separates the two. So a disturbed search is no evidence of a slow start.
             if case.is_search_disturbed {
                 return yes(Some(false));
             }

@@ -2,19 +2,19 @@
 //! `functions.tsv`. Collectors: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua and the JVM.
 //! Waits: spin locks and contended locks of C, C++, Go and Rust.
 //!
-//! Functions that a listed function calls belong to it, so the whole stack is searched. Memory
-//! allocation is not listed: a request that allocates memory works for itself.
+//! Work of functions that a listed function calls also counts, so the whole stack is searched.
+//! Memory allocation is not listed: a request that allocates memory works for itself.
 //!
 //! Not here: threads that collect garbage (`signals`).
 
 use std::sync::OnceLock;
 
-/// The list of functions. Its columns are the kind (`collects` or `waits`), the comparison of the
-/// name (`is`, `starts` or `contains`), and the name.
+/// The list of functions. The columns of the list are the kind (`collects` or `waits`), the
+/// comparison of the name (`is`, `starts` or `contains`), and the name.
 const FUNCTIONS: &str = include_str!("functions.tsv");
 
-/// Returns the lines of [`FUNCTIONS`]. They are parsed only once, because each stack of a profile
-/// is compared with them.
+/// Returns the lines of [`FUNCTIONS`]. The file is parsed only once, because each stack of a
+/// profile is compared with all its lines.
 fn functions() -> &'static [[&'static str; 3]] {
     static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();

@@ -1,5 +1,5 @@
-//! The CPU time of the server's functions for each request, at a low load and at the load line. It
-//! comes from samples that the kernel takes ([`FunctionObservation`]).
+//! The CPU time of the server's functions for each request, at a low load and at the load line
+//! ([`FunctionObservation`]). The CPU time comes from samples that the kernel takes.
 //!
 //! Not here: profiles that the server makes itself, and the presentation.
 
@@ -14,9 +14,9 @@ use plimsoll_model::Run;
 pub struct FunctionCosts {
     /// CPU time of each function for one request, ns: the lower load compared with the higher load.
     pub comparison: ProfileDiff,
-    /// The names of the lower and the higher load. The lower one is `low`, or `half` if the low
-    /// load has too few samples. The higher one is `line`, or `past` if the load at the line has
-    /// none.
+    /// The names of the lower and the higher load. The lower load is `low`, or `half` if the low
+    /// load has no samples. The higher load is `line`, or `past` if the load at the load line has
+    /// no samples.
     pub level_names: [&'static str; 2],
     /// Number of samples at the lower and at the higher load.
     pub samples: [u64; 2],
@@ -96,8 +96,9 @@ struct SideSamples {
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // The kernel counts CPU time more exactly than samples do, so samples only divide it
-        // between functions. This does not work if the samples lack the time in the kernel.
+        // The kernel counts CPU time more exactly than samples do. So the samples only divide the
+        // counted CPU time between functions. This division is not possible if time in the kernel
+        // was not sampled.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

@@ -1,7 +1,7 @@
 //! The places of the requests in flight during a load ([`InFlightBreakdown`]). A place is what a
 //! request waits for or uses, such as a core or a dependency. The numbers at all places add up to
-//! the requests in flight (Little's law). Requests without an observation have a place of their
-//! own.
+//! the requests in flight (Little's law). Requests whose wait no probe observed have a separate
+//! place.
 //!
 //! Not here: the conclusions (`features`), and the chart.
 
@@ -111,8 +111,8 @@ impl InFlightBreakdown {
     pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
-        // Threads that wait in the idle load wait for work. Only additional waiting threads have a
-        // request.
+        // Threads that wait in the idle load wait for work. In other loads, only the additional
+        // waiting threads count as threads with a request.
         let more = |signal: Signal| (get(signal) - idle.get(signal).unwrap_or(0.0)).max(0.0);
         let calls: f64 = sight.calls_to_peers.values().sum::<f64>() + get(Signal::PeerComing);
         let queued: f64 = sight.queued_at_peers.values().sum();

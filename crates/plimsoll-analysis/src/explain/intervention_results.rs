@@ -22,15 +22,15 @@ use serde::{Deserialize, Serialize};
 pub struct InterventionOutcome {
     /// The experiment.
     pub intervention: Intervention,
-    /// The figures with the change and without it, for comparison.
+    /// The measured figures with the change and without the change.
     pub figures: ChangeFigures,
     /// The effect of the change on the goodput; `None` if it is unknown.
     pub effect: Option<Effect>,
-    /// The reason why the effect is unknown; `None` if it is known.
+    /// The reason why the effect is unknown; `None` if the effect is known.
     pub void: Option<String>,
 }
 
-/// The figures of an experiment without the change and with it.
+/// The measured figures of an experiment, without the change and with the change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeFigures {
@@ -56,7 +56,7 @@ pub enum ChangeFigures {
 pub struct ExperimentLoads<'a> {
     /// The controls, loads without a change: the first one, and the last one if it was made.
     pub controls: Vec<&'a Run>,
-    /// The low load; it shows how long a request takes alone.
+    /// The low load, which shows the response time of a request without competing requests.
     pub low: Option<&'a Run>,
     /// The load at the load line; bursts are compared with it.
     pub line: Option<&'a Run>,
@@ -70,10 +70,11 @@ pub struct ExperimentLoads<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
-/// The minimum size of an effect, as a natural logarithm of the ratio: a rise by a third, or a fall
-/// by a quarter.
+/// The minimum size of an effect, as the natural logarithm of goodput with the change divided by
+/// goodput without. The value corresponds to a rise by a third, or a fall by a quarter.
 const EFFECT_LN_MIN: f64 = 0.288;
-/// The maximum change that counts as no effect, as a natural logarithm of the ratio (15 %).
+/// The maximum change of the goodput that counts as no effect, as a natural logarithm of the ratio
+/// (15 %).
 const NO_EFFECT_LN_MAX: f64 = 0.14;
 /// An effect must exceed this multiple of the difference between the two controls (loads without a
 /// change).
@@ -95,7 +96,8 @@ impl InterventionOutcomes {
             controls.remove(0);
         }
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
-        // The throughput of the full server includes requests in flight at the end of the window.
+        // The throughput of the saturated server includes the requests that are in flight at the
+        // end of the window.
         let full = |sight: &LoadSignals| {
             let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
             Some(goodput(sight)? + under_way)
@@ -242,22 +244,26 @@ fn burst_requests(run: &Run) -> u64 {
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// Up to this mean wait, simultaneous requests count as not waiting. The unit is the mean wait if
-/// requests are served one after another: each then waits for half of the other requests.
+/// Simultaneous requests count as not waiting if their mean wait is at most this. The unit is the
+/// mean wait in a server that handles requests one after another. There a request waits, on
+/// average, for half of the other requests.
 const NO_WAIT_MAX: f64 = 0.15;
-/// Maximum wait of simultaneous requests, in that unit, if the server has workers for half of the
-/// requests. The other half waits for one service time. That is half of the unit, or a third more;
-/// it is less if some requests end early.
+/// Maximum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server has
+/// workers for half of the requests. The other half of the requests waits for one service time. The
+/// mean wait is then half of the unit, or up to a third more. The mean wait is shorter if some
+/// requests end early.
 const HALF_SERVED_WAIT_MAX: f64 = 0.78;
-/// Minimum wait of simultaneous requests, in that unit, if requests are served one after another.
+/// Minimum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server
+/// handles requests one after another.
 const SERIAL_WAIT_MIN: f64 = 0.88;
-/// Minimum wait of as many requests as the server serves at once, in that unit, if some requests
-/// queue at a lock. They wait for less than half of the unit if the work before the lock varies.
+/// Minimum mean wait, in the unit of [`NO_WAIT_MAX`], that shows a queue at a lock. The experiment
+/// sends only as many simultaneous requests as the server handles at once. The mean wait is below
+/// half of the unit if the work before the lock varies in length.
 const LOCK_QUEUE_WAIT_MIN: f64 = 0.27;
-/// The lag of simultaneous requests is compared with a tenth of a bound: of this number of service
-/// times of a single request.
+/// The latency bound for plimsoll's own lag, as a multiple of the service time of a single request.
+/// The lag of simultaneous requests may be a tenth of this bound, which is half of a service time.
 const AT_ONCE: f64 = 5.0;
-/// A mean of fewer responses has no information.
+/// The minimum number of responses for a useful mean of the response times.
 const SIMULTANEOUS_RESPONSES_MIN: f64 = 30.0;
 
 /// Computes the result of `count` simultaneous requests. `low`, `line`: signals at the low load and
@@ -269,18 +275,20 @@ fn result_of_simultaneous_requests(
     count: u64,
     full_rps: f64,
 ) -> InterventionOutcome {
-    // If the rest of responses waits for an acknowledgement, it waits more often on old connections
-    // than on new ones. Then only the times to the first byte are comparable.
+    // The last part of a response may wait for a delayed TCP acknowledgement, more often on old
+    // connections than on new connections. In that case only the times to the first byte are
+    // comparable.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    // The line is used if it is faster, because a low load may have to wake sleeping threads. A
-    // request alone is never slower than among other requests.
+    // The load at the load line counts if its requests are faster, because a low load may have to
+    // wake sleeping threads. A request alone is never slower than a request among other requests.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
     let together_ns = mean_ns(sight);
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
-    // If one thread handles all requests, simultaneous requests wait for its work in any case.
+    // If one thread takes part in all requests, simultaneous requests wait for this thread in any
+    // case.
     let thread_ns = line.and_then(|line| {
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)
@@ -373,8 +381,9 @@ impl InterventionOutcome {
     }
 }
 
-/// A result supports or contradicts a cause if its probability under the cause is this factor above
-/// or below the average of the remaining causes.
+/// An effect supports a cause if its probability under the cause is at least this multiple of the
+/// average over all remaining causes. An effect contradicts a cause if the probability is at most
+/// the average divided by this.
 const SPEAKS: f64 = 1.25;
 
 #[cfg(test)]

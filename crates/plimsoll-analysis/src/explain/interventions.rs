@@ -38,7 +38,8 @@ pub(super) fn undecided_causes(posterior: &Posterior) -> Vec<CauseProbability<'_
 
 /// Returns the possible experiments that separate the remaining causes, the most informative first.
 /// The score is the distance of two causes' predictions, weighted by the probabilities of both
-/// causes. `flagged`: experiments that a flag requested; they are always made, and come first.
+/// causes. `flagged`: experiments that a command-line flag requested. These experiments are always
+/// made, and come first.
 pub fn informative_interventions(
     posterior: &Posterior,
     possible: &[Intervention],

@@ -1,10 +1,11 @@
 //! The probability of each answer to a feature under each cause ([`Likelihoods`]). The prior is the
-//! expectation in the file of the cause. Counts of recorded cases (`likelihoods.tsv`) update it.
+//! expectation in the file of the cause. Counts of recorded cases (`likelihoods.tsv`) update the
+//! prior.
 //!
-//! Given the cause, the answers are treated as independent (naive Bayes). They are not quite
-//! independent, so a factor, the temperature, multiplies the sum of their log likelihoods. The
-//! temperature was fitted to the corpus by cross-validation, with one set of servers left out at a
-//! time.
+//! Given the cause, the answers are treated as independent (naive Bayes). Real answers are not
+//! quite independent, so a factor, the temperature, multiplies the sum of their log likelihoods.
+//! The temperature was fitted to the corpus by cross-validation, with one set of servers left out
+//! at a time.
 //!
 //! Not here: the answers (`features`) and the causes (`causes`).
 
@@ -13,8 +14,8 @@ use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The counts and parameters fitted to the corpus. A line is one of three kinds: `background`,
-/// feature, counts; or manifestation, feature, counts; or a parameter and its value.
+/// The counts and parameters fitted to the corpus. Each line of the file has one of three formats:
+/// `background`, feature, counts; or manifestation, feature, counts; or a parameter and its value.
 const FITTED_LIKELIHOODS: &str = include_str!("likelihoods.tsv");
 
 /// Prior probability of an answer that a cause always expects.
@@ -28,7 +29,8 @@ const NOT: f64 = 0.03;
 const FOREIGN_MARK: f64 = 0.004;
 /// The weight of a cause's prior expectation, as a number of counted cases.
 const PRIOR_CASES: f64 = 8.0;
-/// The number of cases that is assumed for each answer in addition to the counted cases.
+/// The number of cases that is added to the counted cases of each answer, so that no answer has
+/// probability 0.
 const BACKGROUND_CASES: f64 = 0.5;
 
 /// Counts of answers over the recorded cases of the corpus, and the parameters fitted to them.
@@ -40,7 +42,8 @@ pub struct Likelihoods {
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
     /// The factor that multiplies the sum of log likelihoods, because answers are not independent.
     pub temperature: f64,
-    /// The minimum probability with which a cause is named, 0..=1.
+    /// An explanation names the most probable cause only if its probability is at least this,
+    /// 0..=1.
     pub named_from: f64,
 }
 
@@ -97,7 +100,8 @@ impl Likelihoods {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
-        // Before cases are counted, an answer that is a mark is assumed to be rare.
+        // Before cases are counted, the first answer of a mark is assumed to be far more frequent
+        // than its other answers.
         let before = |at: usize| BACKGROUND_CASES * if card.is_mark && at == 0 { 10.0 } else { 1.0 };
         let all: Vec<f64> = (0..card.values.len()).map(|at| of(at) + before(at)).collect();
         let sum: f64 = all.iter().sum();

@@ -84,7 +84,7 @@ pub struct LinePrediction {
     pub line_rps: f64,
     /// The range of `line_rps`, 1/s, over estimates from single loads.
     pub range_rps: (f64, f64),
-    /// The cause that would limit the line then.
+    /// The cause that would limit the server after the named cause is removed.
     pub next_cause: Cause,
     /// The predicted line if the present limit were doubled, 1/s, at most `line_rps`. `None` if the
     /// limit is no number that can be doubled.
@@ -170,11 +170,11 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
-/// Returns whether a cause may be named for a server in this state. The state is restricted if the
+/// Returns whether a cause may be named for this server. Only some causes may be named if the
 /// server has not recovered from the search, or if requests fail at any load.
 fn may_be_named(case: &Contrast, cause: Cause) -> bool {
-    // A server that used up a resource cannot recover, so the used-up resource may be named. Other
-    // causes would describe a working server.
+    // A server that used up a resource cannot recover, so the used-up resource may be named. The
+    // other causes describe only a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.goodput_of_broken_server_rps().is_none())
@@ -188,8 +188,8 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.is_seen() && case.target_loss.is_none();
-    // If the server process ended, the kernel may report that it killed the process for lack of
-    // memory.
+    // If the server process ended, the kernel may still report that it killed the process for lack
+    // of memory.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= REPORTED_PROBABILITY_MIN).collect();
@@ -235,7 +235,8 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
 const REPORTED_PROBABILITY_MIN: f64 = 0.01;
 /// The number of possible causes that are shown if no cause is named.
 const SHOWN: usize = 3;
-/// An answer is evidence against a cause if its log likelihood ratio is at most minus this.
+/// An answer is evidence against a cause if the answer's log ratio ([`EvidenceTerm::log_ratio`]) is
+/// at most the negative of this value.
 const SPEAKS: f64 = 1.0;
 
 /// Returns the signals behind the answers that support the shown causes, the strongest first, each
@@ -245,7 +246,7 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
-        // The first answer (index 0) is that of most servers, so it is no evidence.
+        // The first answer (index 0) is the answer of most servers, so this answer is no evidence.
         for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
             let [low, line, past] = case.values_at_each_load(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
@@ -285,7 +286,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
 
-/// Formats an answer together with the measured figure that it depends on.
+/// Formats the answer to a feature together with the measured figure that the answer depends on.
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
@@ -332,12 +333,13 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     let is_next =
         |own: &ServiceDemand| own.ceiling_rps < next.ceiling_rps && !card.resources.contains(&UsedResource::Thread);
     let next = interpreter.as_ref().filter(|own| is_next(own)).unwrap_or(next);
-    // A saturating rate below the observed throughput is wrong.
+    // The server already reached a higher throughput than this saturating rate, so the estimate is
+    // wrong.
     if next.ceiling_rps < case.sustained_rps {
         return None;
     }
-    // A few users may get a higher throughput than many users, but the prediction concerns the
-    // line.
+    // A few users may get a higher throughput than many users, but the prediction concerns the load
+    // line, an open load.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
     // The rate is converted into the unit of the line.

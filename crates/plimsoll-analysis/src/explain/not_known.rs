@@ -1,5 +1,5 @@
-//! The texts for an unknown cause: the possible causes, and the observations that would separate
-//! them.
+//! The texts for an unknown cause: the possible causes, and the missing observations that would
+//! show which cause applies.
 
 use super::cause::Cause;
 use super::causes::cause_description;

@@ -1,8 +1,8 @@
-//! Tests of the observed loads by laws of queues and of threads; the features use their answers.
-//! Each is a pure function of the facts of a case. A result of `None` means that an input was not
-//! observed.
+//! Tests of the observed loads against the laws of queues and the behaviour of threads. The
+//! features use the results of these tests. Each test is a pure function of the facts about a
+//! server ([`Contrast`]). A result of `None` means that an input was not observed.
 //!
-//! Not here: the conclusions from an answer (`causes`).
+//! Not here: the conclusions from the results (`causes`).
 
 use super::server_facts::Contrast;
 use super::signals::{LoadSignals, Signal};
@@ -24,8 +24,8 @@ fn more(case: &Contrast, signal: Signal) -> Option<f64> {
     Some(case.past.get(signal)? - case.low.get(signal)?)
 }
 
-/// Returns whether a signal at the load line or above reaches `least`, and is at least `times` its
-/// value at the low load.
+/// Returns whether the maximum of a signal at the load line and above reaches `least`. The maximum
+/// must also be at least `times` the value at the low load.
 pub(super) fn signal_has_risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
     let top = case.signal_max(signal)?;
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
@@ -51,10 +51,10 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
 }
 
-/// Returns whether plimsoll's limit of connections is the limit. One sign: the number of requests
-/// in service equals the allowed number in flight. The other sign: requests were not sent, although
-/// the sent ones were as fast as single requests. Random arrivals find all connections in use long
-/// before all are always in use.
+/// Returns whether plimsoll's own limit of connections limits the throughput. One sign: the number
+/// of requests in service equals the allowed number in flight. The other sign: plimsoll could not
+/// send some requests, although the sent requests were as fast as a request alone. If arrivals are
+/// random, some requests find all connections in use long before all connections are always in use.
 pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
@@ -68,8 +68,9 @@ pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     Some(most >= 1.0 && (all || lost))
 }
 
-/// Returns the share of random arrivals, 0..=1, that find all of `places` in use (Erlang's loss
-/// formula B). `offered`: the mean number in use if there were places without limit.
+/// Returns the share of random arrivals, 0..=1, that find all `places` in use, such as all
+/// connections (Erlang's loss formula B). `offered`: the mean number of places in use if the number
+/// of places had no limit.
 fn lost_share(places: f64, offered: f64) -> f64 {
     let mut lost = 1.0;
     let mut count = 1.0;
@@ -81,9 +82,10 @@ fn lost_share(places: f64, offered: f64) -> f64 {
 }
 
 /// Returns whether other processes used cores that the server's threads waited for, at the load
-/// line or above. Three conditions must hold. No core is idle; other processes use a good part of a
-/// core and of the server's use; threads of the server wait. If the use grew with the load, the
-/// processes may work for the server, so the answer is `None`.
+/// line or above. Three conditions must hold. No core is idle. Threads of the server wait for a
+/// core. Other processes use a noticeable number of cores, also compared with the server's use.
+/// Returns `None` if the use of other processes grew with the load: these processes may work for
+/// the server.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -106,16 +108,17 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
 const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 
 /// Returns whether the server reached its limit of open files; `None` if it had reached this limit
-/// already at the low load. Then the files may belong to idle connections, such as connections that
-/// plimsoll opened while the server processed the backlog of an earlier load.
+/// already at the low load. In that case the open files may belong to idle connections. Example:
+/// plimsoll opened many connections while the server processed the backlog of an earlier load.
 pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
     let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
     (!is_used_up || !is_used_up_at_low).then_some(is_used_up)
 }
 
-/// Returns whether plimsoll or the server found no free local port for a new connection. Then
-/// nearly all ports are in use, and each new connection waits for a port to be freed.
+/// Returns whether plimsoll or the server found no free local port for a new connection. One sign
+/// is a connection of plimsoll that failed for lack of a port. The other sign: nearly all ports are
+/// in TIME-WAIT, and requests fail.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
@@ -123,8 +126,9 @@ pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let rise = asks
         && signal_has_risen(case, Signal::TimeWait, EQUALLY_SHORT_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true)
         && fails();
-    // Ports stay in TIME-WAIT for a minute, so the first load lacks the ports that the search used.
-    // Requests fail at that load, or at the next load that needs more ports.
+    // Ports stay in TIME-WAIT for a minute, so the ports that the search used are missing in the
+    // first load after the search. Requests fail at that load, or at the next load that needs more
+    // ports.
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
     let stay = first.is_some_and(|sight| {
         let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
@@ -155,7 +159,8 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let waits = requests_wait_for_accept(case).unwrap_or(false);
     let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
     let failed = case.signal_reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE).unwrap_or(false);
-    // Connections that are all opened at the start of a load may overflow even a short queue.
+    // A load that opens all its connections at its start may overflow a short accept queue even at
+    // a low rate.
     let none_turned_away = case.low.get(Signal::ListenOverflows) == Some(0.0);
     let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= LATE_CONNECT_NS) && !none_turned_away;
     case.signal_max(Signal::Connect)
@@ -191,8 +196,9 @@ pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
-/// Returns whether all cores that the server may use are saturated. The server is bound to these
-/// cores, or its threads wait for cores while other cores are idle.
+/// Returns whether all cores that the server may use are saturated. Two cases count. In the first
+/// case the server is bound to some of the machine's cores. In the second case the server's threads
+/// wait for a core although other cores are idle.
 pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
     let allowed = case.allowed_full();
     let held = server_core_limit(case);
@@ -206,7 +212,8 @@ fn server_core_limit(case: &Contrast) -> Option<bool> {
     let waiting = case.signal_max(Signal::RunQueue)?;
     let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = in_turns(case)? && interpreter(case);
-    // With nearly saturated cores, this number of threads waits for a core by chance.
+    // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
+    // the server's cores.
     let by_chance = [&case.line, &case.past].into_iter().filter_map(expected_core_wait).reduce(f64::max)?;
     let waits = waiting >= by_chance + MOST_SHARE_MIN && for_each_other < waiting;
     Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.has_idle_cores()?)
@@ -222,8 +229,8 @@ pub(super) fn collects_on_idle_cores(case: &Contrast) -> bool {
 }
 
 /// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
-/// load. It is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst. Stat.
-/// Math. 29, 1977).
+/// load. The result is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst.
+/// Stat. Math. 29, 1977).
 fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
     let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
     let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE);
@@ -240,7 +247,7 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     }
     let used = case.signal_max(Signal::ServerCores)?;
     let waits = case.signal_max(Signal::RunQueue).unwrap_or(0.0);
-    // Threads that are woken in vain also seem to wait for a core.
+    // Threads that are woken but find the lock taken again also seem to wait for a core.
     let in_turn = waits < MOST_SHARE_MIN
         || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= EQUALLY_SHORT_FACTOR * waits);
     let many = case.signal_max(Signal::Threads)? >= RISEN_FACTOR_MIN;
@@ -289,7 +296,8 @@ pub(super) fn is_proxy(case: &Contrast) -> bool {
 }
 
 /// Returns the highest rate that the server sustained after the search, divided by the lowest rate
-/// that it did not sustain in the search. Returns `None` if the ratio is not clearly high enough.
+/// that the server did not sustain in the search. Returns `None` if the ratio is too low to show a
+/// faster server.
 pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
     let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE_FACTOR);
     case.holds_upper().or_else(of_saturated)
@@ -363,17 +371,18 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
     Some(seen && !grows && !thread_each(case).unwrap_or(false))
 }
 
-/// Returns the sizes of groups of server threads with equal names, such as pools. Only sizes that
-/// stayed constant, and that exceed one or two event loops for each core, count.
+/// Returns the sizes of groups of server threads with equal names, such as pools. A size counts
+/// only if it is equal at the load line and above, and exceeds two threads for each core. Smaller
+/// groups may be event loops.
 fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
     let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > EQUALLY_SHORT_FACTOR * cores)
 }
 
-/// Returns whether threads that sleep or wait for storage are as many as requests in service, after
-/// the threads and requests at the low load are subtracted (Little's law). The difference to the
-/// low load removes threads that always sleep.
+/// Returns whether the number of threads that sleep or wait for storage equals the number of
+/// requests in service (Little's law). Both numbers are increases since the low load, because some
+/// threads always sleep.
 pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let at_work = |sight: &LoadSignals| {
         [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)
@@ -438,7 +447,7 @@ pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether the threads of most requests poll: they sleep for short times and check again
-/// whether they may run. The sign is that many more threads sleep than requests are in service.
+/// whether they may run. The sign of polling: many more threads sleep than requests are in service.
 pub(super) fn polls(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
     // Requests beyond the number of threads have no thread yet, so they cannot poll.
@@ -452,7 +461,7 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether many waiting threads sleep for a time while hardly any thread waits for data.
-/// Then the sleeping threads do not wait for the response of a dependency.
+/// Such sleeping threads do not wait for the response of a dependency.
 fn sleeps_unasked(case: &Contrast) -> Option<bool> {
     let (beyond, reading) = (more(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
@@ -472,9 +481,9 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     )
 }
 
-/// Returns whether no observation shows what the waiting requests wait for. There is no worker for
-/// each request in service, no waiting or sleeping thread, no dependency with calls, and no
-/// unaccepted connection.
+/// Returns whether no observation shows what the waiting requests wait for. The signs: the workers
+/// do not match the requests in service, and no thread waits or sleeps. Also, no call to a
+/// dependency is open, and no connection waits to be accepted.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let rises = |signal: Signal| Some(more(case, signal)? > 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
@@ -607,8 +616,8 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns how many database statements wait for a lock of another statement, above the load line.
-/// Titles of processes or wait states of threads show the number. Returns `None` if fewer than most
-/// of the open calls wait.
+/// Titles of processes or wait states of threads show the number. Returns `None` if this number is
+/// not clearly higher than the number of requests in service.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let titles = more(case, Signal::DownstreamInLock);
     let is_idle = case.signal_max(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
@@ -618,8 +627,8 @@ pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     titles.into_iter().chain(threads).find(|count| *count >= RISEN_FACTOR_MIN && *count >= SLOWER_FACTOR_MIN * served)
 }
 
-/// Returns whether connections wait most of the time until their reader makes room in its receive
-/// window. The number of such connections must grow with the load.
+/// Returns whether the server's connections wait for most of the time because the client's receive
+/// window is full. The number of waiting connections must grow with the load.
 pub(super) fn window_full(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
     Some(
@@ -642,8 +651,8 @@ pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     Some(besides && left && !calls_exceed(case).unwrap_or(false))
 }
 
-/// Returns whether threads of the server wait most of the time for the reader of a pipe or unix
-/// socket.
+/// Returns whether threads of the server wait for most of the time until a reader empties a full
+/// pipe or unix socket.
 pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
     Some(past >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + PART && !queues_before(case).unwrap_or(false))

@@ -1,6 +1,6 @@
 //! The facts about one server ([`Contrast`]): signals (measured figures) of steady loads. The loads
 //! are at a low rate, at half the load line, at the line and just above. The facts also contain the
-//! result of the search, and figures that follow by laws of queues.
+//! result of the search, and figures that follow from the laws of queues.
 //!
 //! Not here: the conclusions from the facts (`features`).
 
@@ -88,24 +88,26 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Returns the rate that the loads of an explanation are shares of, 1/s. It is the load line, or
-/// without a line the highest throughput of the server.
+/// Returns the reference rate of an explanation, 1/s: the rate of each load is a share of this
+/// rate. The reference rate is the load line. Without a load line, the reference rate is the
+/// server's highest throughput.
 pub fn reference_rate(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
     if line > 0.0 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // If a single user waits too long, the search tries no more users. Then the peak is the
-    // throughput of one user, which is no capacity.
+    // If a single user waits too long, the search tries no more users. The peak is then the
+    // throughput of one user, which is no capacity of the server.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
-/// Returns the throughput that the server sustains, 1/s. It is `best_rps`, the highest throughput
-/// of any load. Without a load line, it is `steady_rps` if the load above did not keep up.
-/// `steady_rps`: the highest throughput of the steady loads.
+/// Returns the throughput that the server sustains, 1/s: usually `best_rps`, the highest throughput
+/// of any load. The result is `steady_rps`, the highest throughput of the steady loads, if two
+/// conditions hold. There is no load line, and the server did not keep up with the load above the
+/// line (`past`).
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
     let pushed = past
         .get(Signal::Goodput)
@@ -141,8 +143,8 @@ pub struct Contrast {
     /// The highest rate above the load line that met the SLO, in requests a second; `None` without
     /// one.
     pub held_past_rps: Option<f64>,
-    /// The lower end of the load line, in requests a second: the highest rate that met the SLO. It
-    /// is 0 without a line.
+    /// The lower end of the load line, in requests a second: the highest rate that met the SLO. The
+    /// value is 0 without a load line.
     pub lower_rps: f64,
     /// The upper end of the load line, in requests a second: the lowest rate that broke the SLO.
     pub upper_rps: Option<f64>,
@@ -153,9 +155,9 @@ pub struct Contrast {
     pub slo: Slo,
     /// The highest throughput of any load, requests a second.
     pub best_rps: f64,
-    /// The highest throughput that lasts, requests a second. For a server without a load line, it
-    /// is the throughput of overloaded steady loads. Short trials may fall between the stalls of a
-    /// server, or use up the rest of a quota.
+    /// The highest throughput that lasts, requests a second. For a server without a load line, this
+    /// is the throughput of overloaded steady loads. Short trials would give a value that is too
+    /// high: they may fall between the stalls of a server, or use up the rest of a quota.
     pub sustained_rps: f64,
     /// The highest throughput during the search at an offered rate above the capacity, requests a
     /// second.
@@ -171,13 +173,14 @@ pub struct Contrast {
     pub alone_ns: Option<f64>,
     /// Mean service time of a request of a single user, in the first load of the search, ns.
     pub alone_first_ns: Option<f64>,
-    /// How long the rest of a short response waits for a delayed acknowledgement of TCP, ns.
-    /// `None`: it does not wait.
+    /// How long the last part of a short response waits for a delayed TCP acknowledgement, ns.
+    /// `None`: responses do not wait for acknowledgements.
     pub held_back_ns: Option<f64>,
     /// The share of requests that failed at every load of the search; `None` if the SLO allows it.
     #[serde(rename = "failing")]
     pub constant_failure: Option<ConstantFailureShare>,
-    /// The loss of the server during the search, in words: since when it accepted no connection.
+    /// The text about a server that stopped during the search: the load since which the server
+    /// accepted no connection. `None`: the server did not stop.
     #[serde(rename = "gone")]
     pub target_loss: Option<String>,
     /// The time of each resource that one request uses; computed from the signals of the loads.
@@ -204,13 +207,15 @@ impl Contrast {
         let best_rps = steady_rps.unwrap_or(0.0).max(peak);
         let has_line = findings.load_line_rps.rps > 0.0;
         let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
-        // A single user meets no queue. At a low load, some requests overlap and wait.
+        // A request of a single user meets no queue. Even at a low load, some requests overlap and
+        // wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
-        // The mean counts, not the median: by Little's law, a rare long request occupies its worker
-        // for its whole time. The minimum counts, because a low load may have to wake sleeping
-        // threads. A request alone is never slower than among other requests.
+        // The service time is the mean, not the median: by Little's law, a rare long request
+        // occupies its worker for its whole time. Of the means of several loads, the minimum
+        // counts, because a low load may have to wake sleeping threads. A request alone is never
+        // slower than a request among other requests.
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
@@ -293,10 +298,10 @@ impl Contrast {
         Some(top > 0.0 && top >= low * times)
     }
 
-    /// Returns how many requests are in service at once at the server's peak. By Little's law, it
-    /// is the highest throughput times the service time of a single request. A resource that serves
-    /// k requests at once gives k. A result below 1 means that no part is always busy. `None`:
-    /// there is no load above the line, so the peak is not known.
+    /// Returns how many requests are in service at once at the server's peak. By Little's law, this
+    /// number is the highest throughput times the service time of a single request. A resource that
+    /// serves k requests at once gives k. A result below 1 means that no resource of the server is
+    /// always busy. `None`: there is no load above the line, so the peak is not known.
     pub fn requests_in_service(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
         (self.best_rps > 0.0).then_some(self.best_rps * self.worker_time_ns()? / 1e9)
@@ -304,8 +309,8 @@ impl Contrast {
 
     /// Returns the time for which a single request occupies its worker, ns.
     pub fn worker_time_ns(&self) -> Option<f64> {
-        // A worker is free once it has written a response. It does not wait until the kernel sends
-        // the rest.
+        // A worker is free once it has written a response. The worker does not wait until the
+        // kernel has sent the whole response.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
         Some(written_ns.min(self.alone_ns?))
     }
@@ -329,8 +334,9 @@ impl Contrast {
         let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.constant_failure_share().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // The load may exceed the line, or the highest rate tried above it, only slightly. Without
-        // a line, or if some queues fill long before other queues, any rate counts.
+        // The throughput may exceed the known maximum only slightly: the line, or the highest rate
+        // tried above the line. Without a line, or if some queues fill long before other queues,
+        // any throughput counts.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
         // The load line may now be anywhere between the highest rate sustained above the line and
         // the next step.
@@ -341,8 +347,8 @@ impl Contrast {
     }
 
     /// Returns whether some requests wait long above the line while most are as fast as at a low
-    /// load. This happens if each process has its own queue: kept-alive connections stay with their
-    /// process, so some queues fill first.
+    /// load. The reason is that each process of the server has its own queue: kept-alive
+    /// connections stay with their process, so some queues fill first.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
         let soon =
@@ -384,15 +390,16 @@ impl Contrast {
     }
 
     /// Returns whether the server is bound to some cores, and all these cores are in use at the
-    /// load line or above. The server and the dependencies bound to the same cores use them.
+    /// load line or above. Use by the server counts, and use by dependencies that are bound to the
+    /// same cores.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.signal_max(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
         Some(allowed < self.signal_max(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
-    /// Returns whether the server may use only one core of a machine with more cores. Then a
-    /// saturated thread is no evidence for the cause one thread: a second thread would have no
+    /// Returns whether the server may use only one core of a machine with more cores. On one core,
+    /// a saturated thread is no evidence for the cause one thread: a second thread would have no
     /// core.
     pub fn is_bound_to_one_core(&self) -> bool {
         self.signal_max(Signal::CoresAllowed)
@@ -411,9 +418,10 @@ impl Contrast {
         )
     }
 
-    /// Returns whether a thread of the server is saturated at the load line or above. It works all
-    /// the time, or it works whenever its helpers do not stop it. Helpers are the collectors and
-    /// compilers of the server's runtime; together with them the thread uses one core.
+    /// Returns whether a thread of the server is saturated at the load line or above. Such a thread
+    /// works all the time, or whenever helper threads do not stop the thread. Helper threads
+    /// collect garbage or compile code for the server's runtime. The thread and its helper threads
+    /// together use one core.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.signal_max(Signal::FullestThread)?;
         let one_core = || self.signal_max(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
@@ -425,13 +433,13 @@ impl Contrast {
             Some(past >= RISEN_FACTOR_MIN * low && self.plateau()? && self.has_idle_cores()?)
         };
         let is_full = fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?;
-        // A thread that is as busy at a low load polls, or does work of its own.
+        // A thread that is equally busy at a low load polls, or does work that no request needs.
         let by_requests = self.low.get(Signal::FullestThread).is_none_or(|low| low < (1.0 - FEW) * fullest);
         Some(is_full && by_requests && !self.cores_full_by_other_threads().unwrap_or(false))
     }
 
-    /// Returns whether no core is idle because several threads of the server are busy. The cores
-    /// are the limit then, even if one of these threads uses a whole core.
+    /// Returns whether no core is idle because several threads of the server are busy. In that case
+    /// the cores are the limit, even if one of these threads uses a whole core.
     fn cores_full_by_other_threads(&self) -> Option<bool> {
         let other_threads = self.signal_max(Signal::ServerCores)? - self.signal_max(Signal::FullestThread)?;
         let own = self.signal_max(Signal::ServerCores)? >= (1.0 - FEW) * self.signal_max(Signal::Cores)?;
@@ -439,15 +447,15 @@ impl Contrast {
     }
 
     /// Returns the share of the server's CPU time that garbage collection uses. For a collector
-    /// that runs in parallel to requests, the share above the line counts. At a lower load such a
-    /// collector may use idle cores at no cost to requests, as Go's idle workers do.
+    /// that runs in parallel to requests, the share above the line counts. At a lower load, a
+    /// parallel collector may use idle cores at no cost to requests. Go's idle workers do so.
     pub fn collected(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.signal_max(Signal::Gc))
     }
 
-    /// Returns whether garbage collection takes more from requests than at a low load. It also
-    /// returns true if collection is so costly that even a low load fails.
+    /// Returns whether garbage collection takes more from requests than at a low load. The function
+    /// also returns true if garbage collection is so costly that even a low load fails.
     pub fn collects_more_under_load(&self) -> bool {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
@@ -455,7 +463,7 @@ impl Contrast {
         let pauses = self.signal_rises(Signal::GcPauses, SLOWER_FACTOR_MIN).unwrap_or(false);
         let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST_SHARE_MIN * rps);
         // At a low load, a collector may use CPU time that nothing else needs. Once all cores are
-        // in use, most of its CPU time is taken from requests.
+        // in use, most of the collector's CPU time is missing for requests.
         let from_requests =
             self.cores_full() == Some(true) && self.signal_reaches(Signal::Gc, MOST_SHARE_MIN) == Some(true);
         top > 0.0 && top >= (1.0 + NOTICEABLE_SHARE_MIN) * low
@@ -472,16 +480,16 @@ impl Contrast {
     }
 
     /// Returns whether the number of threads in a waiting state (`signal`) reaches `least`, and is
-    /// clearly larger than at a low load. It must double, unless it rises from below one to about
-    /// one.
+    /// clearly larger than at a low load. The number must double, unless it rises from below one to
+    /// about one.
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
         Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
     }
 
-    /// Returns whether more requests are in service than the server uses cores. Then its workers
-    /// wait for something else than a core.
+    /// Returns whether more requests are in service than the server uses cores. In that case the
+    /// server's workers wait for something other than a core.
     pub fn is_waiting_in_service(&self) -> Option<bool> {
         let served_ns = self.worker_time_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.signal_max(Signal::ServerCores)?)
@@ -493,8 +501,8 @@ impl Contrast {
         self.signal_reaches(Signal::Throttled, THROTTLED_PERIODS_SHARE_MIN)
     }
 
-    /// Returns the facts with the demands on resources added, because a record of the facts leaves
-    /// the demands out.
+    /// Returns the facts with the demands on resources added. A recorded file of the facts does not
+    /// contain the demands.
     pub fn completed(mut self) -> Contrast {
         self.demands = demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
@@ -510,8 +518,9 @@ impl Contrast {
 
     /// Returns the main peer of the server: the dependency with the most connections at the load
     /// line and above. The result is its address and its number of connections. A dependency that
-    /// gets hardly any request does not count if another one does. Among dependencies with a fixed
-    /// number of connections, the main peer has about as many as requests are in service.
+    /// gets hardly any requests does not count, unless all dependencies get hardly any. One kind of
+    /// dependency comes first: its number of connections is fixed, and about equals the number of
+    /// requests in service.
     pub fn peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -556,7 +565,7 @@ impl Contrast {
         sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
     }
 
-    /// Returns the name of the dependency that its CPU quota throttled most, by the process in its
+    /// Returns the dependency whose CPU quota throttled it most, named by the process in its
     /// control group.
     pub fn throttled_dependency(&self) -> Option<&str> {
         [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
@@ -604,8 +613,8 @@ impl Contrast {
     }
 
     /// Returns the goodput at the low load, 1/s, if an overload has broken the server. The sign is
-    /// a goodput below half of the offered rate, although the search sustained that rate. Then the
-    /// loads after the search show no limit of a working server.
+    /// a goodput below half of the offered rate, although the server sustained that rate in the
+    /// search. The loads after the search then have no information about a working server.
     pub fn goodput_of_broken_server_rps(&self) -> Option<f64> {
         let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
         (offered_rps * self.low.seconds >= 10.0
@@ -616,7 +625,8 @@ impl Contrast {
 
     /// Returns whether the low load breaks a latency bound of the SLO. The load at half the line
     /// must break the bound, too: otherwise the low load only met a stall. If the low load had no
-    /// response, a single user decides. A low load with few requests may miss the late ones.
+    /// response, the response time of a single user decides. A low load with few requests may
+    /// contain no late response by chance.
     pub fn breaks_slo_at_low_load(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
@@ -632,7 +642,7 @@ impl Contrast {
     }
 
     /// Returns the load that shows the latency without a queue: the low load. If the low load has
-    /// few responses, and they are earlier, it is the load at half the line.
+    /// few responses and a lower p99, the result is the load at half the line instead.
     pub fn unloaded_latency_load(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.low_load_is_small() && later { &self.half } else { &self.low }

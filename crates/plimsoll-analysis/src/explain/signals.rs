@@ -1,4 +1,4 @@
-//! The signals of one load ([`LoadSignals`]): measured figures of the load and of all probes over
+//! The signals of one load ([`LoadSignals`]): figures of the load and of all probes, measured over
 //! the measured window. A signal that was not observed is missing, never 0.
 //!
 //! Not here: the conclusions from signals (`features`).
@@ -17,8 +17,8 @@ use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The maximum distance of a reading from an edge of the measured window, ns. Some probes read only
-/// once a second.
+/// The maximum time between an edge of the measured window and the probe reading that stands for
+/// this edge, ns. The bound exceeds one second because some probes read only once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
 /// The texts about a signal (a measured figure of a load): name, unit, words and source.
@@ -35,8 +35,8 @@ pub struct SignalText {
     pub source: &'static str,
 }
 
-/// Declares the signals: each with its name in documents, its unit, its name in words, and its
-/// source.
+/// Declares the enum of all signals. Each entry gives the signal's name in JSON, its unit, its name
+/// for people, and its source.
 macro_rules! signals {
     ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
         /// A signal: one measured figure of a load, or of the server and its machine during the
@@ -84,17 +84,19 @@ signals! {
     Connect: "connect_p99", "ns", "time to connect p99", "the load";
     /// Share of plimsoll's attempted connections that could not be opened.
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
-    /// Index of dispersion of the responses: variance divided by mean of their counts per tick. It
-    /// is 1 for random arrivals, 0 for even intervals.
+    /// Index of dispersion of the responses: variance divided by mean of their counts per tick. The
+    /// index is 1 for random completions, and 0 for completions at even intervals.
     Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
-    /// Share of the time without responses although requests wait, if responses come in batches.
-    /// The batches must have about equal sizes and equal distances; otherwise the value is 0.
+    /// Share of the measured time without responses although requests are in flight. The value is 0
+    /// unless responses come in batches of about equal size at about equal intervals.
     Lumps: "lumps", "share", "time without completions between batches", "the load";
     /// Rate of bytes that plimsoll received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
-    /// Busy share of plimsoll's busiest worker thread.
+    /// Utilisation of plimsoll's busiest worker thread: the share of the time in which the thread
+    /// works.
     Generator: "generator", "share", "plimsoll's busiest worker", "plimsoll";
-    /// Cores that plimsoll needs for its work, without the cores of its busy waiting.
+    /// Cores that plimsoll uses for its work. Cores that plimsoll uses for busy waiting do not
+    /// count.
     ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
     /// Cores that the server's processes used.
     ServerCores: "server_cores", "cores", "cores used by the server", "the server's processes";
@@ -120,20 +122,21 @@ signals! {
     MajorFaults: "major_faults", "1/s", "pages read from storage", "the server's processes";
     /// Open files of the server as a share of its limit.
     Files: "files", "share", "open files, as a share of the limit", "the server's processes";
-    /// Connections that wait until the server accepts them, as a share of the accept queue's
-    /// length; the maximum.
+    /// Connections in the server's accept queue, as a share of the queue's maximum length; the
+    /// maximum over time.
     ListenQueue: "listen_queue", "share", "connections waiting for accept, as a share of the backlog limit", "sockets";
-    /// Mean number of connections that wait to be accepted.
+    /// Mean number of connections in the server's accept queue.
     Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
     /// Connections that the kernel rejected because the server's accept queue was full.
     ListenOverflows: "listen_overflows", "1/s", "connections refused because of a full accept queue", "the kernel's TCP";
-    /// Connections from plimsoll that the server accepted; the maximum.
+    /// Number of open connections that the server has accepted; the maximum over time.
     Accepted: "accepted", "", "connections accepted", "sockets";
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
-    /// Share of the sending time in which the receive window of the server's reader was full.
+    /// Share of the server's sending time in which the receive window of the client was full (TCP
+    /// flow control).
     WindowLimited: "window_limited", "share", "time in which the reader's receive window was full", "sockets";
-    /// Mean number of the server's connections that cannot send because the reader's receive window
+    /// Mean number of the server's connections that cannot send because the client's receive window
     /// is full.
     WindowWaiting: "window_waiting", "", "connections whose reader has a full receive window", "sockets";
     /// Cores that the server's dependencies used on this machine.
@@ -147,8 +150,8 @@ signals! {
     /// Mean number of database processes whose title says that they wait for a lock of another
     /// statement.
     DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes";
-    /// Mean number of a database's session threads that wait to be woken. They wait for a lock of
-    /// another session, or have no work.
+    /// Mean number of a database's session threads that wait to be woken. Such a thread waits for a
+    /// lock of another session, or has no work.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
@@ -191,7 +194,8 @@ signals! {
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
     /// Cores that processes other than plimsoll, the server and its dependencies used.
     Others: "others", "cores", "cores used by other processes", "the machine";
-    /// Share of the wanted CPU time that the host took from this virtual machine.
+    /// Share of the CPU time that this virtual machine wanted and its host gave to others (steal
+    /// time).
     Steal: "steal", "share", "CPU time that the machine's host took (steal)", "the machine";
     /// Share of the CPU quota's periods in which the server's control group was throttled.
     Throttled: "throttled", "share", "periods in which the CPU quota was exhausted", "the control group";
@@ -240,7 +244,7 @@ pub fn displayed_value(signal: Signal, value: f64) -> String {
 pub struct LoadSignals {
     /// The observed signals (measured figures) and their values; a missing signal was not observed.
     pub values: BTreeMap<Signal, f64>,
-    /// The server's connections to dependencies, by address; the maximum over time.
+    /// Number of the server's connections to each dependency, by address; the maximum over time.
     pub peers: BTreeMap<String, f64>,
     /// Data segments that the server sends to each dependency, 1/s, by address.
     pub sent_to_peers: BTreeMap<String, f64>,
@@ -251,8 +255,8 @@ pub struct LoadSignals {
     pub queued_at_peers: BTreeMap<String, f64>,
     /// The names of the dependencies' processes on this machine, by address.
     pub peer_names: BTreeMap<String, String>,
-    /// The name of the dependency that its CPU quota throttled most, by the process in its control
-    /// group.
+    /// The dependency whose CPU quota throttled it most, named by the process in its control group.
+    /// `None`: no quota of a dependency was observed.
     pub held_back_behind: Option<String>,
     /// Size of each group of server threads whose names differ only in a number, by their common
     /// name; the maximum over time.
@@ -264,12 +268,12 @@ pub struct LoadSignals {
     /// The name of the server's machine, if the load comes from another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether garbage collection runs in parallel to requests, without threads that stop all other
-    /// threads, as far as is known.
+    /// Whether garbage collection seems to run in parallel to requests. The sign is garbage
+    /// collection without threads that only collect garbage.
     pub collects_beside: bool,
-    /// Why plimsoll was the limit; `None` if it was not.
+    /// Why plimsoll (the load generator) was the limit of this load; `None` if plimsoll was not.
     pub limited: Option<Sentence>,
-    /// How other processes disturbed the load; `None` if they did not.
+    /// How other processes disturbed the load; `None` if no process disturbed it.
     pub disturbed: Option<String>,
     /// Cores that plimsoll used only for busy waiting for responses, while no other process wanted
     /// these cores.
@@ -278,7 +282,8 @@ pub struct LoadSignals {
     pub refusals: Vec<(String, u64)>,
     /// Kinds of failed requests, in words, with their counts.
     pub failures: Vec<(String, u64)>,
-    /// Whether the server's connections come from a proxy in front of it instead of from plimsoll.
+    /// Whether the server's clients are other processes than plimsoll, such as a proxy in front of
+    /// the server.
     pub read_by_others: bool,
     /// Number of local ports that the server may use for one peer; `None`: not known.
     pub local_ports: Option<f64>,
@@ -289,14 +294,16 @@ pub struct LoadSignals {
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
-    /// Requests of a session on average; 1 without sessions, 0 without a load.
+    /// Mean number of requests in a session. The value is 1 if the load has no sessions, and 0 if
+    /// no load was made.
     pub requests_each: f64,
-    /// Maximum number of requests in flight, by plimsoll's own limit of connections.
+    /// Maximum number of requests in flight that plimsoll allows: its connection limit multiplied
+    /// by the streams of a connection.
     pub under_way_max: f64,
     /// Share of the requests that were not sent, because no connection was free.
     pub unsent_share: f64,
-    /// How long the rest of short responses waits for a delayed acknowledgement of TCP, ns. `None`:
-    /// it does not wait.
+    /// How long the last part of a short response waits for a delayed TCP acknowledgement, ns.
+    /// `None`: responses do not wait for acknowledgements.
     pub held_back_ns: Option<f64>,
     /// Mean service time, ns.
     pub service_mean_ns: Option<f64>,
@@ -304,18 +311,20 @@ pub struct LoadSignals {
     pub first_byte_mean_ns: Option<f64>,
     /// Number of connections that plimsoll opened.
     pub opened: u64,
-    /// What could not be observed, each with the reason, in words.
+    /// The observations that the probes could not make, each with the reason, as text for people.
     pub unseen: Vec<String>,
 }
 
-/// Default number of local ports on Linux for connections between one pair of addresses.
+/// Number of local ports for connections between one pair of addresses, if the machine's own number
+/// is not known. The value is the Linux default (ports 32768 to 60999).
 const USUAL_PORTS: f64 = 28_232.0;
-/// The time for which the probe of connections looks back, ns: data that arrived in it counts as
-/// arriving now.
+/// The look-back time of the socket probe, ns. A response counts as arriving if some of its data
+/// arrived within this time.
 const RECENT_DATA_NS: f64 = 40e6;
 /// HTTP statuses of responses that reject a request because of too much load.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// The error number (Linux) of a connection for which there was no local port.
+/// The Linux error number of a failed connection for which no local port was free
+/// (`EADDRNOTAVAIL`).
 const NO_PORT_LEFT: u16 = 99;
 
 /// Beginnings of the names of threads that collect garbage, in runtimes with separate threads for
@@ -349,8 +358,8 @@ impl LoadSignals {
         LoadSignals::with_lag_bound(run, None)
     }
 
-    /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO; the lag of
-    /// plimsoll is judged by that bound.
+    /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO. The bound
+    /// decides how much lag of plimsoll makes plimsoll the limit.
     pub fn with_lag_bound(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -371,8 +380,8 @@ impl LoadSignals {
     }
 
     /// Returns the throughput that the load would have if no request waited, 1/s. Requests that
-    /// arrive in the last `alone_ns` of the window complete after it. `alone_ns`: service time of
-    /// one request.
+    /// arrive in the last `alone_ns` of the window complete after the window, so they do not count.
+    /// `alone_ns`: service time of one request.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
         // A window as short as a few service times has little information, so the correction is
@@ -488,7 +497,8 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
-        // For a rarely read series, the time from its first to its last reading counts.
+        // A probe may read a series too rarely to have a reading at each edge of the window. So the
+        // rate covers the time from the first to the last reading.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -505,7 +515,7 @@ impl LoadSignals {
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
-        // Without a busy thread there is no name; then no thread is saturated.
+        // If no thread was busy, `threads` is empty, and the number of saturated threads is 0.
         self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
         if server_cores.is_some() {
             self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
@@ -625,7 +635,7 @@ impl LoadSignals {
             of.fold(0.0, |sum, thread| sum + thread.share)
         };
         let used = server_cores.filter(|cores| *cores > 0.05);
-        // Counters that differ only in their labels are added.
+        // Adds the counters of one metric that differ only in their labels.
         let counted = |starts: &[&str]| {
             let of = |name: &&String| {
                 let name = table::METRICS.label(name).unwrap_or_default();
@@ -636,8 +646,8 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
-        // Idle collector threads show that no garbage is collected, but only for a runtime with
-        // such threads.
+        // A runtime with collector threads collects no garbage while these threads are idle. For
+        // other runtimes, the absence of collector threads shows nothing.
         let has_threads =
             self.server.as_deref().is_some_and(|name| COLLECTOR_PROCESS_PREFIXES.iter().any(|it| name.starts_with(it)));
         let by_threads =
@@ -662,8 +672,9 @@ impl LoadSignals {
 
 /// The minimum number of batches of responses that show a regular pattern.
 const RESPONSE_BATCHES_MIN: usize = 4;
-/// Maximum variation of the sizes and of the distances of such batches (standard deviation
-/// divided by mean). A tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
+/// Batches of responses count as regular if the variation of their sizes, and of the distances
+/// between batches, is at most this. The variation is the standard deviation divided by the mean. A
+/// tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
 const EVEN: f64 = 0.35;
 
 /// Returns the share of `silent` ticks if the responses between silences come in batches of about
@@ -695,8 +706,8 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
 }
 
 /// Returns the index of dispersion of the counts: variance divided by mean. The variance comes from
-/// differences of neighbours, so slow changes cancel. Returns `None` with too few counts or
-/// responses.
+/// differences of neighbouring counts, so slow changes of the rate cancel. Returns `None` for fewer
+/// than ten counts, or for a mean below five.
 fn dispersion(counts: &[f64]) -> Option<f64> {
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
     if counts.len() < 10 || mean < 5.0 {

@@ -5,13 +5,13 @@ use crate::judge::Verdict;
 use crate::server::ServerUse;
 use plimsoll_model::{Purpose, Run};
 
-/// A trial shows the server's use at the load line if its rate is at least this share of the load
-/// line.
+/// A trial shows the server's CPU and memory use at the load line if its rate is at least this
+/// share of the load line.
 const NEAR_LINE: f64 = 0.9;
 
 /// The server's CPU and memory at the load line. The figures come from trials that met the SLO at
-/// 90 to 100 % of the load line. Without such a trial, they come from the trial with the highest
-/// goodput.
+/// 90 to 100 % of the load line. Without such a trial, the figures come from the trial with the
+/// highest goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
     /// The server's CPU time and memory in the trials at the load line.

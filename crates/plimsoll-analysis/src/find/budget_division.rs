@@ -21,7 +21,7 @@ pub(super) struct Pace {
     pub(super) block_ns: u64,
     /// Length of an open trial near the load line, ns.
     pub(super) line_ns: u64,
-    /// Whether the budget allows only few trials, so that some parts of the search are shortened.
+    /// Whether the budget allows only few trials. Some parts of the search then have fewer trials.
     pub(super) few: bool,
 }
 
@@ -49,7 +49,7 @@ impl Pace {
     }
 
     /// Computes the pace after the trials in `history`. The response time comes from the first
-    /// load; before the first load, it comes from the test request.
+    /// load. Before the first load is made, the response time comes from the test request.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
         let mut pace = Pace::for_budget(
             settings.budget_ns,

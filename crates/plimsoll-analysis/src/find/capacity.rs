@@ -5,7 +5,7 @@
 //! T and variance I C T. C is the capacity. I is the index of dispersion of the completions: 1 for
 //! exponential service times, 0 for constant service times. So N completions give C with a relative
 //! error of sqrt(I / N). If the process or machine changes, trials differ by more than this error.
-//! That variation between trials is added to the error.
+//! The variation between trials is added to the error.
 //!
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
@@ -24,11 +24,12 @@ use plimsoll_model::Purpose;
 const DISTURBED_PRIOR: f64 = 0.1;
 /// Prior probability that a trial is disturbed if probes observed interference.
 const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
-/// The share of disturbed trials that are faster than the capacity, because the server then had
-/// another capacity. The speed-up factor has no upper bound (Pareto distribution, exponent 1).
+/// The share of disturbed trials whose rate is above the capacity, because the server had another
+/// capacity during the trial. The speed-up factor has no upper bound (Pareto distribution, exponent
+/// 1).
 const FASTER_SHARE: f64 = 0.2;
-/// If a larger share of the trials is set aside as disturbed, the server itself varies. Then the
-/// estimate and its error come from all trials.
+/// If a larger share of the trials than this is set aside as disturbed, the server itself varies.
+/// The estimate of the capacity and its error then come from all trials.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
@@ -44,15 +45,16 @@ const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
-/// In an overload, a server that rejects requests rejects at least this share of all requests. At a
-/// smaller share the load may be below the capacity, because random arrivals come in bursts.
+/// A closed load counts as an overload of a rejecting server if the server rejects at least this
+/// share of all requests. At a smaller share the load may be below the capacity, because random
+/// arrivals come in bursts.
 const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
 /// Number of grid points over possible capacities.
 const GRID: usize = 801;
 /// The grid of capacities extends beyond the trials' rates by this number of standard errors of
 /// the least exact trial.
 const GRID_ERRORS: f64 = 6.0;
-/// A trial with fewer completions than this gives no estimate of the dispersion.
+/// The minimum number of completions of a trial that gives an estimate of the dispersion.
 const COMPLETED_MIN: f64 = 8.0;
 
 /// The throughput of a server while requests always wait.
@@ -112,8 +114,8 @@ impl Capacity {
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let found: Vec<(Saturation, bool)> = history.iter().filter_map(saturated_block).collect();
         let mut capacity = Capacity::pool(&found)?;
-        // Constant service times may synchronise all workers. Then a window contains up to one
-        // request per worker more or less, equally in each trial.
+        // Constant service times may synchronise all workers. The measured window then contains up
+        // to one completion per worker too many or too few, equally in each trial.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -144,8 +146,8 @@ impl Capacity {
             };
             found.iter().map(block).collect()
         };
-        // The median is the first estimate, because completions in disturbed trials are slower and
-        // come in larger bunches.
+        // The median of the trials' dispersions is the first estimate, because completions in
+        // disturbed trials are slower and come in larger bunches.
         let mut dispersions: Vec<f64> =
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);
@@ -197,7 +199,7 @@ impl Capacity {
 }
 
 /// Returns the completions of a trial in which the server was saturated, and whether probes
-/// observed interference. Returns `None` for other trials, and if the generator was the limit.
+/// observed interference. Returns `None` for all other trials, and if the generator was the limit.
 fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
     let found = match trial.purpose {
         _ if is_rejecting_overload(trial) => {
@@ -212,9 +214,9 @@ fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
     Some((found?, trial.interference.disturbed))
 }
 
-/// Returns whether the server rejected a large share of a closed load. Then the goodput of the load
-/// is the server's capacity, although no request waits. This also holds if the generator was at its
-/// limit, because a rejection takes no time.
+/// Returns whether the server rejected a large share of a closed load. The goodput of such a load
+/// is the server's capacity, although no request waits. The goodput is the capacity even if the
+/// generator was at its limit, because a rejection takes no time.
 pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
     let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
     closed && trial.evidence.rejecting && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN

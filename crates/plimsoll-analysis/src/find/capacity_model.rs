@@ -8,8 +8,8 @@
 //! exact for M/M/1.
 //!
 //! C and I_s are measured while the server is saturated. This measurement takes seconds; a direct
-//! count of late requests would take hours. The formula holds for heavy traffic. Its error grows as
-//! t approaches a single service time.
+//! count of late requests would take hours. The formula holds for heavy traffic. The error of the
+//! formula grows as t approaches a single service time.
 //!
 //! Not here: the measurement of the capacity, and servers that reject surplus requests
 //! ([`super::rejection_model`]).
@@ -38,12 +38,12 @@ const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// low rate sees too few requests to rule them out.
 const BURST_S_MAX: f64 = 10.0;
 /// The relative error of the number of requests that may wait at a rejecting server (see
-/// [`rejected_share`]). This value of 10 % holds between the load line and the capacity. It comes
-/// from comparisons with simulated token buckets of 2 to 40 tokens.
+/// [`rejected_share`]). The value of 10 % is valid between the load line and the capacity. The
+/// value comes from comparisons with simulated token buckets of 2 to 40 tokens.
 const FORMULA_ERROR_ROOM: f64 = 0.1;
-/// The expected number of late requests in one excursion of the queue (one period with a long
-/// queue) is multiplied by this. Excursions of exponential length double the number, and excursions
-/// that return soon double it again.
+/// The factor by which the expected number of late requests in one excursion of the queue (one
+/// period with a long queue) is multiplied. Excursions of exponential length double the number.
+/// Excursions that follow each other closely double the number again.
 const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
 /// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
@@ -69,11 +69,12 @@ struct CapacityDraw<'a> {
     dispersion_sum: f64,
     /// Error of the heavy-traffic formula, in standard deviations.
     formula_error: f64,
-    /// The part of the service time that counts as a part of the waiting time, 0..1.
+    /// The part of the service time that is subtracted from a latency bound, 0..1. The rest of the
+    /// bound is left for waiting.
     service_share: f64,
     /// The share of late requests at any rate, as a multiple of the share that the SLO allows.
     late_floor: f64,
-    /// The same for failed requests.
+    /// The share of failed requests at any rate, as a multiple of the share that the SLO allows.
     failed_floor: f64,
     /// The number of requests that a rejecting server accepts at once after a pause.
     burst: f64,
@@ -135,8 +136,8 @@ impl<'a> CapacityDraw<'a> {
         let service_s = self.terms.service_s;
         let near = (1.0 / share).ln() / bound_s * service_s;
         let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
-        // A response time is a waiting time plus a service time. So the code subtracts between
-        // zero and one service time from the bound.
+        // A response time is a waiting time plus a service time. So between zero and one service
+        // time is subtracted from the bound.
         let wait_s = (bound_s - self.service_share * service_s.min(bound_s / 2.0)).max(bound_s / 4.0);
         WaitTail { decay: 2.0 / self.dispersion_sum / off, wait_s }
     }
@@ -173,7 +174,7 @@ impl<'a> CapacityDraw<'a> {
     }
 
     /// Returns the expected share of bad requests in a trial, and how many of these requests make
-    /// one independent observation. `None` if this model predicts nothing.
+    /// one independent observation. Returns `None` if this model predicts nothing about the bound.
     fn bad_share_and_bunch(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
         let Some(bound_ns) = bound.bound_ns else {
             return match self.terms.rejects {
@@ -225,8 +226,8 @@ impl<'a> CapacityDraw<'a> {
 }
 
 /// Returns the expected share of bad requests for a constant share `floor`, 0..=1. Rare failures
-/// may come in addition. If there were none, none were expected: 500 000 requests without any
-/// failure do not contradict a server that keeps up.
+/// are allowed in addition, up to [`RARE_FAILURES_SHARE_MAX`]. If no request failed, no failure was
+/// expected: 500 000 requests without a failure fit a server that keeps up.
 fn share_or_rare(bound: &BoundEvidence, floor: f64) -> f64 {
     (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }

@@ -1,6 +1,6 @@
 //! Decides whether a trial broke the SLO by more than chance would, at a rate that meets the SLO.
-//! The answer is evidence that confirms a load line ([`confirmed`]) or contradicts a load line
-//! ([`breaks_slo_beyond_noise`]).
+//! The answer is evidence that confirms a load line ([`is_line_supported`]) or contradicts a load
+//! line ([`breaks_slo_beyond_noise`]).
 //!
 //! Not here: the estimate of the load line ([`super::line_distribution`]).
 
@@ -38,8 +38,8 @@ pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
 }
 
-/// Returns whether a trial broke the SLO by more than chance explains. `dispersion` is that of
-/// [`backlog_dispersion`].
+/// Returns whether a trial broke the SLO by more than chance explains. `dispersion` is the result
+/// of [`backlog_dispersion`].
 pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion)
 }

@@ -21,7 +21,8 @@ use plimsoll_model::{Plan, Purpose};
 /// The maximum number of repetitions of the first load (a single user) while no request gets a
 /// response.
 const FIRST_LOADS_MAX: u32 = 3;
-/// Each repetition of the first load is longer than the previous one by this factor.
+/// Each repetition of the first load (a single user) takes this multiple of the time of the
+/// previous load.
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
 /// the search stops: the generator is the limit.
@@ -40,7 +41,7 @@ const SATURATED_FIRST_FEW: usize = 2;
 /// The number of completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a saturated trial of the maximum length. A slower server
-/// gets no saturated trials: they would show too little and leave a long backlog.
+/// gets no saturated trials: such trials would show too little and leave a long backlog.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a saturated trial, as a share of the budget.
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
@@ -56,13 +57,15 @@ const LOWER_QUARTILE: f64 = 0.25;
 const FAILS_BEFORE_DESCENT: usize = 2;
 /// Each descent lowers the rate to this share of the lowest rate that failed.
 const DESCENT_FACTOR: f64 = 0.8;
-/// A server under load responds faster than to a single user, because its threads need not be
-/// woken: a response takes at least this share of the time. A Go server took 0.77 of the time.
+/// The minimum response time under load, as a share of the response time of a single user. A server
+/// under load may respond faster, because its threads need not be woken. A measured Go server took
+/// 0.77 of the time.
 const BUSY_RESPONSE_SHARE_MIN: f64 = 0.7;
 /// The minimum rate of a trial near the load line, as a share of the peak goodput.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 
-/// The data for the choice of the next trial: the outcomes of all earlier trials.
+/// The data for the choice of the next trial: the state of the search, and the outcomes of all
+/// earlier trials.
 pub(super) struct LoadChoice<'a> {
     known: &'a SearchState<'a>,
     /// The trials that measured the server with its present capacity, and the trials of the climb
@@ -134,9 +137,9 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed_loop_trial(Purpose::Peak, users, length_ns)))
     }
 
-    /// Returns the largest number of users of a closed-loop trial. If the rate is limited, these
-    /// users complete at most that rate, as each of them waits for its responses. Returns 0 if
-    /// already a single user may exceed the limit.
+    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, this
+    /// number of users cannot exceed that rate, because each user waits for its response. Returns 0
+    /// if even a single user may exceed the maximum rate.
     fn users_max(&self) -> u64 {
         let connections = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };
@@ -181,10 +184,11 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Returns whether saturated trials are possible. Saturated trials need more users than at the
-    /// peak, a higher rate limit, a generator with spare capacity and enough completions.
+    /// peak, a rate limit above the peak, a generator with spare capacity, and enough completions.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
-        // If the highest allowed rate ended the climb, more users may exceed this rate.
+        // If the highest allowed rate ended the climb, a saturated trial with more users may exceed
+        // this rate.
         let ended = || peak::users_tried(self.history) < self.users_max();
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && ended());
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
@@ -233,7 +237,7 @@ impl<'a> LoadChoice<'a> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::highest(self.history).map_or(1.0, |peak| peak.rps);
-        // The highest allowed rate may be far below the peak.
+        // The floor is below the highest allowed rate, which may be far below the peak.
         let floor = (peak_rps * FLOOR_SHARE).max(0.05).min(line.rate_max / 2.0);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
@@ -262,8 +266,9 @@ impl<'a> LoadChoice<'a> {
             return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-        // A trial at the lower end of a wide interval would show little: nearly any rate passes.
-        // The interval of a limiter is wide because its number of tokens is unknown.
+        // A trial at the lower end of a wide interval would show little: nearly any server meets
+        // the SLO at such a low rate. A rate limiter is an exception: its interval is wide because
+        // its number of tokens is unknown.
         let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
         let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
         let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };
@@ -285,8 +290,8 @@ impl<'a> LoadChoice<'a> {
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
         // Until a trial near the load line meets the SLO, saturated trials and trials near the load
-        // line alternate. The capacity of some servers never becomes certain, because the capacity
-        // itself changes from trial to trial.
+        // line alternate. Saturated trials alone would never make the capacity of some servers
+        // certain, because this capacity changes from trial to trial.
         let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
             || self.history.last().is_none_or(|last| last.purpose != Purpose::Saturate);
         let saturate = disputed_rate.is_none()
@@ -298,10 +303,11 @@ impl<'a> LoadChoice<'a> {
             self.saturated_trial()
         } else {
             // Half of the trials are in the middle of the possible range, and half are at the ends
-            // of the range. While no trial has failed, the rate increases.
+            // of the range. If the capacity is not known, the rate increases until a trial fails.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
-            // At a rate below this, too few requests would arrive in a trial of the usual length.
+            // At a rate below `affordable_rps`, too few requests would arrive in a trial of the
+            // usual length.
             let affordable_rps = ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
             let rate = match (disputed_rate, tried().count() % 4) {
                 (Some(rate), _) => rate,
@@ -320,7 +326,8 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Returns a rate well below all rates that failed, 1/s, if at least two trials near the load
-    /// line failed and none met the SLO. Then neither model of the server predicts its load line.
+    /// line failed and none met the SLO. In that case no model of the server predicts the load
+    /// line.
     fn descended_rate(&self, dispersion: f64) -> Option<f64> {
         let tried = || self.history.iter().filter(|trial| near_line(trial));
         let fails = || tried().filter(|trial| fails_beyond_chance(trial, dispersion));
@@ -334,9 +341,9 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// Returns a trial that confirms `rate`. Its length is the usual length, or up to
-    /// twice this length if the budget allows. For a server that stalls, the trial is long compared
-    /// with the time between stalls. Returns `None` if the budget is too small.
+    /// Returns a trial that confirms `rate`. The trial has the usual length, or up to twice this
+    /// length if the budget allows. For a server that stalls, the trial is long compared with the
+    /// time between stalls. Returns `None` if the budget is too small.
     fn confirming_trial(&self, rate: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();

@@ -26,7 +26,8 @@ const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
 /// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
 /// this share of the arrivals.
 pub(super) const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
-/// The lowest possible load line is the lowest rate of a trial divided by this.
+/// The lowest load line on the grid is the lowest known rate (of a trial, or the capacity) divided
+/// by this.
 const LINE_DIVISOR: f64 = 30.0;
 /// The highest possible load line, if the capacity is unknown, is the highest rate of a trial
 /// multiplied by this.
@@ -60,7 +61,8 @@ impl GridArea {
         (0..GRID.0).flat_map(move |x| (0..GRID.1).map(move |y| (line(x), power(y))))
     }
 
-    /// Returns the part of this area that contains these points, with a step of room around them.
+    /// Returns the part of this area that contains these points, with a margin of one grid step
+    /// around the points.
     fn around(&self, points: impl Iterator<Item = (f64, f64)>) -> GridArea {
         let steps = self.steps();
         let none = (f64::INFINITY, f64::NEG_INFINITY);
@@ -78,7 +80,7 @@ fn keeps_up(trial: &OpenTrial) -> bool {
     trial.backlog_growth <= BACKLOG_GROWTH_SHARE_MIN * trial.rate_rps * trial.duration_s / 2.0
 }
 
-/// The direct model with what it takes from all trials.
+/// The direct model, with the values that the model computes from all trials together.
 struct DirectModel<'a> {
     terms: &'a ModelTerms<'a>,
     /// Measured capacity, 1/s, if known.
@@ -96,8 +98,8 @@ pub(super) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> M
     let Some(whole) = whole_area(terms, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
     let bound = most_violated_bound(terms.trials);
     // The size of bunches is a property of the server, so the size from one trial also holds for
-    // trials without late requests. A trial above the capacity has a single bunch, which says
-    // nothing about other trials.
+    // trials without late requests. In a trial above the capacity, all bad requests form a single
+    // bunch, which has no information about other trials.
     let steady = terms.trials.iter().filter(|trial| keeps_up(trial));
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
@@ -105,7 +107,8 @@ pub(super) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> M
     DirectModel { terms, capacity_rps, dispersion, bound, bunch }.fit(whole)
 }
 
-/// Returns the area of all possible load lines and powers; `None` if the trials say nothing.
+/// Returns the area of all possible load lines and powers; `None` if neither a trial nor the
+/// capacity gives a rate.
 fn whole_area(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<GridArea> {
     let rates = || terms.trials.iter().map(|trial| trial.rate_rps);
     // The load line is not above the measured capacity, unless the server kept up in trials above

@@ -2,8 +2,8 @@
 //! answers one request in two hundred, or a server that first calls a dead dependency for one
 //! request in sixteen. No rate meets an SLO with a smaller allowance, and load is not the reason.
 //!
-//! Not here: a limiter, which rejects a larger share of a higher load; queues, where more requests
-//! are late the longer the queue is.
+//! Not here: limiters, which reject a larger share of the requests at a higher load; queues, in
+//! which more requests are late at a higher load.
 
 use crate::format;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
@@ -16,13 +16,14 @@ const FAILED_MIN: f64 = 5.0;
 /// The maximum share of failures. A server with a larger share does not work at all. A limiter that
 /// rejects at most this share rejects at least three times the share at twice the load.
 const SHARE_MAX: f64 = 0.2;
-/// Two loads count as different if the rate of one is at least this multiple of the other rate.
+/// The failure must occur at different loads: the highest rate with the failure is at least this
+/// multiple of the lowest rate.
 const DIFFERENT_RATE_FACTOR: f64 = 2.0;
 /// A load has the same failure if its share of failures is at most this multiple of the share at
 /// low loads.
 const LIKE_SHARE_FACTOR: f64 = 2.0;
-/// If a constant failure rate would have caused this number of failures at the lower loads, and
-/// none failed, then the failures are not constant.
+/// The failures are not constant if no request failed at the lowest loads although at least this
+/// number of failures was expected there.
 const SPARED_FAILURES_MAX: f64 = 4.0;
 /// The number of standard deviations (one-sided 1 %) that chance may explain.
 const CHANCE_DEVIATIONS: f64 = 2.33;
@@ -94,7 +95,8 @@ impl ConstantFailure {
             (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
-        // Lower loads without a failure had too few requests to expect a failure.
+        // The lowest loads, in which no request failed, must have had too few requests to expect a
+        // failure.
         let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_FAILURES_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;

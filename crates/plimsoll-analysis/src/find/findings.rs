@@ -31,9 +31,9 @@ const CONFIDENCE: f64 = 0.99;
 /// A search reports a doubt if a trial's requests in flight differ from rate x response time
 /// (Little's law) by more than this share.
 const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
-/// A search reports a doubt if a larger share of its trials is void.
+/// A search reports a doubt if a larger share of its trials than this is void.
 const VOID_SHARE_MAX: f64 = 0.2;
-/// A search reports a doubt if the capacity changed by a larger share between the first and the
+/// A search reports a doubt if the capacity changed by more than this share from the first to the
 /// last third of the saturated trials.
 const DRIFT_MAX: f64 = 0.05;
 /// A trial counts as a trial at the load line from this rate on. The rate is given as a share of
@@ -44,8 +44,8 @@ const AT_LINE_SHARE_MIN: f64 = 0.98;
 /// server meets the SLO in steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate of the load line, 1/s. If the interval is too wide for an estimate, it is the
-    /// lower end of the interval. The value is 0 without a load line.
+    /// The estimate of the load line, 1/s. If the interval is too wide for an estimate, the value
+    /// is the lower end of the interval. The value is 0 without a load line.
     pub rps: f64,
     /// Lower end of the 90 % interval, 1/s.
     pub lower: f64,
@@ -62,8 +62,9 @@ impl LoadLine {
     pub const CONFIDENCE: f64 = 0.9;
     /// The value for a search without a load line.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
-    /// An estimate is stated if it is at most this multiple of the lower end of the interval. Then
-    /// the estimate exceeds the true load line by more than 3 % in at most one case of twenty.
+    /// A search states an estimate of the load line only if the estimate is at most this multiple
+    /// of the lower end of the interval. A stated estimate exceeds the true load line by more than
+    /// 3 % in at most one case of twenty.
     const STATED_ESTIMATE_FACTOR_MAX: f64 = 1.03;
 
     /// Creates the load line from the lower end, the median and the upper end of its distribution,
@@ -82,7 +83,7 @@ pub struct Findings {
     pub load_line_rps: LoadLine,
     /// The unit of the offered rate: `requests`, or `sessions`.
     pub counted: &'static str,
-    /// The access log from which the loads were drawn; `None` without a log.
+    /// The rates of the access log from which the loads were drawn; `None` without a log.
     pub log: Option<LogRate>,
     /// The SLO that the server meets up to the load line.
     pub slo: Slo,
@@ -103,10 +104,11 @@ pub struct Findings {
     /// Periods without any response that are longer than the response time explains; `None` without
     /// such stalls.
     pub stalls: Option<Stalls>,
-    /// Requests that fail or are late at any load, more often than the SLO allows; only without a
-    /// load line.
+    /// Requests that fail or are late at any load, more often than the SLO allows. `None` if there
+    /// is a load line, or if no such failures were found.
     pub constant_failure: Option<ConstantFailure>,
-    /// The time when the server stopped accepting connections, if that ended the search.
+    /// The load since which the server accepted no connections; `None` if the server was not lost
+    /// during the search.
     pub target_loss: Option<TargetLoss>,
     /// The length of the longest trial that met the SLO at the load line or above, s.
     pub longest_pass_at_line_s: f64,
@@ -145,7 +147,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    // Half of the time saturates the server. N completions with exponential service times give the
+    // Saturated trials take half of the time. N completions with exponential service times give the
     // capacity with the relative error 1 / sqrt(N). The 90 % interval is 2 x 1.645 times as wide.
     let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
     let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
@@ -201,7 +203,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
-    // Most open trials were disturbed, so the disturbances used up the budget.
+    // If most open trials were disturbed, the disturbances used up the budget.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -219,7 +221,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
     }
     load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
-    // A search that ended before its first trial near the load line knows no rate.
+    // A search that ended before its first trial near the load line has no evidence for any rate.
     let tried = history.iter().any(near_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
@@ -240,7 +242,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
-    // If the capacity falls continually, no rate lasts.
+    // If the capacity falls continually, the server sustains no rate.
     if let Some(era) = era.filter(|era| era.is_trend() && era.has_fallen()) {
         load_line = LoadLine { upper: Some(era.present_rps), ..LoadLine::NONE };
     }
@@ -250,7 +252,8 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
-    // The budget ran out, and the load line is above the highest rate that can be tried.
+    // The load line may be above the highest rate that can be tried. If the budget then ran out,
+    // the limit on the rate is reported as the reason why the search ended.
     let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_above_rate_max();
     let stopped_by = match stopped_by {
         StopReason::Budget if is_topped => line.rate_max_reason,
@@ -311,10 +314,11 @@ impl Findings {
     }
 }
 
-/// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`: a
-/// trial at this rate or below failed beyond chance, and no trial at the failed rate or above met
-/// the SLO. The new lower end is the highest rate that met the SLO, or 0. A model of the server may
-/// call such a trial disturbed, but a rate that was never met is not proven.
+/// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`. A
+/// trial contradicts `lower` if two conditions hold. The trial failed beyond chance at `lower` or
+/// below, and no trial at this rate or above met the SLO. The new lower end is the highest rate
+/// that met the SLO, or 0. A model of the server may treat the failed trial as disturbed. But a
+/// rate at which no trial met the SLO is not proven.
 fn contradicted_lower_end(
     history: &[TrialOutcome],
     lower: f64,
@@ -330,9 +334,9 @@ fn contradicted_lower_end(
     failed.any(|rate| rate <= lower && rate > met_rps).then_some(met_rps)
 }
 
-/// Returns the largest share of failed requests in a trial whose backlog did not grow. Also returns
-/// whether another load had a smaller share. In that load at least five failures were expected, and
-/// less than half of the expected failures occurred.
+/// Returns the largest share of failed requests among the trials in which the server rejected
+/// requests. Also returns whether the server rejected far fewer requests in another load. In that
+/// load at least five failures were expected, and less than half of the expected failures occurred.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
@@ -467,7 +471,7 @@ fn trial_doubts(
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.sentence());
     }
-    // A server that ended refuses connections, but not because of the load.
+    // A server process that ended refuses connections, but not because of the load.
     match rejected(trials)
         .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
     {
@@ -541,7 +545,8 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
-/// The proposed budget exceeds the square-root rule by this factor, as a margin.
+/// The proposed budget is this multiple of the budget by the square-root rule (the interval narrows
+/// with the square root of the time). The factor is a margin.
 const PROPOSED_BUDGET_MARGIN: f64 = 1.3;
 
 /// Returns the relative change of the capacity from the first to the last third of the saturated

@@ -1,5 +1,5 @@
 //! Demands: conditions on the result of a search, such as `line<5000`, given with `--fail-if`. The
-//! gate fails if a demand's condition is true.
+//! gate (a check in CI) fails if a demand's condition is true.
 
 use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
@@ -43,8 +43,8 @@ pub struct UndecidedDemand {
     pub budget_ns: Option<u64>,
 }
 
-/// The maximum proposed budget, ns: one hour. A user would rather change the bound than wait
-/// longer.
+/// The maximum proposed budget, ns: one hour. For a longer search, changing the value of the demand
+/// is more useful than waiting.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why the text of a demand could not be parsed.

@@ -21,8 +21,8 @@ use crate::slo::Slo;
 
 /// The probability that the load line lies below the lower end of its 90 % interval. A search stops
 /// when the interval is short. With this stopping rule, tails of 5 % would contain the load line in
-/// 6 to 7 % of the searches. With tails of 3.75 % the figure is 5 % (`truth -- find`,
-/// docs/explanation/coverage.md).
+/// 6 to 7 % of the searches. Tails of 3.75 % contain the load line in 5 % of the searches (`truth
+/// -- find`, docs/explanation/coverage.md).
 pub(super) const LOW: f64 = 0.0375;
 /// The probability that the load line lies below the upper end of its 90 % interval.
 pub(super) const HIGH: f64 = 1.0 - LOW;
@@ -40,8 +40,8 @@ const REFUTED_WEIGHT: f64 = 0.03;
 const BACKLOG_GROWTH_DEVIATIONS_MIN: f64 = 4.0;
 /// The smallest relative error of a capacity from an open trial with a growing backlog.
 const OPEN_CAPACITY_ERROR_MIN: f64 = 0.003;
-/// The standard error of a capacity from open trials that the prior of this model assumes, as a
-/// share of the capacity.
+/// The standard error that the prior of the capacity from open trials has, as a share of the
+/// capacity.
 const OPEN_CAPACITY_ERROR_PRIOR: f64 = 0.1;
 
 /// A probability distribution of the load line.
@@ -77,7 +77,8 @@ impl LoadLineDistribution {
             models.push((PRIOR_CAPACITY.ln() + fit.ln_likelihood, fit));
         }
         if let Some((rps, error_rps)) = open_capacity(&trials, capacity, arrivals_dispersion) {
-            // Only the mean comes from these trials; the dispersion of the completions does not.
+            // The open trials give only the capacity and its error. The dispersion of the
+            // completions comes from saturated trials, or is assumed.
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
             let fit = capacity_model(&terms, &own);
             // The centre of this prior comes from the same trials that the model explains. The
@@ -85,8 +86,9 @@ impl LoadLineDistribution {
             let penalty = (error_rps / (OPEN_CAPACITY_ERROR_PRIOR * rps)).ln().min(0.0);
             models.push((PRIOR_OPEN_TRIALS.ln() + fit.ln_likelihood + penalty, fit));
         }
-        // Trials with an exhausted burst reject more than in steady state. Only the capacity model
-        // of a rejecting server describes this effect.
+        // A server whose burst allowance is exhausted when a trial begins rejects more requests
+        // than in steady state. Only the capacity model of a rejecting server describes this
+        // effect.
         let is_direct = !terms.rejects || models.is_empty();
         if is_direct {
             let fit = direct_model(&terms, capacity);
@@ -158,7 +160,8 @@ impl Capacity {
         rps: 0.0,
         error_rps: 0.0,
         dispersion: 1.0,
-        // Then the dispersion is between 0.4 and 7 with a probability of 95 %.
+        // With this number of intervals, the random draws of the dispersion lie between 0.4 and 7
+        // with a probability of 95 %.
         pieces: 6.0,
         trials: 0,
         set_aside: 0,

@@ -41,7 +41,7 @@ impl LineEstimate {
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
-        // The lowest rate that plimsoll could not generate limits the rates that can be tried.
+        // The search tries only rates below the lowest rate that plimsoll could not generate.
         let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
         let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
         let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));

@@ -1,5 +1,5 @@
-//! What the models of a server share: the trials that they explain, and the likelihood of a trial.
-//! [`super::line_distribution`] combines the models.
+//! The common parts of the models of a server: the trials that the models explain, and the
+//! likelihood of a trial. [`super::line_distribution`] combines the models.
 //!
 //! Not here: the models ([`super::capacity_model`], [`super::direct_model`]).
 
@@ -83,8 +83,9 @@ pub(super) struct ModelTerms<'a> {
 }
 
 impl ModelTerms<'_> {
-    /// Returns the log likelihood of the observed growth of a trial's backlog, if the server's
-    /// capacity is `capacity_rps` and its completions have this index of dispersion.
+    /// Returns the log likelihood of the observed growth of a trial's backlog. `capacity_rps` is
+    /// the assumed capacity of the server, and `dispersion` the index of dispersion of its
+    /// completions.
     pub(super) fn ln_growth(&self, trial: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = trial.duration_s / 2.0;
         let dispersion_sum = (self.arrivals_dispersion + dispersion).max(0.01);
@@ -116,8 +117,8 @@ pub(super) struct ModelFit {
 }
 
 impl ModelFit {
-    /// Converts load lines with their log likelihoods. All parameters are equally probable at
-    /// first.
+    /// Creates the fit from possible load lines with their log likelihoods. Before the trials, all
+    /// parameters of the model are equally probable.
     pub(super) fn new(lines: Vec<(f64, f64)>) -> ModelFit {
         let count = lines.len() as f64;
         let best = lines.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
@@ -129,7 +130,7 @@ impl ModelFit {
 }
 
 /// Returns the log density of Student's t distribution with 4 degrees of freedom, without its
-/// constant. Its heavy tails give outliers less weight.
+/// constant. The heavy tails of this distribution give outliers less weight.
 fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }

@@ -5,15 +5,15 @@ use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 
-/// Goodput counts as grown if it exceeds the previous maximum by this factor.
+/// Goodput counts as grown if it is more than this multiple of the previous maximum.
 const GROWTH_FACTOR_MIN: f64 = 1.03;
 /// The knee is the lowest number of users whose goodput is at least this share of the peak.
 const KNEE_SHARE: f64 = 0.95;
 /// The search tries more numbers of users around the knee until neighbouring numbers differ by at
 /// most this factor.
 const KNEE_FACTOR: f64 = 1.3;
-/// Goodput still grew in the last step of the climb if it exceeds the previous goodput by this
-/// factor.
+/// Goodput still grew in the last step of the climb if it is more than this multiple of the
+/// previous goodput.
 const STILL_GROWING_FACTOR: f64 = 1.1;
 /// A step of the climb shows whether goodput still grows if users increased by this factor.
 const TELLING_STEP_FACTOR: f64 = 1.2;
@@ -88,8 +88,8 @@ pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
 pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
     let points = points(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
-    // Two consecutive numbers of users without growth end the climb, because a single one might be
-    // chance.
+    // Two consecutive numbers of users without growth end the climb, because a single step without
+    // growth may be chance.
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {
@@ -124,8 +124,8 @@ pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
-/// With fewer responses at the peak, the scatter of goodput hides which concurrencies are equally
-/// good.
+/// The minimum number of responses at the peak. With fewer responses, the random variation of
+/// goodput hides which numbers of users are equally good.
 const PEAK_RESPONSES_MIN: f64 = 30.0;
 
 /// Returns the minimum number of users that saturate the server: the lowest number whose goodput

@@ -1,4 +1,5 @@
-//! Plans of a search's trials: each trial fits the budget, and finds the server in a known state.
+//! Plans of a search's trials. Each trial fits into the budget, and starts with the server in a
+//! known state.
 
 use super::peak;
 use super::rejecting::rejecting_rps;
@@ -13,7 +14,8 @@ use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose
 /// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Length of the load on new connections before the judged window of a trial near the load line,
-/// ns. Other trials have no such load, because an overload would leave a backlog.
+/// ns. Other trials have no load before the judged window, because an overload there would leave a
+/// backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// The warm-up before an open trial of a slow server, as a multiple of its response time.
 const WARMUP_ANSWERS: u64 = 2;
@@ -24,11 +26,11 @@ const PRIME_FACTOR: f64 = 3.0;
 const PRIME_NS: u64 = 4 * SECOND;
 /// Maximum number of consecutive loads that empty a rate limiter's token bucket.
 const PRIMES_MAX: usize = 3;
-/// Length of a trial's first stage, ns. Its high rate keeps the token bucket of a rate limiter
-/// empty before the stage at the trial's own rate.
+/// Length of a trial's first stage, ns. The high rate of the first stage empties the token bucket
+/// of a rate limiter before the stage at the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
-/// The rate of a trial's first stage (see [`PRIMED_STAGE_NS`]), as a multiple of the limiter's rate
-/// or of the trial's rate, whichever is higher.
+/// The rate of a trial's first stage (see [`PRIMED_STAGE_NS`]), as a multiple of the higher of two
+/// rates: the limiter's rate and the trial's rate.
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
 /// Length of the stage between the first stage and the judged window, ns, at the trial's own
 /// rate.
@@ -222,8 +224,8 @@ impl<'a> Planner<'a> {
 
     fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
-        // A response later than the longest bound of the SLO is bad in any case, so waiting longer
-        // is useless.
+        // A response later than the longest latency bound of the SLO counts as bad in any case. So
+        // the trial does not wait longer for late responses.
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
             // Every trial has a different seed, and so different arrivals.
@@ -263,8 +265,9 @@ impl<'a> Planner<'a> {
         self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
     }
 
-    /// Returns the warm-up in which the number in flight reaches its level, ns. Without this
-    /// warm-up a slow server would seem to fall behind. For a fast server the result is 0.
+    /// Returns the length of the warm-up in which the number of requests in flight reaches its
+    /// steady level, ns. Without this warm-up a slow server would seem to fall behind. For a fast
+    /// server the result is 0.
     fn filling_warmup_ns(&self) -> u64 {
         let filling_ns = WARMUP_ANSWERS * peak::single_user_response_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }

@@ -18,7 +18,8 @@ use crate::prove::stats;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Purpose;
 
-/// A smaller relative change of the capacity is within the usual variation of servers.
+/// The minimum relative change of the capacity. A smaller change is within the usual variation of
+/// servers.
 const CHANGE_MIN: f64 = 0.1;
 /// A change must exceed this number of standard errors of the difference of two medians.
 const CHANGE_ERRORS: f64 = 5.0;
@@ -27,14 +28,14 @@ const CHANGE_ERRORS: f64 = 5.0;
 const CHANGE_SCATTER_ERRORS: f64 = 3.1;
 /// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
-/// The minimum number of trials before a change. One trial suffices, because a single trial is
-/// dropped but its change is not reported.
+/// The minimum number of trials before a change. One trial suffices: the search drops this trial,
+/// but does not report a change after a single trial.
 const BEFORE_MIN: usize = 1;
-/// The minimum number of trials after a change. One trial in ten is disturbed, but not three
-/// consecutive trials.
+/// The minimum number of trials after a change. One trial in ten is disturbed, but hardly ever
+/// three consecutive trials.
 const AFTER_MIN: usize = 3;
-/// The minimum number of trials before a change that is reported: a single trial may have been
-/// disturbed.
+/// The search reports a change only after at least this number of trials, because a single trial
+/// may have been disturbed.
 const REPORTED_BEFORE_MIN: usize = 2;
 /// The minimum share of the trials before a change whose capacities lie on one side of the
 /// midpoint. The same share of the trials after the change must lie on the other side.
@@ -265,7 +266,8 @@ mod tests {
         // The difference is within the error of few completions.
         check(&[10.0, 11.0, 8.0, 8.0, 8.0], 0.2, None);
         check(&[1000.0, 400.0, 400.0, 400.0], 0.02, Some((1, 1000.0, 400.0)));
-        // A Go server that a heavy load slowed down a little: it scatters as much as it changed.
+        // A heavy load slowed down a Go server a little: its capacity varies from trial to trial as
+        // much as it changed.
         check(&[456.0, 446.0, 445.0, 431.0, 401.0, 353.0, 395.0, 304.0, 422.0], 0.001, None);
         check(&[510.0, 500.0, 490.0, 420.0, 410.0, 430.0], 0.001, Some((3, 500.0, 420.0)));
         // The capacity alternates between two values.

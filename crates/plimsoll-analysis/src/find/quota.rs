@@ -16,7 +16,7 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose, RequestFailure};
 
-/// A trial without success found the quota exhausted if at least this share of its responses are
+/// A trial without any success shows an exhausted quota if at least this share of its responses are
 /// rejections.
 const EXHAUSTED_REJECTED_SHARE_MIN: f64 = 0.9;
 /// Minimum time, ns, for which a low load is rejected when a quota is exhausted. A server that was
@@ -26,14 +26,14 @@ const EXHAUSTED_NS_MIN: u64 = SECOND;
 const QUOTA_EXHAUSTION_USERS: u64 = 8;
 /// Maximum length of the load that uses up a quota, ns.
 const QUOTA_EXHAUSTION_NS: u64 = SECOND;
-/// After a window has opened, a trial with this share of rejected responses found the quota
-/// exhausted. A smaller share of requests may fail for other reasons.
+/// Once the search has observed the opening of a window, a trial with more than this share of
+/// rejections shows an exhausted quota. A smaller share of requests may fail for other reasons.
 const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// The smallest share of requests that may exceed a quota. An SLO that allows no failure is treated
 /// as one in a million, because random arrivals sometimes exceed any quota.
 const EXCEEDING_MIN: f64 = 1e-6;
-/// If a server later grants more than this multiple of the first quota, there is no quota: the
-/// server was unavailable for a time.
+/// If a server later serves more than this multiple of the first supposed quota, there is no quota:
+/// the server was only unavailable for a time.
 const GRANTED_FACTOR_MAX: f64 = 3.0;
 /// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
 /// a request every 0.1 s, its tick is 0.1 s, and edges of trials add 0.1 s.
@@ -44,8 +44,8 @@ const WINDOW_ERROR_MAX: f64 = 0.01;
 /// A quota: the number of requests that a server grants in each time window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quota {
-    /// Number of successes in a window. Without a complete window, the successes until all requests
-    /// were rejected.
+    /// Mean number of successful requests in a window. If no complete window was observed, the
+    /// number of successes until the server rejected all requests.
     pub granted: f64,
     /// The longest time for which a low load was rejected until the next window, s.
     pub rejected_s: f64,
@@ -54,8 +54,8 @@ pub struct Quota {
     pub window_s: Option<f64>,
     /// Number of complete windows that the search observed.
     pub windows: usize,
-    /// An upper bound of the granted rate, 1/s. `None` means that no window has opened yet.
-    /// Requests before the search may have used part of the first quota.
+    /// An upper bound of the granted rate, 1/s. `None` means that only the first quota was
+    /// observed: requests before the search may have used part of this quota.
     pub rps_max: Option<f64>,
 }
 
@@ -193,16 +193,17 @@ impl Quota {
         }
     }
 
-    /// Returns the lower end, the middle and the upper end of the load line, 1/s. In a window, only
-    /// the share of the arrivals that may fail may exceed the quota. Returns `None` if no complete
-    /// window was observed.
+    /// Returns the lower end, the middle and the upper end of the load line, 1/s. Arrivals beyond
+    /// the quota of a window fail. At the load line, their share equals the share of requests that
+    /// may fail under the SLO. Returns `None` if no complete window was observed.
     pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             Arrivals::Poisson => arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
             Arrivals::Constant | Arrivals::Replayed => self.granted,
         };
         let window_s = self.window_s?;
-        // A window is at least as long as a wait that counts, so the divisor has a minimum.
+        // Every observed window takes at least [`EXHAUSTED_NS_MIN`], so the minimum of the divisor
+        // only prevents a division by zero.
         let error_s = OPENING_ERROR_S / self.windows.max(1) as f64;
         let at = |error_s: f64| arrivals_max / (window_s + error_s).max(OPENING_ERROR_S);
         Some((at(error_s), at(0.0), at(-error_s)))

@@ -7,14 +7,14 @@ use super::capacity::is_rejecting_overload;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// A smaller share of failed requests may have another reason than rejection, such as idle
-/// connections that the server closed.
+/// The minimum share of failed requests that shows rejection. A smaller share may have another
+/// reason, such as idle connections that the server closed.
 const REJECTED_SHARE_MIN: f64 = 0.05;
-/// Factor between two rates: if a limiter rejects requests at one rate, it certainly rejects
+/// A factor between two rates. A limiter that rejects requests at one rate certainly rejects
 /// requests at this multiple of the rate.
 const HIGHER_RATE_FACTOR: f64 = 1.05;
 /// If more than this share of a load's requests is unanswered, the server queues requests instead
-/// of rejecting them. The load is one that uses up a limiter's saved-up tokens.
+/// of rejecting requests. This bound applies to the loads that use up a limiter's saved-up tokens.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// Returns the open trials in which the server rejected surplus requests. A trial with few failures

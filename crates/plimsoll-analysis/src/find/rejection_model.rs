@@ -6,9 +6,9 @@
 use super::line_models::OpenTrial;
 use super::normal::{density, upper_tail};
 
-/// At low loads, the number of requests that may wait counts less than near the capacity. The
-/// reduction is this share for each unit of the logarithm of the headroom. The value comes from
-/// simulated token buckets of 2 to 40 tokens with random arrivals.
+/// At low loads, the number of requests that may wait has less effect than near the capacity. The
+/// formula reduces this number by this share for each unit of the logarithm of the headroom. The
+/// value comes from simulated token buckets of 2 to 40 tokens with random arrivals.
 const ROOM_LOW_LOAD: f64 = 0.12;
 /// The number of rejections that occur together at a rejecting server in steady state.
 const REJECTION_GROUP_SIZE: f64 = 2.0;
@@ -56,8 +56,9 @@ impl RejectionModel {
         let rejected = if trial.is_burst_used_up {
             first.max(steady * requests)
         } else {
-            // The burst was whole at the beginning. The arrivals use up the burst within the time
-            // in which they deviate from their mean by the burst.
+            // At the start of the trial, the server could still accept a whole burst. The arrivals
+            // use up the burst within the time in which their number deviates from its mean by the
+            // burst.
             let used_up = (deviation / self.burst).powi(2).min(1.0);
             (first - self.burst).max(steady * requests * used_up)
         };

@@ -1,10 +1,10 @@
-//! A soak ([`Soak`]) is a long load at the load line after a search. Its result says how long the
-//! server met the SLO, and how the server broke the SLO. A search of a minute does not show a CPU
-//! credit that lasts ten minutes, a leak, or a growing table.
+//! A soak ([`Soak`]) is a long load at the load line after a search. The result of a soak says how
+//! long the server met the SLO, and how the server broke the SLO. A search of a minute does not
+//! show a CPU credit that lasts ten minutes, a leak, or a growing table.
 //!
 //! The soak consists of consecutive segments (pieces in the code). Each segment is judged like a
-//! trial near the load line. The SLO is broken if two consecutive segments break it by more than
-//! chance, or if all segments together do.
+//! trial near the load line. The SLO counts as broken if two consecutive segments break the SLO by
+//! more than chance, or if all segments together do.
 //!
 //! Not here: the rate and the plans of the segments ([`crate::study::search`]); whether a single
 //! trial breaks the SLO ([`super::chance`]).
@@ -23,11 +23,13 @@ const SEGMENTS: u64 = 30;
 /// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
 const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
-/// This number of consecutive segments that break the SLO cannot be chance or a single disturbance.
+/// The SLO counts as broken after this number of consecutive segments that break it: one such
+/// segment may be chance or a disturbance.
 const CONSECUTIVE_BREAKS_MIN: usize = 2;
 /// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
 const LAST_BREAK_SEGMENTS_MAX: usize = 2;
-/// Response times rose gradually if the median grew by at least this factor before the violation.
+/// Response times count as risen if the median grew by at least this factor before the violation of
+/// the SLO.
 const RISE_FACTOR_MIN: f64 = 1.2;
 /// A gradual rise also needs at least this share of segments whose median exceeds the median of the
 /// segment before.
@@ -237,8 +239,8 @@ mod tests {
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p` and `m` mean
-    /// the same for a disturbed segment.
+    /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p`: a disturbed
+    /// segment met the SLO. `m`: a disturbed segment broke the SLO.
     fn piece(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {

@@ -12,8 +12,8 @@ use plimsoll_model::Purpose;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
-/// A time without any response is a stall of the server if it exceeds this multiple of the usual
-/// response time.
+/// A period without any response is a stall of the server if the period exceeds this multiple of
+/// the usual response time.
 const STALL_RESPONSE_TIMES_MIN: u64 = 3;
 /// Length of a trial that confirms the load line of a server that stalls, as a multiple of the
 /// longest gap between stalls.
@@ -32,15 +32,16 @@ const FORBID_TRIALS: usize = 3;
 /// In a small budget: the minimum number of trials with stalls before the search concludes that no
 /// rate meets a bound.
 const FORBID_TRIALS_FEW: usize = 2;
-/// The share of trials in which a disturbance may cause a stall. If stalls occur in a larger share
-/// of the trials, the server itself stalls.
+/// The share of trials in which a disturbance may cause a stall. If stalls occur in a clearly
+/// larger share of the trials, the server itself stalls.
 const STALL_DISTURBANCE_SHARE: f64 = 0.06;
 /// Probability of error of the conclusion that the server itself stalls.
 const ERROR: f64 = 0.05;
 /// Probability of error of the conclusion that no rate meets the SLO because of stalls. The
 /// conclusion ends the search and is tested after every trial, so the probability must be small.
 const NO_LINE_ERROR: f64 = 0.01;
-/// A search with a smaller budget, ns, has too few trials to treat any of its trials as disturbed.
+/// A search with a budget below this, ns, has too few trials to treat any of its trials as
+/// disturbed.
 pub const SMALL_BUDGET_NS: u64 = 25 * SECOND;
 /// In a small budget, stalls that take at most this share of the time are ignored. Such stalls
 /// change the load line by at most the same share.
@@ -48,7 +49,8 @@ const SMALL_BUDGET_STALL_SHARE: f64 = 0.02;
 /// Minimum length of the server's own stalls in a disturbed trial, ns. Other processes on a busy
 /// machine take a core from the server for a shorter time, unless the host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
-/// A host took no cores away if the stolen share of CPU time is at most this.
+/// The host of a virtual machine took no cores away if the stolen share of CPU time is at most
+/// this.
 const STEAL_NONE: f64 = 0.01;
 /// In a small budget, stalls may delay this share of the late requests that the SLO allows. Stalls
 /// are rare, so one trial more or less changes the observed share much.
@@ -71,7 +73,8 @@ pub struct Stalls {
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
     /// than a disturbance explains. In a small budget, half of the allowed requests suffice.
     pub too_many: bool,
-    /// Whether more trials have stalls than a disturbance would explain.
+    /// Whether stalls recur: more trials have stalls than disturbances by other processes would
+    /// explain.
     pub recur: bool,
 }
 
@@ -88,7 +91,7 @@ pub enum NoResponsePeriods {
 }
 
 /// Loads without a stall count as evidence only if this number of stalls was expected in their
-/// time. Then the absence of stalls is hardly chance.
+/// time. With so many expected stalls, the absence of stalls is hardly chance.
 const EXPECTED_STALLS_MIN: f64 = 6.0;
 /// A limiter that admits requests periodically has at least this number of periods without
 /// responses a second.
@@ -112,7 +115,8 @@ fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
             Some(rate) if rate >= stalled_rps => other_s += seconds,
-            // With fewer requests a stall is not visible.
+            // At a lower rate, too few responses are missing during a stall to make the stall
+            // visible.
             Some(rate) if rate * usual_s >= DELAYED_RESPONSES_MIN && trial.verdict == Verdict::Pass => {
                 below_s += seconds
             }
@@ -130,8 +134,8 @@ impl Stalls {
         let traffic = &settings.base.traffic;
         let quickest_ns = queueless_response_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(STALL_RESPONSE_TIMES_MIN).max(service_silence_ns_max(history));
-        // Users whose sessions start together send equal requests together. All users wait at the
-        // same time because of the load, not because of a stall.
+        // Users whose sessions start together send equal requests at the same time. Then all users
+        // wait at the same time because of the load, not because of a stall.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // Each item contains a stall's start in measured time, the stall, and the index of its
         // trial.
@@ -228,17 +232,18 @@ impl Stalls {
     }
 }
 
-/// Returns whether the server itself caused a stall. A void trial may also show such a stall. If
-/// the generator was the limit, a request that was already sent must have waited. If other
-/// processes disturbed the trial, the stall must also be longer than these processes keep a core.
-/// In a closed-loop trial all users may wait for something else, such as the lost first packet of a
-/// connection. Then a request already sent must have been answered late.
+/// Returns whether the server itself caused a stall. The server may also stall in a void trial, so
+/// a stall of a void trial counts under conditions. A request that was already sent must have
+/// waited during the stall. If other processes disturbed the trial, the stall must also be longer
+/// than these processes keep a core. In a closed-loop trial all users may wait for something else,
+/// such as the lost first packet of a connection. So there, too, a request that was already sent
+/// must have waited.
 fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.request_was_sent;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
-        // The first stall of a disturbed trial may come from the backlog of the trial before.
+        // A stall at the start of a disturbed trial may come from the backlog of the trial before.
         Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
@@ -265,9 +270,9 @@ fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
 
 /// Returns the longest time without responses that the variation of service times explains, ns. If
 /// the p99 of a single user is at most twice the mean, the result is three times the p99. Otherwise
-/// the result comes from an exponential tail with this mean (or through this p99). A server without
-/// stalls exceeds the result in one of a hundred searches. With fewer than fifty service times the
-/// tail is not known.
+/// the result comes from an exponential tail with the mean service time (or through the p99). A
+/// server without stalls exceeds the result in one of a hundred searches. With fewer than fifty
+/// responses of the single user, the p99 is too uncertain and does not count.
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;

@@ -1,6 +1,6 @@
 //! The loss of the server during a search ([`TargetLoss`]): the server responded before, and now
-//! accepts no connections. Trials after the loss have no information about the load line. If they
-//! counted, the search would find a load line that is far too low.
+//! accepts no connections. Trials after the loss have no information about the load line. With
+//! these trials, the search would find a load line that is far too low.
 //!
 //! Not here: a server that never ran, and a server that is slow to accept.
 
@@ -17,7 +17,7 @@ const LOSS_NS_MIN: u64 = 5 * SECOND;
 /// The minimum share of sent requests that find no connection, in each of these loads.
 const REFUSED_SHARE_MIN: f64 = 0.98;
 
-/// The time since which the server accepts no connections.
+/// The point of the search from which on the server accepts no connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TargetLoss {
     /// Number of trials before the first load without connections.
@@ -45,8 +45,8 @@ impl TargetLoss {
             .then_some(TargetLoss { before: before.len(), under: first.load })
     }
 
-    /// Formats the loss in a few words:
-    /// `the server accepts no connections since a load of 4 096 users`.
+    /// Formats the loss in a few words: `the server has accepted no connections since a load of 4
+    /// 096 users`.
     pub fn text(&self) -> String {
         let load = match self.under {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),

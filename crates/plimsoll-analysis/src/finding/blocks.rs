@@ -1,5 +1,6 @@
-//! The results of comparisons and of ladders. Both measure blocks: each block has one load for each
-//! arm, in random order. This file holds the measured blocks and the result of all blocks together.
+//! The findings of comparisons and of ladders. Comparisons and ladders measure blocks: a block has
+//! one load for each arm, in random order. This file has the measured blocks, and the result of all
+//! blocks together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -10,40 +11,41 @@ use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 /// The measured blocks of a comparison or a ladder. A block has one load for each arm.
 #[derive(Debug, Clone)]
 pub struct MeasuredBlocks<'a> {
-    /// The names of the compared arms, A first: URLs or commands.
+    /// The names of the arms (the compared targets), A first: URLs or commands.
     pub arms: Vec<String>,
-    /// The plan of the first arm. The loads of all arms share this plan, except for their target
-    /// and load.
+    /// The plan of the first arm. The plans of all arms are the same, except for the target and the
+    /// load.
     pub plan: &'a PlanRecord,
-    /// The plan of each arm's loads in the blocks, A first; empty if no block was measured.
+    /// The plan of each arm's loads in the blocks, A first. Empty if no block was measured.
     pub loads: Vec<&'a PlanRecord>,
     /// The blocks in which every arm was measured.
     pub blocks: Vec<Block>,
     /// The CPU that other processes used during the loads of the blocks.
     pub interference: Interference,
-    /// Length of the measurement without the profiles after it, ns; `None` if the recording was cut
-    /// off.
+    /// Length of the measurement, ns, without the profiles that followed; `None` if the recording
+    /// was cut off.
     pub elapsed_ns: Option<u64>,
 }
 
 /// The finding of a comparison of arms, such as two builds of a server.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
-    /// The blocks that the result is computed from.
+    /// The measured blocks from which the result is computed.
     pub blocks: MeasuredBlocks<'a>,
     /// The verdict of the comparison, with its evidence.
     pub proof: Proof,
-    /// The interval of the primary measure after each number of blocks, so that its narrowing is
-    /// visible.
+    /// The estimate and its interval after each number of blocks, which shows how the interval
+    /// became narrower.
     pub narrowing: Vec<InterimEstimate>,
 }
 
-/// The finding of a ladder: arms with more and more work, each compared with the arm before.
+/// The finding of a ladder: its arms (rungs) do more and more work, and each rung is compared with
+/// the rung before.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
-    /// The blocks that the result is computed from.
+    /// The measured blocks from which the result is computed.
     pub blocks: MeasuredBlocks<'a>,
-    /// The throughput of each rung (one arm of the ladder), compared with the rung before.
+    /// The throughput of each rung, compared with the rung before.
     pub ladder: Ladder,
 }
 
@@ -80,8 +82,8 @@ pub(super) fn ladder<'a>(
 }
 
 impl<'a> MeasuredBlocks<'a> {
-    /// Reads the blocks from a record. Also returns the reason why the measurement ended early, if
-    /// it did.
+    /// Reads the measured blocks from a record. Also returns the reason why the measurement ended
+    /// early, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,
@@ -104,8 +106,8 @@ impl<'a> MeasuredBlocks<'a> {
     }
 }
 
-/// Returns the length of the comparison without the profiles after it, ns; `None` if the recording
-/// was cut off.
+/// Returns the length of the measurement, ns, without the profiles that followed; `None` if the
+/// recording was cut off.
 fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
     if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {

@@ -1,5 +1,5 @@
-//! The finding of an explanation: the bottleneck that limits the load line. The finding comes from
-//! the steady loads of an explanation, or from the trials of a search alone.
+//! The finding of an explanation: the bottleneck that limits the load line. The finding is computed
+//! from the steady loads of an explanation, or only from the trials of a search.
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
@@ -30,9 +30,9 @@ pub struct ExplainFinding<'a> {
 pub struct Bottleneck {
     /// The probable cause of the load line.
     pub cause: Cause,
-    /// The limiting resource in this case, such as `one thread of node`.
+    /// The limiting resource, such as `one thread of node`.
     pub subject: String,
-    /// The visible effect of the bottleneck, as a part of a sentence.
+    /// What the bottleneck does to the server, as a part of a sentence.
     pub how: String,
 }
 
@@ -61,11 +61,11 @@ pub(super) fn conclude<'a>(
     Ok(Assessment::new(doubts.collect(), found))
 }
 
-/// Returns the facts of a recorded explanation and the outcomes of its experiments, in the form
-/// that the corpus stores. Returns `None` if the recording is no explanation.
+/// Returns the compared figures of a recorded explanation and the results of its experiments, as
+/// the corpus stores them. Returns `None` if the recording is no explanation.
 ///
 /// # Errors
-/// The recording has no finding.
+/// The recording has no finding ([`NoFinding`]).
 pub fn recorded_contrast(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::conclude(experiment, &spec.search)?;
@@ -75,9 +75,9 @@ pub fn recorded_contrast(experiment: &Experiment) -> Result<Option<(Contrast, In
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
-/// Withdraws the load line if a steady load at the line or below broke the SLO by more than chance.
-/// Such a load is longer than any trial of the search, so it decides. Returns the finding, and the
-/// doubt with the reason if the load line was withdrawn.
+/// Withdraws the load line if a steady load at or below the load line broke the SLO by more than
+/// chance. A steady load is longer than any trial of the search, so the steady load decides.
+/// Returns the finding. If the load line was withdrawn, also returns a doubt with the reason.
 fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
@@ -99,8 +99,8 @@ fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (Exp
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Returns doubts that name the requested experiments that were not tried, and the reason. `worth`
-/// contains the experiments that separate the remaining causes.
+/// Returns doubts about requested experiments and values of the setting that were not tried, each
+/// with the reason. `worth` contains the experiments that separate the remaining causes.
 fn untried_experiment_doubts(
     experiment: &Experiment,
     spec: &ExplainSpec,
@@ -108,7 +108,7 @@ fn untried_experiment_doubts(
     worth: &[Intervention],
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    // For a study that ended early, the finding already reports the missing loads.
+    // If the study ended early, another doubt of the finding already says so.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
@@ -133,8 +133,8 @@ fn untried_experiment_doubts(
     doubts
 }
 
-/// Returns doubts that name the experiments and settings whose loads could not be made, and the
-/// reason.
+/// Returns doubts about experiments and values of the setting whose loads could not be made, each
+/// with the reason.
 fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::skipped_load) {
@@ -149,7 +149,7 @@ fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     doubts
 }
 
-/// Explains the load line of a search from the trials of that search, without further loads.
+/// Explains the load line of a search only from the trials of that search, without further loads.
 pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
     let found = searched.doubts_and_figures().1;
     let loads = Loads::from_search(&found.findings, &found.server.runs);
@@ -157,7 +157,7 @@ pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessmen
 }
 
 /// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
-/// if the trials do not show a bottleneck of the server, or without a load line.
+/// if there is no load line, or if the trials show no bottleneck of the server.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::from_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());

@@ -1,8 +1,8 @@
-//! The findings of experiments: [`conclude`] computes a finding from a record, with all evidence
-//! against the finding. The record comes from a study that has just ended, or from a run file.
+//! The findings of experiments. [`conclude`] computes a finding from a record, with all evidence
+//! against it. The record comes from a study that has just ended, or from a run file.
 //!
-//! Each kind of study has three parts: the choice of the next load (`study`), the finding (an arm
-//! of [`Finding`]), and the report (`plimsoll-report`).
+//! The code of each kind of study has three parts: the choice of the next load (`study`), the
+//! finding ([`Finding`]), and the report (`plimsoll-report`).
 //!
 //! Not here: how a finding looks.
 
@@ -30,17 +30,18 @@ use plimsoll_model::{Experiment, ExperimentSpec};
 pub enum Finding<'a> {
     /// The finding of one load.
     Run(Box<RunFinding<'a>>),
-    /// The finding of a sweep: one load for each of several concurrencies.
+    /// The finding of a sweep: the figures at each of several numbers of users.
     Sweep(SweepFinding<'a>),
     /// The finding of a search: the load line.
     Find(Box<SearchFinding<'a>>),
     /// The finding of an explanation: the bottleneck that limits the load line.
     Explain(Box<ExplainFinding<'a>>),
-    /// The finding of an overload: the behaviour of the server above its load line.
+    /// The finding of an overload study: the behaviour of the server above its load line.
     Overload(Box<OverloadFinding<'a>>),
-    /// The finding of a comparison of arms.
+    /// The finding of a comparison of arms, such as two builds.
     Prove(Box<ProveFinding<'a>>),
-    /// The finding of a ladder: arms with more and more work, each compared with the arm before.
+    /// The finding of a ladder: its arms do more and more work, and each arm is compared with the
+    /// arm before.
     Ladder(LadderFinding<'a>),
 }
 

@@ -1,4 +1,4 @@
-//! The finding of an overload: the behaviour of a server above its load line.
+//! The finding of an overload study: the behaviour of a server above its load line.
 
 use super::recording::{NoFinding, cut_off_doubt};
 use super::search;
@@ -14,18 +14,18 @@ use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 /// The behaviour of a server above its load line, for one target or two.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
-    /// The plan of the overload.
+    /// The plan of the overload's load.
     pub plan: &'a PlanRecord,
-    /// The SLO in the syntax of users, such as `p99<=500ms`.
+    /// The SLO in the syntax in which users write it, such as `p99<=500ms`.
     pub slo: String,
     /// The maximum number of retries of a failed request.
     pub retries: u32,
-    /// The throughput and the recovery of the server during the overload.
+    /// The goodput of the server in each step of the overload's load, and its recovery.
     pub overload: OverloadResult,
-    /// The plan and the result of a second target under the same load; `None` without a second
+    /// The plan of a second target, and its result under the same load; `None` without a second
     /// target.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
-    /// The observations of the server and its machine during the overload.
+    /// What probes observed of the server and its machine during the overload's load.
     pub server: ServerView<'a>,
 }
 
@@ -34,7 +34,8 @@ pub(super) fn conclude<'a>(
     spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
-    // The offered rates are multiples of the load line that was known when the overload began.
+    // The rates of the steps are multiples of the load line that was known when the overload's load
+    // began.
     let searched = match spec.line_rps {
         Some(_) => None,
         None => Some(search::conclude(experiment, &spec.search)?.doubts_and_figures().1.findings.clone()),

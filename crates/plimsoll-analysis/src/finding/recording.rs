@@ -1,4 +1,4 @@
-//! Incomplete recordings: a recording may have no finding, or lack some measurements.
+//! Incomplete recordings: such a recording may have no finding, or may lack some measurements.
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::Experiment;
@@ -9,16 +9,16 @@ pub enum NoFinding {
     /// The recording contains no load that the finding needs.
     #[error("the run file was cut off before its run began")]
     NoLoad,
-    /// The SLO in the recording cannot be parsed.
+    /// The SLO text in the recording cannot be parsed.
     #[error("the run file's SLO: {0}")]
     Promise(String),
     /// No load of the search met the SLO, so there is no load line that the overload could exceed.
     #[error("no load met the SLO, so there is no load line to exceed: plimsoll find shows the trials")]
     NoLine,
-    /// The search for the load line before the overload was interrupted.
+    /// The search for the load line was interrupted, so there was no overload.
     #[error("the run ended before a load line was found, so the run file contains no overload")]
     NoEnd,
-    /// The search for the load line used all the time of the overload.
+    /// The search for the load line used up the time for the overload.
     #[error("the search for the load line exhausted the budget: give a longer budget, or give the load line itself")]
     NoTime,
     /// The recording has no arms to compare.
@@ -26,7 +26,8 @@ pub enum NoFinding {
     NoArms,
 }
 
-/// Returns the doubt that a recording was cut off before its end; `None` for a complete recording.
+/// Returns the doubt about a recording that was cut off before its end; `None` for a complete
+/// recording.
 pub(super) fn cut_off_doubt(experiment: &Experiment) -> Option<Doubt> {
     let text = match (experiment.elapsed_ns, experiment.broken()) {
         (Some(_), _) => return None,

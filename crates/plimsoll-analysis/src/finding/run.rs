@@ -1,4 +1,4 @@
-//! The finding of one load: its figures, and the observations of the server.
+//! The finding of one load: the figures of the load, and what probes observed of the server.
 
 use super::recording::{NoFinding, cut_off_doubt};
 use crate::by_route::{RouteSummary, by_route};
@@ -16,7 +16,7 @@ pub struct RunFinding<'a> {
     pub summary: Summary,
     /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
-    /// The observations of the server and its machine during the load.
+    /// What probes observed of the server and its machine during the load.
     pub server: ServerView<'a>,
 }
 
@@ -28,8 +28,8 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
-/// Returns the evidence against the figures of a load. Doubts whether the figures describe the
-/// server come first, then the warnings from before the load, then all other doubts.
+/// Returns the evidence against the figures of a load. First come doubts about whether the figures
+/// describe the server. The warnings from before the load come next, and then all other doubts.
 fn ordered_doubts(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =

@@ -1,4 +1,4 @@
-//! The finding of a search: the load line, and the server's CPU and memory at the load line.
+//! The finding of a search: the load line, and the server's use of CPU and memory at the load line.
 
 use super::recording::{NoFinding, cut_off_doubt};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
@@ -12,31 +12,31 @@ use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 
-/// The finding of a search: the load line, with the loads that were made after the search.
+/// The finding of a search: the load line, and the results of the loads that came after the search.
 #[derive(Debug, Clone)]
 pub struct SearchFinding<'a> {
     /// The settings of the search.
     pub settings: Settings,
     /// The load line, and the trials of the search.
     pub findings: Findings,
-    /// The load below the load line that leaves the headroom of `--headroom`; `None` if the load
-    /// was not measured.
+    /// The result of the load with headroom (`--headroom`), a load below the load line; `None` if
+    /// it was not measured.
     pub planned_load: Option<PlannedLoad>,
-    /// The number of server instances for the rate of `--need`; `None` without that flag or without
-    /// a load line.
+    /// The number of server instances that the rate of `--need` requires; `None` without that flag
+    /// or without a load line.
     pub instance_estimate: Option<InstanceEstimate>,
     /// The result of a soak, a long load at the load line (`--soak`); `None` without a soak.
     pub soak: Option<Soak>,
-    /// The server's CPU and memory at the load line, and the runs of all trials in order.
+    /// The server's use of CPU and memory at the load line, and the runs of all trials in order.
     pub server: ServerView<'a>,
 }
 
-/// A measured load below the load line that leaves the requested headroom.
+/// The result of a load below the load line that leaves the requested headroom unused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedLoad {
     /// The headroom: the share of the load line that the load leaves unused, 0..=1.
     pub headroom: f64,
-    /// The rate of the load, 1/s: the load line minus the headroom.
+    /// The rate of the load, 1/s: the load line times (1 - headroom).
     pub rate_rps: f64,
     /// Mean number of requests in flight; `None` means that the value is not known.
     pub in_flight: Option<f64>,
@@ -46,26 +46,27 @@ pub struct PlannedLoad {
     pub is_sustained: bool,
 }
 
-/// An estimate of how many instances like the measured server together sustain a given rate.
+/// An estimate of how many instances of the measured server together sustain a given rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceEstimate {
     /// The rate that all instances together must sustain, 1/s.
     pub rate_rps: f64,
-    /// The number of instances (a whole number) if each instance sustains the lower end of the load
-    /// line's interval minus the headroom.
+    /// The number of instances (a whole number), if one instance sustains only the lower end of the
+    /// load line's interval. The requested headroom stays unused.
     pub instances: f64,
-    /// The number of instances (a whole number) if each instance sustains the upper end of the load
-    /// line's interval minus the headroom.
+    /// The number of instances (a whole number), if one instance sustains the upper end of the load
+    /// line's interval. The requested headroom stays unused.
     pub instances_min: f64,
-    /// Cores that all instances together use at `rate_rps`; `None` if the CPU time was not
-    /// observed.
+    /// Number of cores that all instances together use at `rate_rps`; `None` if the server's CPU
+    /// time was not observed.
     pub cores: Option<f64>,
 }
 
-/// Returns the measured load with headroom from the record; `None` if it was not requested or not
-/// measured.
+/// Returns the result of the load with headroom from the record; `None` if this load was not
+/// requested or not measured.
 fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
-    // In an explanation, loads with this tag have another meaning.
+    // Without `--headroom`, a load with this tag has another meaning: a steady load of an
+    // explanation.
     let headroom = spec.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
     let sight = LoadSignals::from_run(&trial.run);
@@ -78,8 +79,8 @@ fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, s
     })
 }
 
-/// Computes the number of instances for the rate of `--need`; `None` without that flag or without a
-/// load line. `each_us` is the CPU time of the server for one request or session, us.
+/// Estimates the number of server instances for the rate of `--need`; `None` without that flag or
+/// without a load line. `each_us` is the CPU time of the server for one request or session, us.
 fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
@@ -92,8 +93,9 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
 }
 
 /// Applies the result of a soak (a long load at the load line) to the findings. A soak that met the
-/// SLO confirms the load line. A soak that broke the SLO from the start withdraws the load line. If
-/// the SLO was broken later, the load line is not confirmed. Returns a doubt if the SLO was broken.
+/// SLO to its end confirms the load line. A soak that broke the SLO from the start withdraws the
+/// load line. A soak that broke the SLO later makes the load line unconfirmed. Returns a doubt if
+/// the soak broke the SLO.
 fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
@@ -111,8 +113,8 @@ fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
 }
 
 impl SearchFinding<'_> {
-    /// Returns the server's CPU time for each request at the load line, us; `None` if it was not
-    /// observed.
+    /// Returns the server's CPU time for each request at the load line, us; `None` if the CPU time
+    /// was not observed.
     pub fn cpu_us(&self) -> Option<f64> {
         self.server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request())
     }
@@ -127,7 +129,7 @@ pub(super) fn conclude<'a>(
     let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
-    // Loads of other purposes begin when the search has ended.
+    // The search has ended when the first load of another purpose begins.
     let is_after = |trial: &&Trial| is_after_search(trial.tag.purpose);
     let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
@@ -142,7 +144,8 @@ pub(super) fn conclude<'a>(
     };
     let server = ServerView { usage: used, from, runs };
     let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
-    // A session may consist of several requests. Then its CPU time is the sum over these requests.
+    // A session may consist of several requests. The CPU time of a session is the sum over its
+    // requests.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
     let planned_load = planned_load(experiment, spec, &findings, &settings.slo);

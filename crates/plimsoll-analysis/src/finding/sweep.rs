@@ -25,21 +25,21 @@ pub struct SweepLevel<'a> {
 /// The figures of a measured level of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFigures<'a> {
-    /// The loads that measured the level; a level may be visited several times.
+    /// The loads (visits) that measured the level.
     pub load: MeasuredLoad<'a>,
-    /// All figures of the load.
+    /// All figures of the level, over all its visits.
     pub summary: Summary,
     /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
-    /// The figures in the form in which levels are compared with each other.
+    /// The figures by which levels are compared with each other.
     pub level: Level,
-    /// The error of the goodput: half of its 95 % interval, as a share of the goodput. The value is
-    /// `None` if too little was measured.
+    /// The error of the goodput: half of its 95 % interval, as a share of the goodput. `None` if
+    /// too little was measured.
     pub error: Option<f64>,
-    /// Whether `error` comes from several separate visits of the level, so that it includes the
+    /// Whether `error` comes from several separate visits of the level, and so includes the
     /// variation between visits.
     pub replicated: bool,
-    /// The server's CPU and memory during the level; `None` if they were not observed.
+    /// The server's use of CPU and memory at the level; `None` if it was not observed.
     pub server: Option<ServerUse>,
 }
 
@@ -49,7 +49,7 @@ pub struct SweepFinding<'a> {
     /// The levels in the order of the command line, including skipped levels.
     pub levels: Vec<SweepLevel<'a>>,
     /// The level with the highest goodput. Disturbed levels also count, because interference
-    /// affects the whole machine and so all levels.
+    /// affects the whole machine, and so all levels.
     pub peak: Option<Level>,
     /// The knee: the level with the fewest users whose goodput reaches 95 % of the peak.
     pub knee: Option<Level>,
@@ -58,14 +58,14 @@ pub struct SweepFinding<'a> {
 }
 
 impl<'a> SweepLevel<'a> {
-    /// Computes the level that a single load measured; `None` if the load has no fixed number of
-    /// users.
+    /// Computes the level that a single load measured. Returns `None` if the load has no fixed
+    /// number of users.
     pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
         SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
-    /// Computes the level that these visits measured; `None` if the load has no fixed number of
-    /// users.
+    /// Computes the level that the visits of `load` measured. Returns `None` if the load has no
+    /// fixed number of users.
     pub fn from_load(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
         let (LoadUnit::Concurrency, level) = Level::from_run(&load.run)? else { return None };
         let between = visits_error(&load.rates());
@@ -93,7 +93,7 @@ impl<'a> SweepLevel<'a> {
 }
 
 impl<'a> SweepFinding<'a> {
-    /// Combines these levels into the result of a sweep.
+    /// Combines these levels into the finding of a sweep.
     pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
             Interference::combine(
@@ -113,7 +113,7 @@ impl<'a> SweepFinding<'a> {
     }
 
     /// Returns the doubts about the figures. `noted` contains the warnings from before the sweep.
-    /// Further doubts concern interference, levels where the generator was the limit, skipped
+    /// Further doubts concern interference, levels at which the generator was the limit, skipped
     /// levels and imprecise levels.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::from_warnings(noted)).collect();

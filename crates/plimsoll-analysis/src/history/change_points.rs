@@ -1,53 +1,56 @@
-//! Finds where a series of runs changed ([`change_points`]): the level before, the level after, and
-//! the certainty of the change.
+//! Finds the points at which a series of runs changed ([`change_points`]): the ratio of the levels
+//! after and before, and the certainty of the change.
 //!
-//! The series is split where the means of the two parts differ most. The difference is weighted by
-//! the number of runs in each part:
+//! The series is split at the index at which the means of the two parts differ most. The difference
+//! is weighted by the number of runs in each part:
 //!
 //! ```text
 //! S(k) = |mean of the first k - mean of the rest| * sqrt(k (n - k) / n)
 //! ```
 //!
-//! A permutation test decides whether the maximum S is chance. The runs of an unchanged build may
-//! have any order. The p-value is the share of all permutations whose maximum S is at least as
-//! large. If p is at most [`FALSE_ALARM`], the split is a change point, and both parts are searched
-//! in the same way. At the end, the place of each change point is computed again between its
-//! neighbouring change points.
+//! A permutation test decides whether the maximum S is chance. If the build did not change, its
+//! runs may have any order. The p-value is the share of random permutations whose maximum S is at
+//! least as large. If p is at most [`FALSE_ALARM`], the split is a change point, and both parts are
+//! searched in the same way. At the end, the index of each change point is computed again, from the
+//! runs between its two neighbouring change points.
 //!
-//! This is the divisive method of Matteson and James ("A Nonparametric Approach for Multiple Change
-//! Point Analysis of Multivariate Data", 2014). Means take the place of their energy distance. The
-//! difference of means has more power for a shift, and a commit causes a shift. The values are
-//! logarithms, since a change is a ratio.
+//! The search for change points is the divisive method of Matteson and James ("A Nonparametric
+//! Approach for Multiple Change Point Analysis of Multivariate Data", 2014). Means take the place
+//! of the energy distance of that method. The difference of means has more power to detect a shift,
+//! and a commit causes a shift. The values are logarithms, because a change is a ratio.
 //!
-//! The false-alarm rate refers to whole series, not to single points, and holds for noise of any
-//! distribution. The rate does not hold if neighbouring runs resemble each other, for example on a
-//! machine that is slow for a day. The minimum change [`CHANGE_MIN`] and the minimum number of runs
-//! [`RUNS_MIN`] prevent most of these false alarms.
+//! The false-alarm rate applies to whole series, not to single runs. The rate holds for noise of
+//! any distribution, if the runs are independent. The rate does not hold if neighbouring runs
+//! resemble each other, for example on a machine that is slow for a day. The minimum change
+//! [`CHANGE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of these false alarms.
 //!
-//! An outlier shows that something was wrong with its run, and would hide changes. Such a run is
-//! moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
-//! neighbours. The noise is estimated from the differences of neighbours, which a change of the
-//! level hardly affects.
+//! An outlier is a run in which something was wrong. An outlier would hide changes. So an outlier
+//! is moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
+//! neighbourhood. The noise is estimated from the differences between neighbouring runs, which a
+//! change of the level hardly affects.
 //!
 //! Not here: which runs belong to one series (`lanes`).
 
 use crate::prove::stats::{ConfidenceInterval, DEVIATION_PER_MAD, median};
 use plimsoll_model::rng::Rng;
 
-/// Probability that a series of an unchanged build contains a change point.
+/// Largest p-value of a change point: the probability that a series of an unchanged build contains
+/// a change point.
 pub const FALSE_ALARM: f64 = 0.003;
-/// The minimum relative change of the level at a change point: a smaller change does not matter, as
+/// The minimum relative change of the level at a change point. A smaller change does not matter, as
 /// in `prove`.
 pub const CHANGE_MIN: f64 = 0.02;
 /// The minimum number of runs on each side of a change point.
 pub const RUNS_MIN: usize = 2;
-/// The minimum length of a series: fewer runs have too few permutations for the false-alarm rate.
+/// The minimum length of a series that is searched. Fewer runs have too few permutations for the
+/// false-alarm rate.
 pub const SERIES_MIN: usize = 8;
-/// A run is an outlier beyond this number of standard deviations of the noise, as in `prove`.
+/// Distance from the median of its neighbourhood beyond which a run is an outlier, in standard
+/// deviations of the noise, as in `prove`.
 const OUTLIER_DEVIATIONS: f64 = 4.0;
-/// Number of neighbours on each side whose median is compared with a run.
+/// Number of neighbours on each side of a run that belong to its neighbourhood.
 const NEIGHBOURS: usize = 2;
-/// Number of random permutations that the test draws.
+/// Number of random permutations that the permutation test draws.
 const ORDERS: u32 = 999;
 /// Confidence level of the interval of a change, 0..1.
 const CONFIDENCE: f64 = 0.95;
@@ -57,12 +60,12 @@ const CONFIDENCE: f64 = 0.95;
 pub struct ChangePoint {
     /// The index of the first run of the new level in the series.
     pub at: usize,
-    /// Mean level after the change, divided by the mean level before.
+    /// Mean level after the change, divided by the mean level before the change.
     pub ratio: f64,
     /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,
-    /// The p-value of the change: the share of random orders of the runs in which some split
-    /// separates the runs at least as strongly.
+    /// The p-value of the change: the share of random orders of the runs that have an equally
+    /// strong split.
     pub p: f64,
 }
 
@@ -76,7 +79,8 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     found.sort_by_key(|(at, _)| *at);
     let places: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
     let placed = (0..found.len()).filter_map(|number| {
-        // The range between the neighbouring points, where both parts have one level.
+        // Between the neighbouring change points, the runs before and after the point have one
+        // level each.
         let from = number.checked_sub(1).map_or(0, |before| places[before]);
         let to = places.get(number + 1).copied().unwrap_or(logs.len());
         let (at, _) = best_split(&logs[from..to])?;
@@ -89,6 +93,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
 }
 
 /// Returns the series with each outlier moved to the limit beyond which a value is an outlier.
+/// `logs` are logarithms.
 pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let noise = median(&steps).unwrap_or(0.0) * DEVIATION_PER_MAD / std::f64::consts::SQRT_2;
@@ -103,8 +108,8 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     logs.iter().enumerate().map(brought).collect()
 }
 
-/// Searches for a change in `logs`, and then in both parts. `offset` is the index of `logs` in the
-/// series.
+/// Searches for a change point in `logs`, and then in both parts. `offset` is the index of the
+/// first value of `logs` in the whole series.
 fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
     if logs.len() < SERIES_MIN {
         return;
@@ -142,8 +147,9 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
     best.filter(|(_, size)| *size > 1e-12)
 }
 
-/// Returns the share of permutations whose maximum S (the weighted difference of the means of both
-/// parts) is at least `size`. Drawing stops as soon as the share exceeds [`FALSE_ALARM`].
+/// Returns the share of random permutations whose maximum S (the weighted difference of the means
+/// of both parts) is at least `size`. The function stops drawing as soon as the share exceeds
+/// [`FALSE_ALARM`].
 fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM * f64::from(ORDERS + 1)).round() as u32;
@@ -152,7 +158,8 @@ fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
-        // Sums in a different order differ in their last digits.
+        // Rounding makes sums in a different order differ in their last digits, so the comparison
+        // has a tolerance.
         if best_split(&order).is_some_and(|(_, other)| other >= size * (1.0 - 1e-9)) {
             as_great += 1;
             if as_great >= most {
@@ -163,14 +170,14 @@ fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     f64::from(as_great + 1) / f64::from(ORDERS + 1)
 }
 
-/// Returns the mean and the sum of squared deviations.
+/// Returns the mean of the values, and the sum of their squared deviations from the mean.
 fn moments(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// Returns the difference of the means (second minus first), and half the length of its confidence
-/// interval. The interval uses the pooled standard deviation.
+/// Returns the difference of the means (after minus before), and half the length of its confidence
+/// interval. The interval uses the pooled standard deviation of both parts.
 fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     let ((first, first_squares), (second, second_squares)) = (moments(before), moments(after));
     let freedom = (before.len() + after.len()).saturating_sub(2).max(1);
@@ -203,13 +210,13 @@ pub fn student_quantile(p: f64, freedom: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Draws from a normal distribution as a sum of twelve uniform numbers.
+    /// Returns a normally distributed number, approximated by a sum of twelve uniform numbers.
     fn normal(rng: &mut Rng) -> f64 {
         (0..12).map(|_| rng.next_f64()).sum::<f64>() - 6.0
     }
 
-    /// A series of load lines around 2 000/s with noise between runs. From index `from` on the
-    /// level is 5 % lower.
+    /// Creates a series of load lines around 2 000/s, with noise between runs. From index `from`
+    /// on, the level is 5 % lower.
     fn series(rng: &mut Rng, runs: usize, noise: f64, from: Option<usize>) -> Vec<f64> {
         let level = |at: usize| if from.is_some_and(|from| at >= from) { 1900.0 } else { 2000.0 };
         (0..runs).map(|at| level(at) * (1.0 + noise * normal(rng))).collect()
@@ -228,7 +235,7 @@ mod tests {
         assert!(alarms <= 2, "{alarms} change points in 200 series");
     }
 
-    /// A series of 200 runs of an unchanged build with occasional outliers.
+    /// Occasional outliers in 200 runs of an unchanged build give no change points.
     #[test]
     fn outliers_are_not_change_points() {
         let mut rng = Rng::new(5);
@@ -241,7 +248,7 @@ mod tests {
         assert!(alarms <= 1, "{alarms}");
     }
 
-    /// One outlier, at any place, hides no change.
+    /// One outlier at any index of a series hides no change.
     #[test]
     fn an_outlier_hides_no_change() {
         let mut rng = Rng::new(6);
@@ -253,8 +260,8 @@ mod tests {
         }
     }
 
-    /// The correct commit (+-1) is named in at least 18 of 20 series with a fall of 5 % at a random
-    /// commit among 40.
+    /// Each of 20 series has a fall of 5 % at a random commit among 40. At least 18 times, the
+    /// correct commit (+-1) is named.
     #[test]
     fn a_planted_regression_is_named() {
         let mut rng = Rng::new(2);
@@ -268,8 +275,8 @@ mod tests {
         assert!(right >= 18, "{right} of 20");
     }
 
-    /// The rates that docs/how-to/history.md states:
-    /// `cargo test -p plimsoll-analysis --lib rates -- --ignored --nocapture`.
+    /// Prints the rates that docs/how-to/history.md states: `cargo test -p plimsoll-analysis --lib
+    /// rates -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints rates"]
     fn rates() {

@@ -1,43 +1,45 @@
-//! Decides whether a new commit is worse than a branch ([`gate`]), from the runs of the commit and
-//! the latest level of the branch's series.
+//! Decides whether a new commit performs worse than a branch ([`gate`]). The decision compares the
+//! runs of the commit with the latest level of the branch's series.
 //!
-//! The runs of the branch since its last change point are one level, and their scatter is the noise
-//! between runs. The new commit is worse if the 98 % interval of its change is below 0 and the
-//! change exceeds the margin. So at most one in a hundred commits without effect is called worse.
+//! The runs of the branch since its last change point are one level. The scatter of these runs is
+//! the noise between runs. The new commit is worse if the 98 % interval of its change is below 0
+//! and the change exceeds the margin. So at most one of a hundred commits without any effect is
+//! called worse.
 //!
 //! The commit is the same if the whole interval is within the margin. Often neither verdict is
-//! possible. Then more runs help. Noise between runs does not affect a comparison that runs both
-//! commits alternately (`prove`).
+//! possible, and more runs are needed. The noise between runs does not affect a comparison that
+//! runs both commits alternately (`prove`).
 //!
-//! Not here: exit codes, and how the result looks.
+//! Not here: the exit code, and how the result looks.
 
 use super::change_points::{change_points, student_quantile, without_outliers};
 use super::lanes::incomparability;
 use super::run::HistoryRun;
 use crate::prove::stats::ConfidenceInterval;
 
-/// The minimum number of runs of the branch for a verdict: fewer runs do not show how runs scatter.
+/// The minimum number of runs of the branch for a verdict. Fewer runs do not show the scatter
+/// between runs.
 pub const REFERENCE_MIN: usize = 5;
-/// The margin: differences up to this share do not matter, as in `prove`.
+/// The margin, as a share: smaller changes do not matter, as in `prove`.
 pub const MARGIN: f64 = 0.02;
 /// Confidence level of the interval of the change, 0..1.
 const CONFIDENCE: f64 = 0.98;
 
-/// The verdict of a gate, which compares a new commit with a branch.
+/// The verdict on a new commit, compared with a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
     /// The commit is slower by more than the margin.
     Worse,
     /// The commit is faster by more than the margin.
     Better,
-    /// The commit is as fast as the branch: any difference is within the margin.
+    /// The commit is as fast as the branch: any change is within the margin.
     Same,
-    /// The runs prove none of the other verdicts.
+    /// The runs prove neither a change nor that there is none.
     NotKnown,
 }
 
 impl GateVerdict {
-    /// Returns the word for this verdict.
+    /// Returns the word for this verdict in texts.
     pub fn word(self) -> &'static str {
         match self {
             GateVerdict::Worse => "worse",
@@ -48,24 +50,27 @@ impl GateVerdict {
     }
 }
 
-/// The verdict of a gate on a commit, and the figures behind the verdict.
+/// The verdict on a new commit, and the figures that lead to this verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateFinding {
     /// The verdict on the commit.
     pub verdict: GateVerdict,
-    /// Level of the new commit divided by the branch's level, and the 98 % interval of this ratio.
+    /// Level of the new commit divided by the level of the branch, and the 98 % interval of this
+    /// ratio. `None` if the levels could not be compared.
     pub change: Option<(f64, ConfidenceInterval)>,
-    /// The branch's level, 1/s, and its number of runs.
+    /// The level of the branch, 1/s, and the number of runs at that level. The level is `None` if
+    /// the levels could not be compared.
     pub reference: (Option<f64>, usize),
-    /// The level of the new commit, 1/s, and its number of runs.
+    /// The level of the new commit, 1/s, and its number of runs. The level is `None` if the levels
+    /// could not be compared.
     pub candidate: (Option<f64>, usize),
-    /// Why no verdict is possible; `None` if there is a verdict, or if only noise prevents a
-    /// verdict.
+    /// Why no verdict is possible. `None` if there is a verdict, or if only the noise between runs
+    /// prevents one.
     pub reason: Option<String>,
 }
 
-/// Compares the commit of the run `candidate` with a branch. The reference is the earlier,
-/// comparable runs of `branch` among `runs`.
+/// Compares the commit of the run `candidate` with `branch`. The reference is the latest level of
+/// earlier, comparable runs of the branch among `runs`.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| {
         run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
@@ -119,8 +124,8 @@ fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding
     }
 }
 
-/// Returns the verdict from the logarithms of the values of the runs, of the branch (`reference`)
-/// and of the commit (`new`).
+/// Compares the level of the branch (`reference`) with the level of the commit (`new`). Both
+/// arguments contain the logarithms of the values of the runs.
 fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
     if n < REFERENCE_MIN || m == 0 {
@@ -137,8 +142,8 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));
     let squares: f64 = reference.iter().map(|log| (log - old_level).powi(2)).sum();
-    // One commit has too few runs to estimate their scatter. So the code assumes the scatter of the
-    // branch's runs.
+    // One commit has too few runs to estimate their scatter. So its runs are assumed to scatter
+    // like the runs of the branch.
     let deviation = (squares / (n - 1) as f64).sqrt();
     let half = student_quantile((1.0 + CONFIDENCE) / 2.0, n - 1) * deviation * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
     let shift = new_level - old_level;

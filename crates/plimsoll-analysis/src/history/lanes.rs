@@ -1,5 +1,5 @@
-//! Groups comparable runs into lanes ([`lanes`]). The runs of a lane have the same traffic, SLO and
-//! kind of machine. A lane is a series of runs with its change points.
+//! Groups comparable runs into lanes ([`lanes`]). The runs of a lane have the same service,
+//! traffic, SLO and kind of machine. A lane is a series of runs in order, with its change points.
 //!
 //! Not here: the search for change points (`change_points`), and how a lane looks.
 
@@ -18,8 +18,8 @@ pub enum LaneOrder {
     Commit,
 }
 
-/// Returns the reasons why two runs must not be compared, as sentences without a full stop; empty
-/// if they are comparable.
+/// Returns the reasons why two runs must not be compared, as sentences without a full stop. The
+/// list is empty if the runs are comparable.
 pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     if a.measure() != b.measure() {
@@ -36,36 +36,37 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
 /// A point of a lane's series: one run, or all runs of one commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
-    /// The indices of the point's runs in [`HistoryLane::runs`].
+    /// The indices of the runs that this point combines, in [`HistoryLane::runs`].
     pub runs: Vec<usize>,
-    /// The value of the point, 1/s: the geometric mean of its runs' load lines or throughputs.
+    /// The value of the point, 1/s: the geometric mean of the load lines or throughputs of its
+    /// runs.
     pub rps: f64,
-    /// The lowest and the highest bound of the runs' intervals, 1/s; `None` if no run has a load
-    /// line.
+    /// The lowest lower end and the highest upper end of the runs' load line intervals, 1/s; `None`
+    /// if no run has a load line.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Other differences between the runs before and after a change of a series. The figures are the
-/// means of both levels.
+/// Figures of a lane that differ before and after a change point of its series. Each figure is the
+/// mean over the runs of one level.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrentChanges {
-    /// CPU time of a request, us, before and after.
+    /// CPU time of a request, us: before and after the change.
     pub cpu_us: Option<(f64, f64)>,
-    /// Response time p99, ns, before and after.
+    /// Response time p99, ns: before and after the change.
     pub p99_ns: Option<(f64, f64)>,
-    /// The most frequent cause before and after, if it changed.
+    /// The most frequent diagnosed cause, before and after the change; `None` if it is the same.
     pub cause: Option<(String, String)>,
-    /// Functions whose share of the server's CPU time changed most, with the share before and
-    /// after.
+    /// The functions whose share of the server's CPU time changed most, each with its share (0..=1)
+    /// before and after the change.
     pub functions: Vec<(String, f64, f64)>,
 }
 
 /// A change point of a lane, with the other figures that changed at this point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaneChange {
-    /// The place and the size of the change.
+    /// The index and the size of the change.
     pub point: ChangePoint,
-    /// The other figures that changed at this point.
+    /// The other figures that changed at the same time.
     pub concurrent: ConcurrentChanges,
 }
 
@@ -78,28 +79,29 @@ pub struct HistoryLane {
     pub measure: &'static str,
     /// The SLO of the lane's runs; `None` for runs without an SLO.
     pub slo: Option<String>,
-    /// The description of the machine that made the load.
+    /// The description of the machine that generated the load.
     pub machine: String,
-    /// All runs, in order, including void runs.
+    /// All runs of the lane, in order, including void runs.
     pub runs: Vec<HistoryRun>,
     /// The points of the series, in order.
     pub points: Vec<SeriesPoint>,
     /// The change points of the series, in order.
     pub changes: Vec<LaneChange>,
-    /// Why these runs are not in the first lane of their service, as sentences without a full stop;
-    /// empty for the first lane.
+    /// The reasons why the runs of this lane are not in the first lane of their service, as
+    /// sentences without a full stop. The list is empty for the first lane.
     pub separation_reasons: Vec<String>,
-    /// The indices of runs that belong to no point, each with the reason.
+    /// The indices of the runs that are excluded from the series, each with the reason.
     pub excluded_runs: Vec<(usize, String)>,
 }
 
-/// Changes of a function's share below this value are not reported.
+/// Smallest change of a function's share of the CPU time (0..=1) that is reported.
 const SHARE_CHANGE_MIN: f64 = 0.02;
 /// Largest number of functions whose change is reported per change point.
 const FUNCTIONS_MAX: usize = 3;
 
-/// Groups runs into lanes. For each service, lanes of load lines come first, then lanes with the
-/// latest runs. Comparisons and sweeps have no series, and no lane.
+/// Groups runs into lanes, sorted by service. For each service, the lanes of load lines come before
+/// the lanes of goodput. Among these, the lane with the latest run comes first. Comparisons and
+/// sweeps belong to no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
@@ -166,7 +168,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
             lines.map(|line| (line.lower, line.upper.unwrap_or(line.rps))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
     let values: Vec<f64> = points.iter().map(|point| point.rps).collect();
-    // The seed depends only on the values, so that equal runs give equal permutations.
+    // The seed depends only on the values, so that the same runs always give the same permutations.
     let seed = values.iter().fold(0, |seed, value| mix(seed ^ value.to_bits()));
     let found = change_points(&values, seed);
     let ends: Vec<usize> = found.iter().map(|point| point.at).chain([points.len()]).collect();
@@ -193,7 +195,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     })
 }
 
-/// Finds other differences between the runs of two levels.
+/// Finds other figures that differ between the runs of two levels.
 fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
@@ -205,8 +207,8 @@ fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> Concurre
     let shares = [before, after].map(function_shares);
     for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
         let [first, second] = [0, 1].map(|side: usize| shares[side].get(name).copied().unwrap_or(0.0));
-        // If a function is missing from a level's list of largest functions, its share is small but
-        // not known.
+        // A function may be missing from the list of largest functions of a level. The share of a
+        // missing function is small, but not known, and counts as 0.
         if !shares[0].is_empty() && !shares[1].is_empty() && (second - first).abs() >= SHARE_CHANGE_MIN {
             functions.push(((*name).to_owned(), first, second));
         }
@@ -281,8 +283,8 @@ mod tests {
         runs.push(HistoryRun { study: "prove".to_owned(), ..run(9, 1.0, 1) });
         let lanes = lanes(&runs, LaneOrder::Time);
         assert_eq!(lanes.len(), 5);
-        // The first lane of a service has the latest run, and the other lanes say why they are
-        // separate.
+        // The first lane of a service has the latest run. The other lanes of the service give the
+        // reasons for their separation.
         assert_eq!((lanes[0].runs.len(), lanes[0].separation_reasons.len()), (2, 0));
         assert!(lanes[1..4].iter().all(|lane| lane.separation_reasons.len() == 1), "{lanes:?}");
         assert!(lanes[4].separation_reasons.is_empty());
@@ -304,7 +306,7 @@ mod tests {
 
     #[test]
     fn commits_appear_once_in_commit_order() {
-        // The later commits were measured first, each commit twice.
+        // The commits were measured in reverse order of their commit times, each commit twice.
         let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();
         runs[3].revision.as_mut().expect("one").dirty = Some(true);
         runs[7].revision = None;

@@ -1,6 +1,6 @@
 //! Runs over time. [`HistoryRun`] is the entry of a run in a list. [`incomparability`] decides
-//! which runs are comparable, and [`lanes`] groups comparable runs. [`change_points`] finds the
-//! changes within a lane, and [`gate`] compares a new run with earlier runs.
+//! whether two runs are comparable, and [`lanes`] groups comparable runs. [`change_points`] finds
+//! the changes within a group, and [`gate`] compares a new commit with earlier runs.
 //!
 //! Not here: where runs are stored (`plimsoll-history`), and how runs look (`plimsoll-report`).
 

@@ -1,5 +1,5 @@
-//! The list entry of one run ([`HistoryRun`]): the head of its run file, and the summary at the
-//! file's end.
+//! The entry of one run in a list of runs ([`HistoryRun`]). The entry comes from the head of the
+//! run file, and from the summary at the end of the file.
 //!
 //! Not here: which runs are comparable (`lanes`).
 
@@ -7,11 +7,11 @@ use plimsoll_model::codec::{FileEnd, Header};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use serde::{Deserialize, Serialize};
 
-/// A load line counts in a series if the upper end of its 90 % interval is at most this multiple of
-/// the lower end. A wider interval does not show a change of a few percent.
+/// Largest ratio of the upper end to the lower end of a load line's 90 % interval. A load line with
+/// a wider interval has no value in a series, because it would not show a change of a few percent.
 const LINE_INTERVAL_FACTOR_MAX: f64 = 1.5;
 
-/// Whether a run is complete.
+/// Whether the run of an entry is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -32,24 +32,25 @@ pub struct HistoryRun {
     pub started_unix_ms: u64,
     /// The kind of study: `find`, `explain`, `run`, ...
     pub study: String,
-    /// The service under load, without secrets: the value of the tag `service`, if there is one.
-    /// Otherwise a URL, or an address and its requests.
+    /// The service under load, without secrets. The service's name is the value of the tag
+    /// `service`, if the run has this tag. Without this tag, the name is a URL, or an address and
+    /// its requests.
     pub service: String,
     /// Scheme, host and port of the target.
     pub origin: String,
-    /// A digest of the traffic: requests, order, connections, protocol, arrivals. The digest does
-    /// not depend on the address.
+    /// A digest of the traffic: requests, order, connections, protocol and arrivals. The digest
+    /// does not include the address.
     pub traffic: String,
-    /// The SLO; `None` for a study that does not search for a load line.
+    /// The SLO as text; `None` for a study without a load line.
     pub slo: Option<String>,
-    /// The machine of the load: processor, cores, limits of its container, and whether the target
-    /// is on the machine.
+    /// The machine that generated the load: processor, cores, limits of its container, and whether
+    /// the target runs on the same machine.
     pub machine: String,
-    /// The commit that was checked out.
+    /// The commit that was checked out in the working directory; `None` if it is not known.
     pub revision: Option<SourceRevision>,
     /// The tags of the run.
     pub tags: Vec<(String, String)>,
-    /// Whether the run is pinned: `clean` never removes it.
+    /// Whether the run is pinned, so that `clean` never removes its file.
     #[serde(default)]
     pub is_pinned: bool,
     /// Whether the run is complete.
@@ -61,7 +62,8 @@ pub struct HistoryRun {
 }
 
 impl HistoryRun {
-    /// Creates the list entry of the run in `file`. `end` is the end of the file of a complete run.
+    /// Creates the entry of the run in `file`. `end` is the end of the run file, which only a
+    /// complete run has.
     pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
         let plan = head.spec.base();
         let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
@@ -86,7 +88,8 @@ impl HistoryRun {
         }
     }
 
-    /// Applies marks that the user added later. A tag replaces an earlier tag with its key.
+    /// Applies a pin and tags that the user added later. A tag replaces an earlier tag with the
+    /// same key.
     pub fn with_marks(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
         self.is_pinned = is_pinned;
         for (key, value) in tags {
@@ -106,9 +109,9 @@ impl HistoryRun {
     }
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
-    /// If the load line's interval is too wide for an estimate, the value is the geometric mean of
-    /// its ends: the lower end alone depends on what the search could not prove. Returns `None` for
-    /// a void run, and for a load line whose interval is far too wide
+    /// If the search stated only an interval of the load line, the value is the geometric mean of
+    /// its ends. The lower end alone would depend on how much the search could prove. Returns
+    /// `None` for a void run, and for a load line whose interval is too wide
     /// ([`LINE_INTERVAL_FACTOR_MAX`]).
     pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
@@ -135,19 +138,21 @@ impl HistoryRun {
         }
     }
 
-    /// Returns whether the run is complete but its file has no summary, as in older files.
+    /// Returns whether the run is complete but its file has no summary. Older versions of plimsoll
+    /// wrote such files.
     pub fn is_without_summary(&self) -> bool {
         self.state == RunState::Whole && self.summary.is_none()
     }
 
-    /// Returns the abbreviated commit; with `+` if files differed from the commit.
+    /// Returns the abbreviated commit, with `+` if files of the source directory differed from the
+    /// commit.
     pub fn commit_short(&self) -> Option<String> {
         let revision = self.revision.as_ref()?;
         let name: String = revision.commit.chars().take(9).collect();
         Some(if revision.dirty == Some(true) { format!("{name}+") } else { name })
     }
 
-    /// Returns why the run has no value in a series.
+    /// Returns the reason why the run has no value in a series.
     pub fn reason_without_value(&self) -> &str {
         let nothing = match (self.line(), self.slo.is_some()) {
             (Some(_), _) => "the interval of the load line is too wide",
@@ -157,7 +162,7 @@ impl HistoryRun {
         self.void_reason().unwrap_or(nothing)
     }
 
-    /// Returns the name of the measure that a series of such runs shows.
+    /// Returns the name of the measure whose values form a series of such runs.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {
             "find" | "explain" => "load line",
@@ -168,12 +173,12 @@ impl HistoryRun {
     }
 }
 
-/// Returns whether the interval of a load line is too wide for a series.
+/// Returns whether the interval of a load line is too wide for a value in a series.
 fn is_too_wide(line: LineSummary) -> bool {
     line.upper.is_some_and(|upper| upper > LINE_INTERVAL_FACTOR_MAX * line.lower)
 }
 
-/// Describes the machine of a run. Runs with different descriptions are in different lanes.
+/// Describes the machine of a run. Runs with different descriptions belong to different lanes.
 fn machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };

@@ -1,5 +1,5 @@
-//! Summarises a finding in a few figures ([`study_summary`]), which are stored at the end of a run
-//! file.
+//! Summarises a finding in a few figures ([`study_summary`]), which are stored at the end of the
+//! run file.
 //!
 //! Not here: how each figure is computed, and how it looks.
 
@@ -13,10 +13,10 @@ use crate::prove::Proof;
 use crate::summary::Summary;
 use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 
-/// A trial counts as a trial at the load line if its rate is at least this share of the load line.
+/// Smallest rate of a trial that counts as a trial at the load line, as a share of the load line.
 const AT_LINE: f64 = 0.98;
 
-/// Returns the summary of a finding for lists of runs.
+/// Returns the summary of a finding, which lists of runs show.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.doubts_and_figures();
     match finding {
@@ -49,7 +49,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     }
 }
 
-/// Cuts a text to the maximum length in a summary.
+/// Cuts a text to the maximum length of a text in a summary, 200 characters.
 fn bounded(text: &str) -> String {
     text.chars().take(200).collect()
 }
@@ -98,7 +98,8 @@ fn search_summary(found: &SearchFinding) -> StudySummary {
     }
 }
 
-/// Returns the response time p99, ns, of the longest trial at the load line that met the SLO.
+/// Returns the response time p99, ns, of the longest trial at the load line that met the SLO;
+/// `None` without such a trial.
 fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
     let at_line = trials.iter().filter(|trial| {
         trial.verdict == Verdict::Pass

@@ -1,10 +1,10 @@
-//! The effect of a change on the cost of a request, by function, and a test whether a difference is
-//! more than chance.
+//! The effect of a change on the cost of a request, by function. A test shows whether a difference
+//! exceeds chance.
 //!
-//! The measure is `c = value / requests` on each side. Unlike shares of a total, `c` also shows
-//! when every function became more expensive. A profile is a sample, so `c` has an error. If a
-//! value comes from `n` events of weight `w`, with `n` Poisson distributed, the variance of the
-//! value is `n w^2`. So the difference in standard deviations is
+//! The compared measure is the cost `c = value / requests` on each side. Shares of a total would
+//! hide that every function became more expensive, but `c` shows it. A profile is a sample, so `c`
+//! has an error. If a value comes from `n` events of weight `w`, with `n` Poisson distributed, the
+//! variance of the value is `n w^2`. So the difference, in standard deviations, is
 //!
 //! ```text
 //! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
@@ -12,16 +12,16 @@
 //!
 //! For CPU profiles (`w` = the period) this is the usual two-sample test of Poisson rates. The
 //! p-values of all functions are corrected after Benjamini and Hochberg ("Controlling the false
-//! discovery rate", 1995), separately for flat and cum. Of the differences called a finding, at
-//! most a share of [`FINDING_Q`] is noise in the long run. If events come in bursts, more findings
-//! are noise. Steady load at a fixed rate, on both sides, prevents this.
+//! discovery rate", 1995). Flat and cumulative costs are corrected separately. In the long run, at
+//! most a share [`FINDING_Q`] of the differences called a finding is noise. If events come in
+//! bursts, more findings are noise. A steady load at a fixed rate on both sides prevents bursts.
 //!
-//! [`diff_repeated`] compares several profiles of each side, taken in turn. There the error
-//! includes the differences among the profiles of one side. The variance is never less than the
-//! observed variance between these profiles. It is also never less than the Poisson variance times
-//! the mean excess over all functions.
+//! [`diff_repeated`] compares several profiles of each side, taken alternately. The error then
+//! includes the differences among the profiles of one side. The variance is at least the observed
+//! variance between these profiles. The variance is also at least the Poisson variance times the
+//! mean excess over all functions.
 //!
-//! Not here: which runs to compare, layout.
+//! Not here: which runs are compared, and how the result looks.
 
 use super::{Sort, View};
 use plimsoll_model::profile::{Profile, Sample, ValueType};
@@ -29,22 +29,23 @@ use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use thiserror::Error;
 
-/// A difference counts as a finding up to this false discovery rate.
+/// The false discovery rate up to which a difference counts as a finding.
 pub const FINDING_Q: f64 = 0.05;
 
-/// A finding is at least this number of standard deviations, however few functions were tested.
+/// Smallest size of a finding, in standard deviations, even if only few functions were tested.
 const FINDING_Z: f64 = 2.0;
 
-/// Smallest number of events on both sides together for a test. With fewer events the normal
-/// distribution does not approximate the Poisson distribution.
+/// Smallest number of sampled events on both sides together for which a difference is tested. With
+/// fewer events the normal distribution does not approximate the Poisson distribution.
 const EVENTS_MIN: f64 = 10.0;
 
-/// One side of a comparison of profiles: a profile, its view, and its divisor.
+/// One side of a comparison of profiles: a profile, its view, and the divisor of its values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProfileSide<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: &'a View,
-    /// The divisor of values: the number of requests, or a hundredth of the total for percentages.
+    /// The divisor of the side's values: the number of requests. For percentages, it is a hundredth
+    /// of the total.
     pub(super) units: f64,
 }
 
@@ -54,56 +55,58 @@ impl ProfileSide<'_> {
     }
 }
 
-/// The divisor of costs in a comparison of profiles.
+/// How the costs of two profiles become comparable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CostDivisor {
-    /// Cost per request: the number of requests completed while each profile was taken.
+    /// Costs are divided by the number of requests that completed while each profile was taken.
     Requests {
         /// Requests completed while the first profile was taken; above 0.
         before: f64,
         /// Requests completed while the second profile was taken; above 0.
         after: f64,
     },
-    /// Percent of each profile's total, used when the number of requests is not known. Shares show
-    /// only whether the mix changed.
+    /// Costs are percentages of each profile's total, because the number of requests is not known.
+    /// Percentages show only whether the mix of functions changed.
     Shares,
 }
 
 /// Why two profiles cannot be compared.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DiffError {
-    /// The two profiles measure different things.
+    /// The selected columns of the two profiles differ in kind or unit.
     #[error("count different things ({} in {} and {} in {}): give two profiles of the same kind", .0.kind, .0.unit, .1.kind, .1.unit)]
     Types(ValueType, ValueType),
-    /// The total of one side is 0, so that no value has a share of the total.
+    /// The total of one profile is 0, so that no cost is a percentage of the total.
     #[error("cannot be compared by shares, because one profile has no {}: take this profile under load", .0.kind)]
     Nothing(ValueType),
 }
 
-/// A cost on both sides, in the unit of the column per request, or in percent.
+/// A cost on both sides of a comparison: per request in the unit of the column, or in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CostChange {
     /// Cost on the first side.
     pub before: f64,
     /// Cost on the second side.
     pub after: f64,
-    /// Number of sampled events on both sides together; 0 if the profiles do not contain it.
+    /// Number of sampled events on both sides together; 0 if the profiles do not contain this
+    /// number.
     pub events: f64,
-    /// The difference in standard deviations; `None` with too few events for a test.
+    /// The difference of the costs in standard deviations; `None` if there are too few events for a
+    /// test.
     pub z: Option<f64>,
-    /// The smallest false discovery rate at which this difference counts as a finding; `None`
+    /// The smallest false discovery rate at which this difference counts as a finding. `None`
     /// without `z`, and for the total.
     pub q: Option<f64>,
     variance: f64,
 }
 
 impl CostChange {
-    /// Returns the added cost.
+    /// Returns the cost on the second side minus the cost on the first side.
     pub fn delta(&self) -> f64 {
         self.after - self.before
     }
 
-    /// Returns whether the difference is more than chance.
+    /// Returns whether the difference counts as a finding: it exceeds chance.
     pub fn is_finding(&self) -> bool {
         self.q.is_some_and(|q| q <= FINDING_Q) && self.z.is_some_and(|z| z.abs() >= FINDING_Z)
     }
@@ -127,12 +130,12 @@ impl CostChange {
 pub struct DiffRow {
     /// The function.
     pub function: String,
-    /// The cost of the function itself.
+    /// The cost of the function itself, without its callees.
     pub flat: CostChange,
     /// The cost of the function and its callees.
     pub cum: CostChange,
-    /// The part of `cum` on the second side that was spent in the callee with the highest cost.
-    /// This part equals `cum` for a function that only calls one other function.
+    /// The part of `cum` on the second side that was spent in the most expensive callee. The part
+    /// equals `cum` for a function that only calls one other function.
     pub costliest_callee: f64,
 }
 
@@ -157,19 +160,21 @@ impl DiffRow {
 pub struct ProfileDiff {
     /// The compared column: its kind and its unit.
     pub sample_type: ValueType,
-    /// The divisor of costs.
+    /// How the costs became comparable.
     pub basis: CostDivisor,
     /// The cost of all samples together, on both sides.
     pub total: CostChange,
-    /// Every function of either side: findings first, then by the size of the difference.
+    /// One row for each function of either side: findings first, then by the size of the
+    /// difference.
     pub rows: Vec<DiffRow>,
     /// Number of functions whose flat cost was tested.
     pub tested_flat: usize,
-    /// Number of functions whose cum cost was tested.
+    /// Number of functions whose cumulative cost was tested.
     pub tested_cum: usize,
 }
 
-/// Compares two profiles; `sort` selects the column by which rows are ordered.
+/// Compares two profiles. `sort` selects the cost (flat or cumulative) by which the rows are
+/// ordered.
 ///
 /// # Errors
 /// [`DiffError`] if the columns differ in kind, or if `basis` is shares and a total is 0.
@@ -186,7 +191,7 @@ pub fn diff(
     Ok(sums.tested(first.sample_type(), basis, sort))
 }
 
-/// One of several profiles of a side. The profiles of both sides are taken in turn.
+/// One of several profiles of the same side. Profiles of both sides are taken alternately.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a> {
     /// The profile.
@@ -197,8 +202,8 @@ pub struct Repetition<'a> {
     pub requests: f64,
 }
 
-/// Compares two sides with one or more profiles each. With at least two profiles per side, the
-/// error includes the differences among the profiles of a side.
+/// Compares two sides, each with one or more profiles. With at least two profiles on each side, the
+/// error includes the differences among the profiles of one side.
 ///
 /// # Errors
 /// [`DiffError::Types`] if the columns are not all of one kind.
@@ -227,15 +232,14 @@ pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) ->
     Ok(sums.tested(sample_type.unwrap_or_else(nothing), basis, sort))
 }
 
-/// The sums of costs by function, over the profiles added so far.
+/// Sums of costs by function, over the profiles added so far.
 #[derive(Default)]
 struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
-    /// For each pair of caller and callee (indices of rows): the cost on the second side of samples
-    /// in which the caller calls the callee. The second value is the number of the last such
-    /// sample.
+    /// For each pair of caller and callee (indices of rows), the cost on the second side of all
+    /// samples with this call. The second value is the number of the last of these samples.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -271,8 +275,8 @@ impl CostSums {
                 let at = function as usize;
                 if let Some(caller) = leaf.filter(|caller| is_after && *caller != row_of[at]) {
                     let (handed, last) = calls.entry((caller, row_of[at])).or_default();
-                    // With indirect recursion the same call occurs again on a stack. The sample
-                    // counts once.
+                    // With indirect recursion the same call occurs several times on one stack. The
+                    // sample's cost counts once.
                     if *last != *samples {
                         (*handed, *last) = (*handed + cost, *samples);
                     }
@@ -289,8 +293,9 @@ impl CostSums {
         }
     }
 
-    /// Increases the variances if the profiles of one side differ more than chance explains. `each`
-    /// has the sums of every single profile by side, stored as the first side of the sums.
+    /// Increases the variances if the profiles of one side differ by more than chance explains.
+    /// `each` contains the sums of every single profile, by side. The sums of a single profile use
+    /// only the fields for the first side.
     fn widen_variances(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;
@@ -346,7 +351,7 @@ impl CostSums {
     }
 }
 
-/// Returns both sides with the divisor of each side's values.
+/// Returns both sides of a comparison, each with the divisor of its values.
 pub(super) fn sides<'a>(
     before: (&'a Profile, &'a View),
     after: (&'a Profile, &'a View),
@@ -367,13 +372,13 @@ pub(super) fn sides<'a>(
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
-/// Returns the number of events behind a sample's value, and the variance of the value for Poisson
-/// events. Returns `None` if the profile does not contain the number of events.
+/// Returns the number of events behind a sample's value, and the variance of the value if events
+/// are Poisson distributed. Returns `None` if the profile does not contain the number of events.
 ///
-/// Go's heap profiles contain estimates. Objects with mean size `s` were sampled with probability
-/// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`). So the number of sampled objects
-/// follows from the estimate. In other profiles the first column counts events, or the column is a
-/// multiple of the period.
+/// Go's heap profiles contain estimates. An object of mean size `s` was sampled with probability `1
+/// - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`). So the number of sampled objects is
+/// computed from the estimate. In other profiles the first column is the number of events, or the
+/// column is a multiple of the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
@@ -406,8 +411,8 @@ fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> 
     (objects > 0.0).then(|| objects * -(-bytes / objects / profile.period as f64).exp_m1())
 }
 
-/// Tests one column of all rows, and corrects the p-values for the number of tests. Returns this
-/// number.
+/// Tests one cost (flat or cumulative) of all rows, and corrects the p-values for the number of
+/// tests. Returns the number of tests.
 fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
     let mut by_p: Vec<(f64, usize)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
@@ -424,8 +429,8 @@ fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut Co
     by_p.len()
 }
 
-/// Returns the probability that a standard normal value is at least this far from 0, to twelve
-/// digits.
+/// Returns the probability that a standard normal value is at least as far from 0 as `z`, exact to
+/// twelve digits.
 fn two_sided_p(z: f64) -> f64 {
     let x = z.abs() * FRAC_1_SQRT_2;
     if x < 3.0 {

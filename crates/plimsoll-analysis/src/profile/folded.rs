@@ -1,20 +1,21 @@
-//! Folded stacks, the text format of many profilers: one stack per line, `root;caller;leaf 42`.
+//! A parser of folded stacks, the text format of many profilers. Each line of the text is a stack
+//! with its count: `root;caller;leaf 42`.
 //!
-//! The count is the number after the last space; names may contain spaces. The parser skips empty
-//! lines and lines that begin with `#`.
+//! The count is the number after the last space of the line, because names may contain spaces. The
+//! parser skips empty lines and lines that begin with `#`.
 //!
-//! Not here: files with two counts per line (`42 45`) for difference flame graphs. Their first
-//! count would become part of a name; `--diff` reads two files instead.
+//! Not here: files with two counts in each line (`42 45`) for difference flame graphs. The first of
+//! these counts would become part of a name. For differences, `--diff` reads two files instead.
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// Memory of a name in the table of places, in bytes. The factor is 3 because a growing table
-/// exists twice.
+/// Memory of a name in the table of names, in bytes. The factor is 3, because a growing table
+/// exists twice for a time.
 const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
-/// Parses folded stacks into a profile with one column, `samples` in `count`.
+/// Parses folded stacks into a profile with one column: `samples`, in `count`.
 pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
     let mut places: HashMap<&str, u32> = HashMap::new();

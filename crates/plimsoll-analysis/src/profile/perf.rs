@@ -1,12 +1,14 @@
-//! The text of `perf script`. Each sample begins with a line that has the thread and the event. One
-//! line for each frame follows, from the leaf on, and then an empty line.
+//! A parser of the text that `perf script` prints. Each sample begins with a line that names the
+//! thread and the event. In the next lines, the text has one line for each frame of the stack, from
+//! the leaf on, and then an empty line.
 //!
-//! The profile has a column `samples`, and for each event a column with the event's periods. Clock
-//! events are in nanoseconds. The first clock event is the default column; without clock events,
-//! `samples` is the default column. The name of the thread becomes the label `thread`. A frame
-//! without a symbol gets the name of its binary, `[libc.so.6]`.
+//! The profile has a column `samples`, and a column for each event with the sum of the event's
+//! periods. Periods of clock events are in nanoseconds. The first clock event is the default
+//! column; without clock events, `samples` is the default column. The name of the thread becomes
+//! the label `thread`. A frame without a symbol gets the name of its binary: `[libc.so.6]`.
 //!
-//! Not here: fields beyond the default output of `perf script`, and `perf.data`.
+//! Not here: fields that `perf script` does not print by default, and the binary format
+//! `perf.data`.
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
@@ -17,12 +19,12 @@ struct SampleHead<'a> {
     thread: &'a str,
     period: i64,
     event: &'a str,
-    /// A frame on the same line as the head, as `perf script` prints it for a recording without
-    /// call stacks (`-g`).
+    /// A frame on the first line itself, as `perf script` prints it for a recording without call
+    /// stacks (made without `-g`).
     frame: &'a str,
 }
 
-/// Returns whether a word is a time as perf prints it, such as `123.456789:`.
+/// Returns whether a word of a line is a time as perf prints it, such as `123.456789:`.
 fn is_time(word: &str) -> bool {
     let Some((seconds, rest)) = word.split_once('.') else { return false };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -35,8 +37,8 @@ fn word_at(line: &str, start: usize) -> (&str, usize) {
     (word, skipped + word.len())
 }
 
-/// Parses the head of a sample: `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`. The
-/// words before the process ids are the thread's name.
+/// Parses the first line of a sample: `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`.
+/// The words before the process id are the thread's name.
 fn head(line: &str) -> Option<SampleHead<'_>> {
     let (mut at, mut thread_end) = (0, None);
     loop {
@@ -64,8 +66,8 @@ fn head(line: &str) -> Option<SampleHead<'_>> {
     Some(SampleHead { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
 }
 
-/// Parses a frame such as `7f12 name+0x1a (/lib/x.so)` and returns its name; `None` for other
-/// lines.
+/// Parses the line of a frame, such as `7f12 name+0x1a (/lib/x.so)`, and returns the frame's name.
+/// Returns `None` for any other line.
 fn frame(line: &str) -> Option<String> {
     let line = line.trim();
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -88,17 +90,19 @@ fn frame(line: &str) -> Option<String> {
     Some(if base.is_empty() || base == "unknown" { "<unknown>".into() } else { format!("[{base}]") })
 }
 
-/// Returns whether a text is output of `perf script`: whether its first line begins a sample.
+/// Returns whether a text is output of `perf script`: its first line, apart from comments, begins a
+/// sample.
 pub(super) fn is_perf_output(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
     first.is_some_and(|line| head(line).is_some())
 }
 
-/// Largest number of different events, each of which is a column of every sample. Real recordings
-/// have fewer events.
+/// Largest number of different events. Each event is a column of every sample, so many events would
+/// take much memory. Real recordings have fewer events.
 const EVENTS_MAX: usize = 64;
 
-/// A sample before all columns are known. The parser builds the columns at the end.
+/// A sample as read from the text. The parser builds its columns at the end, when all events are
+/// known.
 struct RawSample {
     event: usize,
     period: i64,
@@ -114,12 +118,13 @@ struct Names {
 }
 
 impl Names {
-    /// Returns the number of a name, and adds the name if it is new.
+    /// Returns the number of a name. A new name is added and gets the next number.
     fn number(&mut self, name: String, room: &mut MemoryBudget) -> Result<u32, ReadError> {
         if let Some(number) = self.known.get(&name) {
             return Ok(*number);
         }
-        // A name is in both tables, which exist twice while they grow, and in the profile.
+        // The name is stored in both tables, each of which exists twice while it grows, and in the
+        // profile.
         room.take(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
         self.all.push(name.clone());
         self.known.insert(name, self.all.len() as u32 - 1);
@@ -150,7 +155,8 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
                     events.len() - 1
                 }
             };
-            // A sample exists twice until the whole text is read. Its columns exist after that.
+            // The raw samples exist twice until the whole text is read. After that, their columns
+            // take memory.
             room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match frame(head.frame) {
                 Some(name) => vec![names.number(name, &mut room)?],
@@ -167,7 +173,8 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
         }
     }
     let mut types = vec![ValueType::new("samples", "count")];
-    // `cpu-clock:u` counts as `cpu-clock`: the suffix only says whether the kernel was included.
+    // `cpu-clock:u` counts as `cpu-clock`, because the suffix only says whether the kernel's time
+    // is included.
     let clock = |event: &&str| ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
     types.extend(events.iter().map(|e| ValueType::new(*e, if clock(e) { "nanoseconds" } else { "count" })));
     let width = types.len();

@@ -1,18 +1,19 @@
-//! A decoder of pprof's protobuf (`google/pprof: proto/profile.proto`) without a schema compiler.
-//! The format has five small messages. The decoder reads the bytes once for the tables and once for
-//! the samples, without a copy.
+//! A decoder of pprof's protobuf format (`google/pprof: proto/profile.proto`) without a schema
+//! compiler. The format has five small messages. The decoder reads the input once for the tables
+//! and once for the samples, and does not copy the input.
 //!
-//! The decoder is strict where a figure depends on it. It refuses invalid ids, and samples whose
-//! number of values differs from the number of columns. Otherwise the decoder is lenient: it skips
-//! unknown fields, accepts packed and single numbers, and accepts tables in any order. The decoder
-//! ignores addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no common
-//! runtime sets them).
+//! The decoder is strict where the result depends on it. The decoder refuses invalid ids, and
+//! samples whose number of values differs from the number of columns. In all other cases the
+//! decoder is lenient: it skips unknown fields, accepts packed and single numbers, and accepts
+//! tables in any order. The decoder ignores addresses, line numbers, build ids and comments. The
+//! decoder also ignores `drop_frames` and `keep_frames`, which no common runtime sets.
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// The content of one protobuf field. A profile has no fixed-width numbers, so these are skipped.
+/// The content of one protobuf field. Fixed-width numbers do not occur in profiles, so their
+/// content is skipped.
 enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
@@ -21,7 +22,7 @@ enum Wire<'a> {
 
 /// An iterator over the fields of one message.
 struct Fields<'a> {
-    /// The whole input, so that errors can state an offset.
+    /// The whole input, so that an error can state the offset of the fault.
     input: &'a [u8],
     at: usize,
     end: usize,
@@ -36,7 +37,8 @@ impl<'a> Fields<'a> {
         Fields { input, at: 0, end: input.len() }
     }
 
-    /// Returns an iterator over the fields of the message `part`, which must be a slice of `input`.
+    /// Returns an iterator over the fields of the message `part`, which must be a subslice of
+    /// `input`.
     fn within(input: &'a [u8], part: &[u8]) -> Fields<'a> {
         let at = part.as_ptr() as usize - input.as_ptr() as usize;
         Fields { input, at, end: at + part.len() }
@@ -90,7 +92,8 @@ impl<'a> Fields<'a> {
         Ok(Some((key >> 3, content)))
     }
 
-    /// Calls `each` with the numbers of a repeated field, packed or single.
+    /// Calls `each` for every number of a repeated field. The numbers may be packed, or single
+    /// fields.
     #[inline]
     fn numbers(&self, content: Wire<'a>, mut each: impl FnMut(u64) -> Result<(), ReadError>) -> Result<(), ReadError> {
         match content {
@@ -107,7 +110,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The string table: slices of the input, which become text when they are used.
+/// The string table: slices of the input. A slice becomes text only when it is used.
 struct Strings<'a>(Vec<&'a [u8]>);
 
 impl Strings<'_> {
@@ -119,8 +122,8 @@ impl Strings<'_> {
     }
 }
 
-/// Maps the ids of the file to plimsoll's ids: a table while the file's ids are dense, as in all
-/// known files, otherwise a map.
+/// Maps the ids in the file to plimsoll's ids. The map is a plain table if the ids are dense, as in
+/// all known files; otherwise it is a hash map.
 enum Ids {
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
@@ -129,7 +132,7 @@ enum Ids {
 const NO_ID: u32 = u32::MAX;
 
 impl Ids {
-    /// Creates an empty map for `count` ids, of which `largest` is the largest.
+    /// Creates an empty map for `count` ids; `largest` is the largest of these ids.
     fn new(count: usize, largest: u64) -> Ids {
         if largest <= 4 * count as u64 + 64 {
             Ids::Dense(vec![NO_ID; largest as usize + 1])
@@ -154,8 +157,9 @@ impl Ids {
     }
 }
 
-/// Returns field 1 of a message. This is the id of the message, or in a `Line` message the id of
-/// the line's function. Returns 0 if the field is absent. The last of several values counts.
+/// Returns the number in field 1 of a message. In a `Line` message, this is the id of the line's
+/// function; in other messages, it is the message's own id. Returns 0 if the field is absent. If
+/// the field occurs several times, the last number counts.
 fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
     let mut fields = Fields::within(input, message);
@@ -167,10 +171,10 @@ fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     Ok(id)
 }
 
-/// Memory of one id, in bytes, in a table or a map.
+/// Memory that one id takes in a table or a hash map, in bytes.
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
-/// Creates an empty map for the ids of a table of messages.
+/// Creates an empty map for the ids of these messages, which are the entries of one table.
 fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<Ids, ReadError> {
     room.take(messages.len(), ID_BYTES)?;
     let mut largest = 0;
@@ -180,7 +184,7 @@ fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Re
     Ok(Ids::new(messages.len(), largest))
 }
 
-/// The encoded parts of a profile, not yet decoded.
+/// The parts of an encoded profile, before they are decoded.
 #[derive(Default)]
 struct Parts<'a> {
     sample_types: Vec<&'a [u8]>,
@@ -200,7 +204,7 @@ fn parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>, Read
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
         if let (1 | 3..=6, Wire::Bytes(_)) = (field, &content) {
-            // A table exists twice while it grows.
+            // A growing table exists twice for a time, so it needs a multiple of its size.
             room.take(1, 3 * size_of::<&[u8]>())?;
         }
         match (field, content) {
@@ -239,11 +243,11 @@ fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueTy
     Ok(ValueType { kind: strings.get(kind)?, unit: strings.get(unit)? })
 }
 
-/// Memory of a growing table as a multiple of its size: the table exists twice while it grows, and
-/// then has twice the size.
+/// Memory that a growing table needs, as a multiple of its size. While the table grows, the old
+/// copy and a new copy of twice the size exist.
 const GROWING: usize = 3;
 
-/// Reads an unpacked pprof profile.
+/// Decodes a pprof profile that is not compressed.
 pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let room = &mut room;
     let parts = parts(input, room)?;
@@ -330,7 +334,8 @@ fn read_functions(
     Ok(functions)
 }
 
-/// Adds a placeholder for functions without a symbol, named after their binary: `[libc.so.6]`.
+/// For each binary, adds a placeholder function that stands for functions without a symbol:
+/// `[libc.so.6]`.
 fn read_mappings(
     input: &[u8],
     messages: &[&[u8]],
@@ -375,7 +380,8 @@ fn read_samples(
         values.clear();
         let mut fields = Fields::within(input, sample);
         while let Some((field, content)) = fields.next()? {
-            // Packed numbers have at least one byte each, so the length bounds their count.
+            // A packed number has at least one byte, so the length in bytes limits the count of
+            // numbers.
             let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
             room.check_memory(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {

@@ -1,40 +1,44 @@
-//! Profiles under load: the intervals ("stretches") of a trial that takes profiles, the load at the
-//! time, and the cost of profiling.
+//! The schedule of a trial in which profiles are taken, the figures of its intervals, and the cost
+//! of profiling.
 //!
-//! The trial has a fixed rate. After a warm-up it runs without profiling, then with the CPU
-//! profile, then without profiling again, so that drift affects both equally. Profiles of other
-//! kinds follow in an interval of their own, since their cost would appear in the CPU profile.
+//! The trial has a fixed rate. After a warm-up it runs without profiling, then while the CPU
+//! profile is taken, then without profiling again. So drift affects the intervals with and without
+//! profiling equally. Profiles of other kinds follow in an interval of their own, because the CPU
+//! profile would include their cost.
 //!
-//! Not here: fetching and parsing profiles.
+//! Not here: how profiles are fetched and parsed.
 
 use crate::Summary;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Histogram, LoadShape, Run};
 
-/// Length of the warm-up, which is not measured, in ns.
+/// Length of the warm-up before the first interval, in ns. The warm-up is not measured.
 const WARMUP_NS: u64 = 2 * SECOND;
-/// Pause after a profile, in ns: a server needs some time to stop a profile and to write it.
+/// Pause after a profile, in ns, in which the server stops the profile and writes it.
 const GAP_NS: u64 = SECOND / 2;
-/// Longest time between the two snapshots for profiles of other kinds, in s.
+/// Longest time between the two snapshots of each profile of another kind, in s.
 const OTHERS_SECONDS_MAX: u32 = 5;
-/// A server sustains an offered rate if its throughput is at least this share of the rate.
+/// Smallest throughput at which the server counts as sustaining the offered rate, as a share of the
+/// rate.
 const SUSTAINED_SHARE: f64 = 0.98;
-/// Share of the server's maximum throughput at which queues stay short.
+/// A rate at which queues stay short, as a share of the server's throughput.
 const SHORT_QUEUE_SHARE: f64 = 0.85;
-/// The low load, as a share of the load under investigation.
+/// The low rate of profiling, as a share of the rate under investigation.
 const LOW_SHARE: f64 = 0.15;
 
-/// The plan of a trial with profiles, in ns of schedule time. Each interval has a start and an end.
+/// The schedule of a trial in which profiles are taken. Each interval has a start and an end, in ns
+/// of schedule time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfilingSchedule {
-    /// End of the warm-up, whose load is not measured, in ns of schedule time.
+    /// End of the warm-up, in ns of schedule time. The warm-up is not measured.
     pub warmup_ns: u64,
     /// The intervals without profiling, before and after the CPU profile, as start and end in ns of
     /// schedule time.
     pub without_profiling: [(u64, u64); 2],
     /// The interval in which the CPU profile is taken, as start and end in ns of schedule time.
     pub cpu: (u64, u64),
-    /// The interval of the profiles of other kinds.
+    /// The interval in which profiles of other kinds are taken, as start and end in ns of schedule
+    /// time.
     pub other_kinds: (u64, u64),
     /// The end of the trial, in ns of schedule time.
     pub end_ns: u64,
@@ -64,22 +68,23 @@ impl ProfilingSchedule {
         }
     }
 
-    /// Returns the length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`.
+    /// Returns the length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`
+    /// seconds.
     pub fn other_kinds_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
 }
 
 /// Returns the two rates at which profiles are taken, in 1/s: a low rate, and `level_rps` itself.
-/// The low rate is rounded to three digits.
+/// The low rate is rounded to three significant digits.
 pub fn rates(level_rps: f64) -> [f64; 2] {
     let low = (level_rps * LOW_SHARE).max(level_rps.min(1.0));
     let unit = 10_f64.powf(low.max(1e-9).log10().floor() - 2.0);
     [(low / unit).round() * unit, level_rps]
 }
 
-/// Returns the rate for profiling a server in steady state, 1/s: the final offered rate if it was
-/// sustained, otherwise well below the throughput.
+/// Returns the rate at which a server is profiled in steady state, 1/s. This rate is the final
+/// offered rate if the server sustained that rate, and otherwise well below the throughput.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
@@ -93,7 +98,8 @@ pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
 pub struct PeriodFigures {
     /// Total length of the intervals, in s.
     pub seconds: f64,
-    /// Completed requests a second, successful or not: the divisor of a server's costs.
+    /// Completed requests a second, successful or not. The server's cost per request is computed
+    /// from this number.
     pub completed_rps: f64,
     /// Successful requests a second.
     pub goodput_rps: f64,
@@ -104,8 +110,8 @@ pub struct PeriodFigures {
 }
 
 impl PeriodFigures {
-    /// Sums up the recorded ticks that lie in `stretches`. Each stretch is a start and an end in ns
-    /// of schedule time.
+    /// Sums up the recorded ticks that lie in the intervals `stretches`. Each interval is a start
+    /// and an end, in ns of schedule time.
     pub fn from_run(run: &Run, stretches: &[(u64, u64)]) -> PeriodFigures {
         let length_ns = run.plan.load.interval_ns.max(1);
         let mut response = Histogram::new();
@@ -135,23 +141,23 @@ impl PeriodFigures {
     }
 }
 
-/// The figures of a trial that took profiles.
+/// The figures of a trial in which profiles were taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfiledTrial {
     /// The fixed rate of the trial, in 1/s: requests, or sessions if the traffic has sessions.
     pub offered_rps: f64,
     /// Mean number of requests per session; 1 without sessions.
     pub requests_each: f64,
-    /// The figures of the intervals without profiling.
+    /// The figures of both intervals without profiling together.
     pub without_profiling: PeriodFigures,
-    /// The figures of the interval of the CPU profile.
+    /// The figures of the interval in which the CPU profile was taken.
     pub with_cpu_profile: PeriodFigures,
-    /// The interval of the profiles of other kinds.
+    /// The figures of the interval in which profiles of other kinds were taken.
     pub other_kinds: PeriodFigures,
 }
 
 impl ProfiledTrial {
-    /// Returns the figures of a trial with these `stretches`.
+    /// Computes the figures of a trial that ran with this schedule.
     pub fn from_run(run: &Run, stretches: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
@@ -162,14 +168,15 @@ impl ProfiledTrial {
         }
     }
 
-    /// Returns whether the server sustained the rate. If it did, the cost of a request does not
-    /// depend on when the profile was taken.
+    /// Returns whether the server sustained the rate. If so, the cost of a request does not depend
+    /// on when the profile was taken.
     pub fn is_steady(&self) -> bool {
         self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE
     }
 
-    /// Returns the number of requests completed during a profile of `duration_ns`, at the
-    /// throughput of its interval. A profile takes a little longer than requested.
+    /// Returns the number of requests that completed while a profile was taken, from the throughput
+    /// `meanwhile` and the length `duration_ns` of the profile. The length is measured, because a
+    /// profile takes a little longer than requested.
     pub fn requests(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }
@@ -188,8 +195,8 @@ mod tests {
             assert_eq!((warmup_ns, before.1), (before.0, cpu.0));
             assert!(cpu.1 < after.0 && after.1 <= others.0 && others.1 < end_ns);
             assert_eq!(cpu.1 - cpu.0, u64::from(seconds) * SECOND);
-            // The intervals without profiling are as long as the CPU profile, to a fifth of a
-            // second.
+            // Both intervals without profiling together are as long as the CPU profile, to a fifth
+            // of a second.
             assert!(before.1 - before.0 + after.1 - after.0 - (cpu.1 - cpu.0) <= SECOND / 5);
             assert!([before, after, cpu, others].iter().all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0));
         }

@@ -1,8 +1,7 @@
-//! Detects the format of a profile, and explains why other bytes are not a profile.
+//! Detects the format of a profile and reads it. For other bytes, explains why they are no profile.
 //!
-//! Detection uses the bytes alone, never the file name. Gzip is known by its magic bytes, and text
-//! by the absence of control characters, which every pprof file has. All other bytes count as
-//! pprof.
+//! Only the bytes decide the format, never the file name. Gzip begins with its magic bytes. Text
+//! has no control characters, while every pprof file has some. All other bytes are read as pprof.
 
 use super::room::{MemoryBudget, ReadError};
 use super::{folded, perf, pprof};
@@ -10,41 +9,41 @@ use flate2::read::MultiGzDecoder;
 use plimsoll_model::profile::Profile;
 use std::io::{ErrorKind, Read};
 
-/// Largest size of an unpacked profile, in bytes. Real profiles are smaller, and a larger file is
+/// Largest size of an unpacked profile, in bytes. Real profiles are smaller. A larger file is
 /// refused before it fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
 
-/// Smallest limit of the memory for a profile with its tables, in bytes. Large input gets more: see
-/// [`MEMORY_TIMES`].
+/// Memory that any profile may take with its tables, in bytes. A profile from a large file may take
+/// more: see [`MEMORY_TIMES`].
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// Largest memory of a gzip file's profile, as a multiple of the file's bytes. Well compressed
-/// profiles expand thirty times.
+/// Largest memory for a profile from a gzip file, as a multiple of the file's size. Well compressed
+/// profiles become thirty times as large.
 const MEMORY_TIMES_PACKED: usize = 64;
-/// Largest memory of a plain file's profile, as a multiple of the file's bytes. A file with only
-/// new names takes twenty times its size.
+/// Largest memory for a profile from a file without compression, as a multiple of the file's size.
+/// A file that contains only new names needs twenty times its size.
 const MEMORY_TIMES: usize = 16;
 
-/// Number of first bytes in which the reader searches for control characters, which distinguish
-/// pprof from text.
+/// Number of bytes at the start of the input in which the reader searches for control characters,
+/// which distinguish pprof from text.
 const SNIFF_BYTES: usize = 4096;
 
 /// Reads a profile in any of the formats that plimsoll knows.
 ///
 /// # Errors
-/// [`ReadError`], whose text says what to do.
+/// [`ReadError`]: its text says what the user can do.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    // A large file may be a real profile. A small file that expands to this size is no real
-    // profile.
+    // A large file may be a real profile, so it may take more memory. A small file that expands to
+    // so much memory is no real profile.
     let times = if is_packed(bytes) { MEMORY_TIMES_PACKED } else { MEMORY_TIMES };
     let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
-/// Reads a profile from an untrusted sender: at most `bytes_max` bytes are unpacked.
+/// Reads a profile from an untrusted sender. At most `bytes_max` bytes are unpacked.
 ///
 /// # Errors
 ///
-/// [`ReadError`], whose text says what to do.
+/// [`ReadError`]: its text says what the user can do.
 pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
     read_within(bytes, bytes_max, MEMORY_BYTES_MAX)
 }
@@ -63,10 +62,11 @@ fn is_packed(bytes: &[u8]) -> bool {
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
-    // The last four bytes hold the length of the last gzip member. Real profiles have one member,
-    // so this is the whole length of the profile. For other input the number is only a hint.
+    // The last four bytes of a gzip file contain the unpacked length of its last member. Real
+    // profiles have one member, so this is the length of the whole profile. For other input this
+    // number is only a hint.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
-    // Deflate never compresses by more than 1032 to 1.
+    // Gzip's compression factor is at most 1032.
     let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);
     let read = MultiGzDecoder::new(bytes).take(bytes_max as u64 + 1).read_to_end(&mut unpacked);
     match read {
@@ -92,8 +92,8 @@ fn read_unpacked(bytes: &[u8], bytes_max: usize, room: MemoryBudget) -> Result<P
     if perf::is_perf_output(&text) { perf::parse(&text, room) } else { folded::parse(&text, room) }
 }
 
-/// Returns the error for files of other known formats that people pass by mistake, and for empty
-/// files.
+/// Returns an error if the input is empty, or is a file of another known format that people pass by
+/// mistake. Returns `None` otherwise.
 fn foreign_format_error(bytes: &[u8]) -> Option<ReadError> {
     if bytes.trim_ascii().is_empty() {
         return Some(ReadError::Empty);

@@ -1,15 +1,15 @@
-//! The errors of all parsers of profiles, and the limit of the memory that a profile may take.
+//! The errors of the readers of profiles, and the limit of the memory that a profile may take.
 
 use plimsoll_model::profile::ProfileBuilder;
 use thiserror::Error;
 
-/// Why bytes are not a profile. The text completes a sentence that begins with the file's name.
+/// Why bytes are no profile. The text completes a sentence that begins with the name of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// The input is empty.
     #[error("is empty: fetch the profile again")]
     Empty,
-    /// The input has another known format; the text names the format and says what to do.
+    /// The input is a file of another known format. The text names the format and says what to do.
     #[error("{0}")]
     Other(&'static str),
     /// The gzip stream ends early.
@@ -21,16 +21,16 @@ pub enum ReadError {
     /// The input unpacks to more than this number of MiB.
     #[error("unpacks to more than {0} MiB, which no profile needs: take the profile for a shorter time")]
     TooLarge(usize),
-    /// The entries of the profile take more than this number of MiB.
+    /// The tables of the profile need more than this number of MiB.
     #[error("has entries that take more than {0} MiB, which no profile needs: take the profile for a shorter time")]
     TooMany(usize),
-    /// The input is not the protobuf of a pprof profile, or is cut off.
+    /// The input is not the complete protobuf of a pprof profile.
     #[error(
         "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch the \
          profile again, or convert the profile"
     )]
     Pprof {
-        /// Offset of the fault in the unpacked bytes, approximately.
+        /// Approximate offset of the fault in the unpacked bytes.
         at: usize,
         /// The fault in words.
         what: &'static str,
@@ -40,12 +40,14 @@ pub enum ReadError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// The fault in words; it completes a sentence that begins with the line.
+        /// The fault in words, which complete a sentence that begins with "line" and the number of
+        /// the line.
         what: &'static str,
     },
 }
 
-/// The memory that the tables of a profile may take, in bytes: the whole limit and the unused rest.
+/// The memory that the tables of a profile may take, in bytes: the whole limit, and the part that
+/// is left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemoryBudget {
     whole: usize,
@@ -59,14 +61,13 @@ impl MemoryBudget {
     }
 
     /// Reserves memory for `count` table entries of `bytes` bytes each, until the whole profile is
-    /// read.
+    /// read. The error means that the limit is exceeded.
     pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
         self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
         Ok(())
     }
 
-    /// Returns an error if the tables so far and `more` bytes together need more memory than the
-    /// limit.
+    /// Returns an error if the tables built so far and `more` bytes together exceed the limit.
     #[inline]
     pub(super) fn check_memory(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {

@@ -1,21 +1,22 @@
-//! Splits the cost of a profile by endpoint or another group: each stack gets a root frame with its
-//! group's name.
+//! Splits the cost of a profile by group, for example by endpoint: each stack gets an additional
+//! root frame with the name of its group.
 //!
-//! A group is the value of a label; in Go only CPU and goroutine profiles have labels. Or it is the
-//! first function from the root that matches a pattern, such as the handler. The root frame makes
-//! the group a row of every table, a block of every flame graph and a line of every comparison. So
-//! no other code needs to know groups. The flag `-tagroot` of pprof has the same effect.
+//! The group of a sample can be the value of a label; in Go only CPU and goroutine profiles have
+//! labels. Or it can be the first function from the root that matches a pattern, such as a handler.
+//! The root frame makes the group a row of every table, a block of every flame graph and a row of
+//! every comparison. So no other code must know about groups. The flag `-tagroot` of pprof has the
+//! same effect.
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 
-/// The group name of samples that have no group.
+/// The group name of samples without a group.
 pub const OTHERS: &str = "(none)";
 
-/// How to split samples into groups.
+/// The rule that assigns a group to each sample.
 pub enum SampleSplit<'a> {
-    /// Split by the value of the label with this key.
+    /// The group is the value of the label with this key.
     Label(&'a str),
-    /// Split by the first function from the root for which the predicate is true.
+    /// The group is the first function from the root for which the predicate is true.
     Function(&'a dyn Fn(&str) -> bool),
 }
 
@@ -51,10 +52,10 @@ pub fn label_keys(profile: &Profile) -> Vec<String> {
     keys
 }
 
-/// Returns the profile with an additional root frame in each stack, `NAME: GROUP`.
+/// Returns the profile with an additional root frame `NAME: GROUP` in each stack.
 pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
-    // Functions keep their numbers, since they are added in the original order.
+    // Functions keep their numbers, because they are added in the original order.
     let places: Vec<u32> = profile
         .functions()
         .iter()

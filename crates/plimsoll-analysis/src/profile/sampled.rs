@@ -1,8 +1,8 @@
-//! The kernel's samples of a load as a profile ([`SampledProfile`]). Each sample stands for the CPU
-//! time between two samples. Lost samples also count: the time of lost samples is spread over the
-//! recorded samples.
+//! The kernel's samples of a server during a load, as a profile ([`SampledProfile`]). Each sample
+//! stands for the CPU time between two samples. The kernel may lose samples. The CPU time of lost
+//! samples is distributed among the recorded samples.
 //!
-//! Not here: taking samples, and the purpose of functions.
+//! Not here: how samples are taken, and what functions are for.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
 use plimsoll_model::{Run, SampleInterval, SampledFunctions};
@@ -15,13 +15,14 @@ pub struct SampledProfile {
     pub profile: Profile,
     /// Number of recorded samples.
     pub samples: u64,
-    /// Number of lost samples, for which the buffer had no room.
+    /// Number of lost samples: the kernel's buffer had no room for them.
     pub lost: u64,
-    /// CPU time of all samples, in ns, including the lost samples.
+    /// CPU time for which the recorded and the lost samples stand, in ns.
     pub cpu_ns: f64,
-    /// Length of the sampled time, in ns.
+    /// Length of the time in which samples were taken, in ns.
     pub covered_ns: u64,
-    /// Whether all of the samples include time in the kernel.
+    /// Whether samples also cover the time that the server spent in the kernel, in the whole
+    /// window.
     pub in_kernel: bool,
 }
 
@@ -64,11 +65,11 @@ fn weight_ns(stretch: &SampleInterval) -> f64 {
     stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
 }
 
-/// Sums the CPU time of samples between two times of the load's schedule, in ns.
+/// Sums the CPU time for which samples stand, between two times of the load's schedule in ns.
 ///
-/// Returns the time of stacks for which `wanted` is true, and the time of all stacks. `wanted` gets
-/// the names of a stack's functions in recorded order. Returns `None` if less than half of the
-/// period was sampled.
+/// Returns two CPU times in ns: of the stacks for which `wanted` is true, and of all stacks.
+/// `wanted` gets the names of a stack's functions in recorded order. Returns `None` if samples were
+/// taken in less than half of the period.
 pub fn sampled_ns(
     sampled: &SampledFunctions,
     (from_ns, to_ns): (i64, i64),
@@ -120,8 +121,8 @@ mod tests {
             .iter()
             .map(|row| (sampled.profile.functions()[row.function as usize].name.as_str(), row.flat, row.cum))
             .collect();
-        // The second interval lost as many samples as it recorded, so each recorded sample counts
-        // twice.
+        // The second interval lost as many samples as it recorded, so each of its recorded samples
+        // counts twice.
         assert_eq!(rows, [("main", 300, 800), ("runtime.gcDrain", 500, 500)]);
         let share = |from_ns, to_ns| {
             sampled_ns(&run.probes.sampled, (from_ns, to_ns), |names| {

@@ -1,7 +1,7 @@
-//! Sums of a profile by function: flat and cumulative, as `go tool pprof -top` states them.
+//! Sums of a profile by function: flat and cumulative, as in `go tool pprof -top`.
 //!
-//! A sample's value counts in `cum` once for every distinct function on the sample's stack, however
-//! often the function recurs there. The value counts in `flat` for the function at the leaf, which
+//! A sample's value counts in `cum` once for every distinct function on its stack, however often
+//! the function occurs there. The value counts in `flat` only for the function at the leaf, which
 //! may be an inlined function (pprof, `internal/graph/graph.go`).
 
 use super::View;
@@ -10,17 +10,17 @@ use plimsoll_model::profile::{FunctionId, Profile};
 /// The sums of a profile's samples by function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Top {
-    /// Denominator of percentages: the sum of absolute values over all samples, as [`View::total`]
-    /// returns it.
+    /// The denominator of percentages: the sum of the absolute values of all samples
+    /// ([`View::total`]).
     pub total: i64,
-    /// Sum over the samples of the view. This sum differs from `total` if the view drops samples,
-    /// or if values are negative.
+    /// The sum of the samples in the view. The sum differs from `total` if the view leaves out
+    /// samples, or if some values are negative.
     pub selected_total: i64,
-    /// A row for each function with a sum other than 0, sorted by the requested column.
+    /// One row for each function with a sum other than 0, sorted by the requested column.
     pub rows: Vec<Row>,
 }
 
-/// One function's sums, in the unit of the column.
+/// The sums of one function, in the unit of the selected column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The function.
@@ -31,12 +31,12 @@ pub struct Row {
     pub cum: i64,
 }
 
-/// The column by which rows are sorted, with the largest absolute value first.
+/// The sum by which rows are sorted. The largest absolute value comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// Rows are sorted by the cost of a function itself.
+    /// Rows are sorted by `flat`, the cost of a function itself.
     Flat,
-    /// Rows are sorted by the cost of a function and its callees.
+    /// Rows are sorted by `cum`, the cost of a function and its callees.
     Cum,
 }
 
@@ -45,12 +45,12 @@ pub fn percent(value: i64, total: i64) -> f64 {
     if total == 0 { 0.0 } else { value as f64 / total as f64 * 100.0 }
 }
 
-/// Sums up a view of a profile by function.
+/// Sums up the samples in a view of a profile by function.
 pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
     let functions = profile.functions();
     let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
-    // The number of the last sample that contained each function, so that a recursive function
-    // counts once.
+    // For each function, the number of the last sample that contained it. So a recursive function
+    // counts once in each sample.
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {

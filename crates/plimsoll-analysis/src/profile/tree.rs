@@ -1,17 +1,18 @@
-//! Stacks merged from the root into a tree of frames, for a flame graph.
+//! Merges the stacks of a profile into a tree of frames for a flame graph. The tree starts at the
+//! roots of the stacks.
 //!
-//! Siblings are ordered by name, since a profile has no time. A tree contains at most a given
-//! number of frames: the widest frames. The cost of narrower frames appears under their caller as
-//! [`Tree::MERGED_FRAME_NAME`], so that the children of a frame never hide the frame's own cost. In
-//! a difference each frame has the cost per request of both profiles.
+//! Siblings are ordered by name, because a profile has no order of time. A tree contains a limited
+//! number of frames: the widest frames. The cost of narrower frames appears below their caller as
+//! [`Tree::MERGED_FRAME_NAME`]. So the own cost of a frame always stays visible. In a difference,
+//! each frame has the cost per request of both profiles.
 //!
-//! The builder adds the widest frame first: a profile of 50 MB may have ten million distinct
-//! frames, of which a flame graph shows thousands. All samples of a frame are adjacent in one
-//! array. When a frame joins the tree, its part of the array is divided among its callees. The
-//! callees wait in a heap. The widest waiting frame is next. Frames that do not join the tree are
+//! The builder always adds the widest missing frame next. A profile of 50 MB may have ten million
+//! distinct frames, of which a flame graph shows thousands. The samples of a frame are adjacent in
+//! one array. When a frame joins the tree, its part of the array is divided among its callees. The
+//! callees wait in a heap, which gives the widest frame. A frame that does not join the tree is
 //! never divided.
 //!
-//! Not here: pixels, colours, the inverted tree (derived from this one).
+//! Not here: pixels, colours, and the inverted tree, which is derived from this tree.
 
 use super::View;
 use super::diff::{CostDivisor, DiffError, events_variance, sides};
@@ -24,32 +25,35 @@ use std::collections::{BinaryHeap, HashMap};
 pub struct Node {
     /// Index of the frame's function in [`Tree::functions`].
     pub function: u32,
-    /// Distance from the root: 0 for the first functions of stacks.
+    /// Number of callers above the frame: 0 for the first function of a stack.
     pub depth: u32,
-    /// Width in the picture: the sum of absolute values. In a difference, the mean of both sides.
+    /// Width in the picture: the sum of the absolute values of the samples. In a difference, the
+    /// mean of both sides.
     pub width: f64,
-    /// Net sum, in the unit of the column. In a difference, the sum of the second side per request.
+    /// Sum of the samples' values with their signs, in the unit of the column. In a difference, the
+    /// sum of the second side per request.
     pub value: f64,
     /// In a difference, the sum of the first side per request; otherwise 0.
     pub before: f64,
-    /// In a difference, the variance of `value - before` that chance explains; otherwise 0.
+    /// In a difference, the variance of `value - before` that chance alone would cause; otherwise
+    /// 0.
     pub variance: f64,
 }
 
-/// The merged stacks of a profile: each frame follows its caller and precedes its next sibling.
+/// The merged stacks of a profile. Each frame comes after its caller and before its next sibling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     /// The functions of the frames.
     pub functions: Vec<Function>,
     /// The frames in drawing order.
     pub nodes: Vec<Node>,
-    /// Whether some frames were too narrow for the picture and were summed up.
+    /// Whether some frames were too narrow for the tree and were summed up.
     pub left_out: bool,
     /// Whether the tree is a difference, so that frames have two sides.
     pub difference: bool,
 }
 
-/// The sums over the samples of a frame, with the meaning of the fields of [`Node`].
+/// Sums over the samples of a frame. The fields have the same meaning as in [`Node`].
 #[derive(Debug, Clone, Copy, Default)]
 struct SampleSums {
     width: f64,
@@ -67,11 +71,11 @@ impl SampleSums {
     }
 }
 
-/// The number that stands for the missing caller of the first functions of stacks.
+/// The function number that stands for the missing caller of the first function of a stack.
 const ROOT: u32 = u32::MAX;
 
-/// A frame that waits to join the tree. `start..end` is its part of the ordered samples; the
-/// samples agree in their first `depth + 1` functions.
+/// A frame that waits to join the tree. `start..end` is its part of the ordered samples. All
+/// samples of this part have the same first `depth + 1` functions.
 struct WaitingFrame {
     sums: SampleSums,
     caller: u32,
@@ -82,8 +86,8 @@ struct WaitingFrame {
 }
 
 impl Ord for WaitingFrame {
-    /// Orders frames by width; the widest is the greatest. Of equal frames the first in the array
-    /// is greater, so that the result is deterministic.
+    /// Orders frames by width, so that the widest frame is the greatest. Of frames with equal
+    /// width, the first in the array of samples is the greatest. So the result is deterministic.
     fn cmp(&self, other: &WaitingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
@@ -104,20 +108,22 @@ impl PartialEq for WaitingFrame {
 
 impl Eq for WaitingFrame {}
 
-/// A sample whose frames are known up to some depth. Stacks move as a whole, so that memory is
-/// accessed in order.
+/// A sample in the array, of which the divider has processed the frames up to some depth. The array
+/// contains whole samples instead of indices, so that memory is accessed in order.
 #[derive(Debug, Clone, Copy)]
 struct Stack {
-    /// Index of the stack's next frame in [`Builder::frames`].
+    /// Index of the first frame that is not yet processed, in [`Builder::frames`].
     at: usize,
     /// Number of the stack's remaining frames, from `at` on.
     left: u32,
-    /// The group (next function) of the stack, while its part of the array is divided.
+    /// The group of the stack (the stacks with the same next function), while its part of the array
+    /// is divided.
     group: u32,
     sums: SampleSums,
 }
 
-/// The stacks in input order, each from the root on; `frames` holds the frames of all stacks.
+/// The stacks of all samples in input order. `frames` contains the frames of all stacks, each stack
+/// from its root on.
 #[derive(Default)]
 struct Builder {
     frames: Vec<u32>,
@@ -125,7 +131,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Adds a sample. A sample without a stack cannot be drawn and is dropped.
+    /// Adds a sample. A sample without a stack is dropped, because it cannot be drawn.
     fn add(&mut self, stack: impl Iterator<Item = u32>, sums: SampleSums) {
         let at = self.frames.len();
         self.frames.extend(stack);
@@ -135,7 +141,7 @@ impl Builder {
         }
     }
 
-    /// Merges the stacks into at most `frames_max` frames, and orders them for drawing.
+    /// Merges the stacks into a tree of at most `frames_max` frames, in drawing order.
     fn finish(self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
         let Builder { frames, mut stacks } = self;
         let mut divider = Divider {
@@ -156,7 +162,7 @@ impl Builder {
         }
         let left_out = !divider.waiting.is_empty();
         let mut narrow: HashMap<u32, SampleSums> = HashMap::new();
-        // The order is fixed, since sums of floats depend on the order.
+        // The order of addition is fixed, because the sum of floats depends on it.
         for frame in divider.waiting.into_sorted_vec() {
             narrow.entry(frame.caller).or_default().add(&frame.sums);
         }
@@ -164,24 +170,24 @@ impl Builder {
     }
 }
 
-/// The number that means "no group": the divider has not met the function yet, or the stack ends.
+/// The group number that means "no group": the function has no group yet, or the stack ends here.
 const NO_GROUP: u32 = u32::MAX;
 
-/// Divides the samples of a frame by the function that the frame calls.
+/// Divides the samples of a frame by the function that comes next on their stacks.
 struct Divider {
     frames: Vec<u32>,
     /// The group number of each function, while a frame is divided.
     group_of: Vec<u32>,
-    /// The groups of the divided frame: function, number of samples, sums.
+    /// The groups of the frame that is being divided: next function, number of samples, sums.
     groups: Vec<(u32, usize, SampleSums)>,
     sorted: Vec<Stack>,
     waiting: BinaryHeap<WaitingFrame>,
 }
 
 impl Divider {
-    /// Sorts `part` of the stacks by their next function; stacks that end come first. Each of these
-    /// functions becomes a waiting frame. `start` is the index of the part in the array of all
-    /// stacks.
+    /// Sorts `part` of the array of stacks by the next function of each stack. Stacks that end here
+    /// come first. Each next function becomes a waiting frame. `start` is the index of `part` in
+    /// the whole array.
     fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
@@ -230,7 +236,7 @@ impl Divider {
     }
 }
 
-/// Orders the frames of the tree for drawing: each frame after its caller, siblings by name.
+/// Puts the frames of the tree into drawing order: each frame after its caller, siblings by name.
 fn in_order(
     kept: &[WaitingFrame],
     narrow: &HashMap<u32, SampleSums>,
@@ -251,7 +257,8 @@ fn in_order(
     };
 
     let mut tree = Tree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
-    // Indices into the functions of the tree; the key `None` is for the sum of narrow frames.
+    // Maps a function to its index in the functions of the tree. The key `None` stands for the sum
+    // of narrow frames.
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();
     let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &SampleSums| {
         let function = *names.entry(function).or_insert_with(|| {
@@ -278,10 +285,11 @@ fn in_order(
 }
 
 impl Tree {
-    /// The name of the frame that sums up the frames that are too narrow for the picture.
+    /// The name of the frame that sums up the frames that are too narrow for the tree.
     pub const MERGED_FRAME_NAME: &'static str = "(smaller frames)";
 
-    /// Returns the width of the whole picture: the sum over the first functions of stacks.
+    /// Returns the width of the whole picture: the sum of the widths of all frames without a
+    /// caller.
     pub fn width(&self) -> f64 {
         self.nodes.iter().filter(|node| node.depth == 0).map(|node| node.width).sum()
     }
@@ -302,11 +310,11 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
     builder.finish(&functions, frames_max, false)
 }
 
-/// Merges the stacks of two profiles into a tree of at most `frames_max` frames. Each frame has the
-/// cost on both sides.
+/// Merges the stacks of two profiles into one tree of at most `frames_max` frames. Each frame has
+/// the cost on both sides.
 ///
 /// # Errors
-/// As [`diff`](super::diff()).
+/// The same errors as [`diff`](super::diff()).
 pub fn diff_tree(
     before: (&Profile, &View),
     after: (&Profile, &View),
@@ -365,7 +373,7 @@ mod tests {
         let all = ["main 11", " a 2", " b 9", "  c 8", "   b 5", "other 1"];
         assert_eq!(lines(text, 100), all);
         assert_eq!(lines(text, 6), all);
-        // The cost of smaller frames appears under their caller.
+        // The cost of narrower frames appears below their caller.
         let few = ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8", "   (smaller frames) 5"];
         assert_eq!(lines(text, 3), few);
         assert_eq!(lines(text, 0), ["(smaller frames) 12"]);

@@ -1,34 +1,34 @@
-//! The selected column and samples of a profile.
+//! The column and the samples of a profile that are selected for sums.
 //!
-//! As in pprof, `focus` selects samples with a frame whose function or file matches, and `ignore`
-//! drops such samples. Percentages stay relative to all samples. Unlike pprof, the name of the
-//! binary does not count, because it would match every frame.
+//! As in pprof, `focus` selects the samples with a frame whose function or file matches, and
+//! `ignore` leaves such samples out. Percentages still refer to all samples. Unlike in pprof, the
+//! name of the binary is not matched, because it would match every frame.
 
 use plimsoll_model::profile::{Profile, Sample};
 
-/// One column of a profile and a selection of its samples. Create a view once per profile: it
-/// matches names once per function.
+/// A column of a profile and a selection of its samples. Create a view only once per profile,
+/// because this matches the name of every function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// The column: an index into the profile's sample types.
+    /// The selected column: an index into the profile's sample types.
     pub sample_type: usize,
     focus: Option<Vec<bool>>,
     ignore: Option<Vec<bool>>,
 }
 
 impl View {
-    /// Creates a view of all samples of one column.
+    /// Creates a view of all samples in one column.
     pub fn all(sample_type: usize) -> View {
         View { sample_type, focus: None, ignore: None }
     }
 
-    /// Restricts the view to samples that have a frame whose function or file name `matches`.
+    /// Restricts the view to samples with a frame whose function name or file name `matches`.
     pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
         self.focus = Some(matching(profile, matches));
         self
     }
 
-    /// Drops samples that have a frame whose function or file name `matches`.
+    /// Leaves out samples with a frame whose function name or file name `matches`.
     pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
         self.ignore = Some(matching(profile, matches));
         self
@@ -40,9 +40,9 @@ impl View {
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }
 
-    /// Returns the sum of the absolute values of the column over all samples, the denominator of
-    /// percentages. If samples have the label `pprof::base` (the base of a difference made by
-    /// pprof), only these samples count.
+    /// Returns the sum of the absolute values of the column over all samples. The sum is the
+    /// denominator of percentages. If samples have the label `pprof::base` (in a difference made by
+    /// pprof), only the samples with this label count.
     pub fn total(&self, profile: &Profile) -> i64 {
         let (mut all, mut base) = (0_i64, 0_i64);
         for sample in profile.samples() {

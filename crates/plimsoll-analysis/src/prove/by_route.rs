@@ -1,14 +1,16 @@
-//! The comparison of each route, B with A, if there are several: success rate and response times,
-//! over the blocks of the whole comparison.
+//! The comparison of each route, build B with build A, for plans with several routes. The
+//! comparison covers the success rate and the response times, over the blocks of the whole
+//! comparison.
 //!
-//! No route is primary, so all routes share one error probability. The tests of all routes are one
-//! family, and Holm's method divides the error among them.
+//! No route is primary, so all routes share one error probability. The tests of all measures of all
+//! routes are one family, and Holm's method divides the error probability among them.
 //!
-//! Holm's method compares the smallest p-value with the error divided by the number of tests. For
-//! the next p-value the divisor is smaller by one, and so on. After the first test that rejects
-//! nothing, all later tests reject nothing either.
+//! Holm's method compares the smallest p-value with the error probability divided by the number of
+//! tests. For each further p-value, in ascending order, the divisor is smaller by one. After the
+//! first test that does not reject, all later tests do not reject either.
 //!
-//! Routes never decide about the whole comparison. Not here: the measure that decides.
+//! The result of a route never changes the verdict on the whole comparison. Not here: the primary
+//! measure, which decides.
 
 use super::compared::{JudgementTerms, MeasureComparison, compare};
 use super::interim_looks::{ERROR, InterimLook};
@@ -30,10 +32,10 @@ pub enum RouteMeasure {
 }
 
 impl RouteMeasure {
-    /// All measures of a route.
+    /// All measures by which a route is compared.
     pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
 
-    /// Returns the quantity that the effect of the measure is computed from.
+    /// Returns the quantity from which the effect of this measure is computed.
     fn quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
         let times =
             |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
@@ -51,7 +53,7 @@ impl RouteMeasure {
     }
 }
 
-/// The comparison of one route, B with A.
+/// The comparison of one route, build B with build A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteComparison {
     /// The name of the route.
@@ -60,13 +62,15 @@ pub struct RouteComparison {
     pub requests: [u64; 2],
     /// Share of the route's requests that succeeded, by side, 0..=1.
     pub success_rate: [f64; 2],
-    /// Number of blocks in which both sides got requests of the route.
+    /// Number of blocks in which the route was requested on both sides.
     pub blocks: usize,
-    /// The compared measures. A route without any success has no ratio.
+    /// The comparison of each measure. A route without any success on a side has no ratio, so
+    /// measures may be missing.
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
-/// One test of the family: its route, measure and effect, and its p-value over all evaluations.
+/// One test of the family: its route, measure and effect, and its p-value, which holds over all
+/// evaluations.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -74,16 +78,17 @@ struct Test {
     p: f64,
 }
 
-/// Returns whether this number of blocks could prove an effect of a route at this evaluation, if
-/// all blocks agreed. A comparison does not end earlier, because the report would then say nothing
-/// about the routes.
+/// Returns whether so many blocks could prove an effect of a route at this evaluation, if all
+/// blocks agreed. A comparison does not end before, because its report could then say nothing about
+/// the routes.
 pub(super) fn can_prove_routes(counted: &[Block], look: InterimLook) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
-/// Compares all routes over the valid blocks at one evaluation; empty for a single route.
+/// Compares all routes over the valid blocks at one evaluation. The result is empty for a plan with
+/// a single route.
 pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimLook) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
@@ -101,7 +106,8 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
     let adjusted = stats::holm_adjusted_p(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|a, b| tests[*a].p.total_cmp(&tests[*b].p));
-    // The number of tests that share the error, for each test in the order of `tests`.
+    // The number of tests among which the error probability is divided, for each test in the order
+    // of `tests`.
     let mut families = vec![tests.len(); tests.len()];
     let mut family = tests.len();
     for at in order {
@@ -120,8 +126,8 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
     routes
 }
 
-/// Returns the blocks in which both sides got requests of the route with index `at`, and the
-/// route's readings there.
+/// Returns the blocks in which the route with index `at` was requested on both sides, and the
+/// route's readings in these blocks.
 fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
     let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
@@ -143,8 +149,8 @@ fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> Rout
     RouteComparison { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
-/// Returns the doubt about a route that succeeds on one side only: without successes there is no
-/// ratio.
+/// Returns the doubt about a route that succeeds on one side only, because it has no ratio. Returns
+/// `None` if there is no such route.
 pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     let never = |route: &RouteComparison, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0

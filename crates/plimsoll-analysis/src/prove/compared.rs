@@ -1,7 +1,7 @@
-//! The comparison of one measure, B with A ([`MeasureComparison`]): the ratio over all blocks, its
-//! certainty, and whether B is better, worse or the same.
+//! The comparison of one measure, build B with build A ([`MeasureComparison`]): the ratio over all
+//! blocks, its certainty, and the verdict on B.
 //!
-//! Not here: rules that forbid a verdict (`verdict`), and the times of the evaluations
+//! Not here: evidence that forbids a verdict (`verdict`), and the times of the evaluations
 //! (`interim_looks`). The list of measures, and how many of them share an error probability, are in
 //! `mod` and `by_route`.
 
@@ -11,16 +11,16 @@ use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
 use std::fmt;
 
-/// The verdict of a comparison of builds A and B, about B.
+/// The verdict on build B of a comparison with build A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProveVerdict {
-    /// B is better: a real difference beyond the margin.
+    /// B is better: the difference is real and exceeds the margin.
     Better,
-    /// B is worse: a real difference beyond the margin.
+    /// B is worse: the difference is real and exceeds the margin.
     Worse,
-    /// B is the same: the blocks show no difference, and any difference is inside the margin.
+    /// B is the same as A: no difference is proved, and any difference is inside the margin.
     Same,
-    /// B differs by a real difference inside the margin.
+    /// The difference is real, but inside the margin.
     Small,
     /// The blocks prove none of the other verdicts.
     Inconclusive,
@@ -38,46 +38,48 @@ impl fmt::Display for ProveVerdict {
     }
 }
 
-/// The comparison of one measure, B with A.
+/// The comparison of one measure, build B with build A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureComparison<M = Criterion> {
     /// The compared measure.
     pub measure: M,
     /// Whether this is the primary measure, which decides the comparison.
     pub primary: bool,
-    /// B divided by A over all blocks together: the ratio of sums, or of the quantile of all
-    /// requests.
+    /// B divided by A, over all blocks together. The values of A and B are sums over the blocks, or
+    /// quantiles of all their requests.
     pub ratio: f64,
-    /// Interval of `ratio`. The interval holds simultaneously for all evaluations, and for all
-    /// measures that share its error. `None` means too few blocks.
+    /// Interval of `ratio`. The interval holds for all evaluations together, and for all measures
+    /// that share its error probability. `None` with too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// The interval of `ratio` that decides whether B is the same. The interval combines two
-    /// one-sided tests at 5 % over all evaluations, so its level is 90 %. `None` means too few
-    /// blocks.
+    /// The interval of `ratio` that decides whether B is the same as A. The interval combines two
+    /// one-sided tests at 5 % over all evaluations, so its confidence level is 90 %. `None` with
+    /// too few blocks.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// The p-value of the hypothesis "no difference". For the primary measure `p` covers all
-    /// evaluations (Bonferroni). For other measures `p` is adjusted by Holm's method within their
+    /// The p-value of the hypothesis "no difference". For the primary measure it covers all
+    /// evaluations (Bonferroni). For other measures it is adjusted by Holm's method within their
     /// family.
     pub p: f64,
-    /// The margin as a share: smaller differences do not matter.
+    /// The margin, as a share: smaller differences do not matter.
     pub margin: f64,
     /// The verdict on this measure.
     pub verdict: ProveVerdict,
-    /// The value of each side in the measure's unit; infinite if too many requests failed.
+    /// The value of the measure on each side, in the measure's unit. The value is infinite if too
+    /// many requests failed.
     pub levels: [f64; 2],
 }
 
 impl<M> MeasureComparison<M> {
-    /// Returns the largest difference that the interval permits, as a share; `None` with too few
-    /// blocks.
+    /// Returns the largest difference that the interval still contains, as a share; `None` with too
+    /// few blocks.
     pub fn at_most(&self) -> Option<f64> {
         self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
     }
 }
 
-/// Returns whether a difference of the primary measure is real. The test of the mean decides. If
-/// single blocks are too disturbed for this test, the ranks of the blocks decide. Then mean and
-/// median must have the same sign. Both are sign-flip tests, each with its own error probability.
+/// Returns whether the difference of the primary measure is real. The test of the mean is enough
+/// for this. The test of the ranks is also enough, because single disturbed blocks can spoil the
+/// mean. For the test of the ranks, mean and median must have the same sign. Each of the two
+/// sign-flip tests has its own error probability.
 fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(ratios_by_block).unwrap_or(0.0);
@@ -85,11 +87,11 @@ fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
-/// Judges the difference at one evaluation, in logarithms.
+/// Gives the verdict on a difference at one evaluation. All values are logarithms.
 ///
-/// A real difference exceeds the margin at a planned evaluation if the whole interval is outside
-/// the margin. At the last evaluation, the estimate alone decides. A difference is inside the
-/// margin if the whole equivalence interval is inside.
+/// At an interim evaluation, a real difference exceeds the margin if its whole interval is outside
+/// the margin. At the last evaluation, the estimate alone decides this. A difference is inside the
+/// margin if its whole equivalence interval is inside the margin.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == InterimLook::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -100,7 +102,8 @@ fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVer
         (true, true, _) => ProveVerdict::Worse,
         (false, _, true) => ProveVerdict::Same,
         (true, false, true) => ProveVerdict::Small,
-        // The estimate is inside the margin, but this is not certain.
+        // At the last evaluation the estimate is inside the margin, although the equivalence
+        // interval is not.
         (true, false, false) if last => ProveVerdict::Small,
         _ => ProveVerdict::Inconclusive,
     }
@@ -113,17 +116,17 @@ pub(super) struct JudgementTerms {
     pub(super) margin: f64,
     /// The evaluation at which the measure is judged.
     pub(super) look: InterimLook,
-    /// Number of measures that share the evaluation's part of the error probability.
+    /// Number of measures among which this evaluation's part of the error probability is divided.
     pub(super) family: usize,
     /// Whether this is the primary measure, which decides the comparison.
     pub(super) primary: bool,
-    /// Whether a higher value is better.
+    /// Whether a higher value of the measure is better.
     pub(super) more_is_better: bool,
 }
 
-/// Compares one measure at one evaluation, by its effect. The resulting p-value refers to this
-/// evaluation alone. `ratios_by_block` contains ln(B/A) of each block, and is needed only for the
-/// primary measure.
+/// Compares one measure at one evaluation, by its effect. The resulting p-value applies to this
+/// evaluation alone. `ratios_by_block` contains ln(B/A) of each block. Only the primary measure
+/// needs these ratios.
 pub(super) fn compare<M>(
     effect: &ProvedEffect,
     measure: M,
@@ -132,7 +135,7 @@ pub(super) fn compare<M>(
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
-    // Secondary measures never decide, so their interval suffices.
+    // Secondary measures never decide, so for them it is enough that the interval excludes 0.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
     let real = if primary { is_real(&seen, ratios_by_block) } else { shown() };
     MeasureComparison {

@@ -1,47 +1,49 @@
-//! When a comparison may be evaluated, and with which error probability.
+//! The evaluations of a comparison: when they are planned, and their error probabilities.
 //!
-//! If a comparison is evaluated after every block and stops at the first p < 0.05, its error rate
-//! is far higher than 5 %. So the evaluations that may stop a comparison are planned: after 10, 14,
-//! 20, 28, 40, ... blocks. In the code an evaluation is a "look". Each evaluation gets its own part
-//! of the error probability. The parts sum up to the whole error probability. So the error
-//! probability holds over all evaluations together, however they correlate.
+//! A comparison that is evaluated after every block and stops at the first p < 0.05 has an error
+//! rate far above 5 %. So the evaluations that may stop a comparison are planned: after 10, 14, 20,
+//! 28, 40, ... blocks. In the code an evaluation is a "look". Each evaluation gets a part of the
+//! error probability, and the parts sum up to the whole. So the error probability holds over all
+//! evaluations together, however they correlate.
 
 use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
 
-/// Probability that an interval misses the truth, over all evaluations of a comparison.
+/// Probability that an interval misses the true value, over all evaluations of a comparison
+/// together.
 pub const ERROR: f64 = 0.05;
-/// Probability of a false difference of the primary measure, over all evaluations, by the test of
-/// the mean. This probability is smaller than [`ERROR`], which applies to the shown interval,
-/// because a false alarm costs more than some blocks.
+/// Probability that the test of the mean finds a false difference in the primary measure, over all
+/// evaluations together. The value is smaller than [`ERROR`], the error of the stated interval,
+/// because a false alarm costs more than some additional blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
-/// Probability of a false difference of the primary measure, over all evaluations, by the test of
-/// ranks.
+/// Probability that the test of the ranks finds a false difference in the primary measure, over all
+/// evaluations together.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
-/// Probability of a false fall in success, over all evaluations. The three probabilities sum up to
-/// 2 %, the probability of a false verdict.
+/// Probability that a fall of the success rate is found although there is none, over all
+/// evaluations together. The sum with [`MEAN_ALARM_ERROR`] and [`RANKS_ALARM_ERROR`] is 2 %, the
+/// probability of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
-/// The part of the error probability that is reserved for the last evaluation.
+/// The part of each error probability that is reserved for the last evaluation.
 const LAST_PART: f64 = 0.6;
-/// The part of the error probability of the equivalence claim ("B is the same") that is reserved
-/// for the last evaluation. Earlier evaluations can hardly ever prove equivalence.
+/// The part of the equivalence claim's error probability that is reserved for the last evaluation.
+/// The claim is "B is the same". Earlier evaluations can hardly ever prove it.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
-/// Number of blocks before the first evaluation.
+/// Number of blocks at which the first evaluation is planned.
 const FIRST_BLOCKS: f64 = 10.0;
 
-/// The number of an evaluation of the blocks so far, which determines its part of the error
-/// probability.
+/// The number of an evaluation of a comparison. The number determines the evaluation's part of the
+/// error probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum InterimLook {
-    /// The n-th evaluation that may stop the comparison, from 1.
+    /// The n-th evaluation that may stop the comparison, counted from 1.
     Interim(u32),
     /// The evaluation after the last block, or at the end of the budget.
     Last,
 }
 
 impl InterimLook {
-    /// Returns the evaluation's part of the error probability. The last evaluation has a fixed
-    /// part. The interim evaluations get 1/2, 1/6, 1/12, ... of the rest.
+    /// Returns this evaluation's part of the error probability. The last evaluation gets
+    /// `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the rest.
     pub fn part(self) -> f64 {
         match self {
             InterimLook::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -49,7 +51,8 @@ impl InterimLook {
         }
     }
 
-    /// Returns the evaluation's part of the error probability of the equivalence claim.
+    /// Returns this evaluation's part of the error probability of the equivalence claim ("B is the
+    /// same").
     fn equivalence_part(self) -> f64 {
         match self {
             InterimLook::Interim(_) => self.part() * (1.0 - LAST_EQUIVALENCE_PART) / (1.0 - LAST_PART),
@@ -62,7 +65,7 @@ impl InterimLook {
 /// planned then.
 pub fn interim(blocks: usize) -> Option<InterimLook> {
     for look in 0..64 {
-        // The number of blocks is even, because the control compares blocks in pairs.
+        // Each planned number of blocks is even, and about sqrt(2) times the number before.
         let planned = (FIRST_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
         if planned >= blocks {
             return (planned == blocks).then_some(InterimLook::Interim(look + 1));
@@ -71,29 +74,32 @@ pub fn interim(blocks: usize) -> Option<InterimLook> {
     None
 }
 
-/// The difference of one measure at one evaluation of the blocks so far, in logarithms of B/A.
+/// The effect of B compared with A in one measure at one evaluation, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// The number of the evaluation.
     pub number: InterimLook,
     /// The estimate of ln(B/A), from all valid blocks.
     pub estimate: f64,
-    /// Interval of the estimate at the evaluation's part of [`ERROR`]; `None` with too few blocks.
+    /// Interval of the estimate, at this evaluation's part of [`ERROR`]; `None` with too few
+    /// blocks.
     pub interval: Option<ConfidenceInterval>,
-    /// Interval of the estimate at the evaluation's part of [`MEAN_ALARM_ERROR`].
+    /// Interval of the estimate, at this evaluation's part of [`MEAN_ALARM_ERROR`]; `None` with too
+    /// few blocks.
     pub wide: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
-    /// tests, each at the evaluation's part of [`ERROR`], so its own error is twice that part.
+    /// tests, each at this evaluation's part of [`ERROR`]. So the error probability of the interval
+    /// is twice that part.
     pub equivalence: Option<ConfidenceInterval>,
     /// Two-sided p-value of the hypothesis "no difference", for this evaluation alone.
     pub p: f64,
-    /// Whether the estimate exceeds the resolution of the measure.
+    /// Whether the estimate exceeds the resolution of the measure, and so can be a real difference.
     pub is_resolved: bool,
 }
 
 impl Look {
-    /// Evaluates an effect at an evaluation; `family` measures share the evaluation's part of
-    /// [`ERROR`].
+    /// Computes the look at `effect` at one evaluation. The evaluation's part of [`ERROR`] is
+    /// divided among `family` measures.
     pub fn from_effect(effect: &ProvedEffect, number: InterimLook, family: usize) -> Look {
         let family = family.max(1) as f64;
         let share = ERROR / family;
@@ -121,8 +127,8 @@ mod tests {
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
         let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + InterimLook::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early evaluation has enough blocks to reject at its error probability. If all blocks
-        // favour one side, p is 2^(1-n).
+        // Each early evaluation has enough blocks to reject at its own error probability. If all
+        // blocks favour one side, p is 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
             let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;

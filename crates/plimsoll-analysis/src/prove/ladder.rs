@@ -1,10 +1,10 @@
-//! The result of a ladder, a measurement of several endpoints ("rungs") that differ in one step
-//! each. Each rung does one thing more than the rung before. For example, there is an empty
-//! endpoint, then an endpoint with a cache look-up, then an endpoint with a query. The result is
-//! the throughput of each rung as a share of the rung before, and the added cost of a request.
+//! The result of a ladder. A ladder measures several endpoints ("rungs"), each of which does one
+//! thing more than the rung before. For example, the first endpoint is empty, the second looks up a
+//! cache, and the third runs a query. The result is the throughput of each rung as a share of the
+//! rung before, and the cost that the rung adds to a request.
 //!
-//! A ladder has no verdict and no early evaluation. The budget determines the number of blocks (one
-//! load on each rung). The intervals hold simultaneously for all rungs.
+//! A ladder has no verdict, and is not evaluated early. The budget determines the number of blocks
+//! (one load on each rung). The intervals hold for all rungs together.
 
 use super::interim_looks::ERROR;
 use super::reading::{self, Block};
@@ -17,15 +17,16 @@ use crate::doubts::{DoubtKind, Doubts};
 pub struct Rung {
     /// Goodput of the rung over all blocks, 1/s.
     pub goodput_rps: f64,
-    /// Goodput as a share of the goodput of the rung before; `None` for the first rung.
+    /// Goodput divided by the goodput of the rung before; `None` for the first rung.
     pub share: Option<f64>,
     /// Interval of `share`, the goodput relative to the rung before; `None` for the first rung, or
     /// with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
-    /// The cost of a request added by this rung, in us of the whole server: the difference of
-    /// 1/goodput. The value is `None` for the first rung.
+    /// The cost that this rung adds to a request, in us of the whole server: the difference of
+    /// 1/goodput. `None` for the first rung.
     pub cost_us: Option<f64>,
-    /// Interval of `cost_us`, the cost of a request that this rung adds.
+    /// Interval of `cost_us`, the added cost of a request; `None` for the first rung, or with too
+    /// few blocks.
     pub cost_us_interval: Option<ConfidenceInterval>,
 }
 
@@ -36,15 +37,17 @@ pub struct Ladder {
     pub rungs: Vec<Rung>,
     /// Number of valid blocks; a block is one load on each rung.
     pub blocks: usize,
-    /// Number of void blocks: the generator was the limit, or no response arrived in time.
+    /// Number of blocks that do not count: a load was void, or a rung had no success.
     pub blocks_void: usize,
-    /// The evidence against these figures.
+    /// The evidence that speaks against these figures.
     pub doubts: Doubts,
 }
 
-/// Computes the ladder from these blocks. `broken` is the reason if the measurement ended early.
+/// Computes the ladder from these blocks. `broken` is the reason why the measurement ended early,
+/// if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // Without any response, the cost of a request is not known.
+    // If a rung has no success in a block, the cost of a request is not known. A block without this
+    // cost does not count.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };

@@ -1,15 +1,15 @@
-//! Decides whether one build is better than another, from blocks of paired loads. The verdict has a
-//! known rate of false alarms.
+//! Decides whether one build is better than another, from blocks of paired loads. The rate of false
+//! verdicts is known in advance.
 //!
-//! A block is one short load on each arm (A and B), one right after the other, in random order. A
-//! disturbance of the machine affects both arms equally, or either arm with equal probability. All
-//! inference is over blocks, never over requests.
+//! A block is one short load on each arm (A and B), one right after the other, in random order. So
+//! a disturbance of the machine affects both arms equally, or either arm with equal probability.
+//! All statistical tests are over blocks, never over requests.
 //!
 //! A single *primary* measure decides, together with the success rate. The p-values of all other
-//! measures are corrected for the number of measures.
+//! measures are corrected for the number of these measures.
 //!
-//! Everything in this module is a pure function of the measured blocks. Not here: making loads, and
-//! starting builds.
+//! Everything in this module is a pure function of the measured blocks. Not here: making the loads,
+//! and starting the builds.
 
 mod by_route;
 mod compared;
@@ -42,8 +42,8 @@ use interim_looks::{InterimLook, Look};
 use rules::{EffectUnavailable, valid_blocks};
 use verdict::{Decision, decide};
 
-/// A comparison ends after this number of void blocks, if it has more than twice as many void
-/// blocks as valid blocks.
+/// Number of void blocks after which a comparison may end. The comparison ends if it also has more
+/// than twice as many void blocks as valid blocks.
 const VOIDS_MAX: usize = 6;
 
 /// Why a comparison of two builds ended.
@@ -55,21 +55,21 @@ pub enum ComparisonEnd {
     Blocks,
     /// The time budget was used up.
     Budget,
-    /// Hardly any block was valid; the last doubt gives the reason.
+    /// Hardly any block was valid. The last doubt gives the reason.
     Void,
-    /// Another reason, in words: ^C, or a build that ended.
+    /// Another reason, in words. For example, the user pressed ^C, or a build exited.
     Broken(String),
 }
 
-/// An estimate of the primary measure after some of the blocks, with the error probability of the
-/// last evaluation. A sequence of estimates shows how the interval narrows.
+/// An estimate of the primary measure after a number of blocks. The estimate uses the error
+/// probability of the last evaluation. A sequence of such estimates shows how the interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimEstimate {
     /// Number of valid blocks.
     pub blocks: usize,
     /// Estimate of B/A.
     pub ratio: f64,
-    /// Interval of `ratio`; `None` means too few blocks.
+    /// Interval of `ratio`; `None` with too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
 }
 
@@ -78,7 +78,7 @@ pub struct InterimEstimate {
 pub struct Proof {
     /// The verdict from the primary measure and the success rate, unless a rule forbids it.
     pub verdict: ProveVerdict,
-    /// The reason for the verdict, unless it is the primary measure alone.
+    /// The reason for the verdict; `None` if the primary measure alone decides.
     pub reason: Option<Reason>,
     /// All compared measures, the primary measure first.
     pub measures: Vec<MeasureComparison>,
@@ -86,33 +86,35 @@ pub struct Proof {
     pub success: Option<Success>,
     /// The comparison of each route, in the order of the plan; empty for a single route.
     pub routes: Vec<RouteComparison>,
-    /// The standard deviation of a single load on each side, as a share, from neighbouring loads.
-    /// `None` means too few blocks.
+    /// The standard deviation of a single load's value on each side, as a share of the value. The
+    /// standard deviation is estimated from the differences between neighbouring loads. `None` with
+    /// too few blocks.
     pub spread: [Option<f64>; 2],
-    /// Whether every load ran on a newly started build. Otherwise the verdict is about two running
-    /// processes.
+    /// Whether every load ran on a newly started build. If not, the verdict applies to two running
+    /// processes, and not to their builds.
     pub fresh: bool,
     /// Number of valid blocks.
     pub blocks: usize,
     /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
-    /// The approximate number of further blocks that would decide. The value is `None` unless the
-    /// verdict is inconclusive only because there are too few blocks.
+    /// The approximate number of further blocks with which the comparison would decide. `None`
+    /// unless the verdict is inconclusive only because there are too few blocks.
     pub blocks_more: Option<usize>,
-    /// The budget for `blocks_more` blocks, ns. `conclude` leaves this field empty. The caller,
-    /// which knows the length of a block, sets the field ([`budget_enough_ns`]).
+    /// The budget that is enough for `blocks_more` further blocks, ns. `conclude` leaves this field
+    /// empty. The caller knows the length of a block, and sets the field ([`budget_enough_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
-    /// The evidence against these figures.
+    /// The evidence that speaks against these figures.
     pub doubts: Doubts,
 }
 
-/// Returns the evaluation planned after exactly these blocks, and its decision; `None` unless the
-/// verdict is certain.
+/// Returns the evaluation that is planned after exactly these blocks, and its decision. Returns
+/// `None` if no evaluation is planned here, or if its verdict is not certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
     let number = interim_looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
-    // Most evaluations are not certain. The primary measure and the success rate show this quickly.
+    // Most evaluations give no certain verdict. The primary measure and the success rate alone show
+    // this quickly.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
@@ -120,7 +122,8 @@ fn certain(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision
     (decision.verdict != ProveVerdict::Inconclusive).then_some((number, decision))
 }
 
-/// Returns the reason to stop after these blocks; `None` to continue. The caller checks the time.
+/// Returns the reason to stop after these blocks; `None` to continue. The caller checks the time
+/// budget.
 pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     let counted = valid_blocks(blocks, settings.primary);
     let void = blocks.len() - counted.len();
@@ -134,7 +137,7 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
 }
 
 /// Estimates the primary measure after these blocks, for display during the measurement. At a
-/// planned evaluation, the interval is the interval of the verdict.
+/// planned evaluation, the interval is the one that the verdict uses.
 pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let look = interim_looks::interim(counted.len()).unwrap_or(InterimLook::Last);
@@ -150,7 +153,7 @@ fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) 
     })
 }
 
-/// Estimates the primary measure after increasing numbers of blocks, at 40 points or fewer.
+/// Estimates the primary measure after increasing numbers of blocks, at most 40 of these numbers.
 pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
@@ -174,7 +177,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A fails {a}"));
     }
-    // A build that fails more requests also has different responses. Then one warning suffices.
+    // If more requests of B fail, its responses differ as well. In this case, the warning about
+    // failures is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{}; the two sides may not do the same work", differing.text);
@@ -199,7 +203,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         of_routes.for_each(|one| one.verdict = ProveVerdict::Inconclusive);
         measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     }
-    // More blocks do not remove the evidence against a verdict.
+    // If evidence contradicts the verdict, more blocks would not help.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
         && matches!(reason, None | Some(Reason::NotTaken(EffectUnavailable::TooFew { .. })));
     let blocks_more = only_blocks_are_missing.then(|| required_blocks::blocks_more(settings, &counted));
@@ -220,8 +224,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
 }
 
-/// Returns the standard deviation of a load on one side, as a share. The estimate uses the
-/// differences of neighbouring loads, so that drift does not count.
+/// Returns the standard deviation of a load's value on one side, as a share. The estimate uses the
+/// differences between neighbouring loads, so that drift has no effect.
 fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();
@@ -230,5 +234,5 @@ fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     (squares.len() >= VARIATION_PAIRS_MIN).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
 }
 
-/// Minimum number of pairs of neighbours for an estimate of the variation.
+/// Minimum number of pairs of neighbouring loads from which the standard deviation is estimated.
 const VARIATION_PAIRS_MIN: usize = 5;

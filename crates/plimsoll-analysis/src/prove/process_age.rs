@@ -1,27 +1,27 @@
-//! Warns about different histories of the processes behind two URLs. A comparison of two URLs
+//! Warns if the processes behind two URLs have different histories. A comparison of two URLs
 //! compares two *processes*, and not only two builds.
 
 use crate::sentence::{Remedy, Sentence};
 
-/// The state of a side's processes at the start of a comparison.
+/// The age and the past CPU time of one side's processes at the start of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessAge {
-    /// Time since the first of the processes was started, s.
+    /// Time since the oldest of the processes was started, s.
     pub age_s: f64,
-    /// CPU time that the processes have used, s.
+    /// CPU time that the processes have used so far, s.
     pub cpu_s: f64,
 }
 
-/// A comparison warns if the ages of the two processes differ by this factor, and by
+/// Smallest ratio of the two ages that causes a warning. The difference must also exceed
 /// [`AGE_DIFFERENCE_MIN_S`].
 const AGE_RATIO_MIN: f64 = 4.0;
-/// Smallest difference of the processes' ages that causes a warning, s.
+/// Smallest difference of the two ages that causes a warning, s.
 const AGE_DIFFERENCE_MIN_S: f64 = 60.0;
-/// A comparison warns if the CPU times of the two processes differ by this factor, and by
+/// Smallest ratio of the two CPU times that causes a warning. The difference must also exceed
 /// [`CPU_DIFFERENCE_MIN_S`].
 const CPU_RATIO_MIN: f64 = 3.0;
-/// Smallest difference of CPU times that causes a warning, s. So much CPU time serves some thousand
-/// requests.
+/// Smallest difference of the two CPU times that causes a warning, s. A server processes some
+/// thousand requests in this CPU time.
 const CPU_DIFFERENCE_MIN_S: f64 = 0.3;
 
 fn differ(a: f64, b: f64, times: f64, by: f64) -> bool {
@@ -38,8 +38,8 @@ fn time(s: f64) -> String {
     }
 }
 
-/// Returns the warning if the processes of one side are much older than the processes of the other
-/// side, or have done much more work.
+/// Returns a warning if one side's processes are much older, or have used much more CPU time, than
+/// the other side's processes. Returns `None` otherwise.
 pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
@@ -66,7 +66,7 @@ mod tests {
         for (a, b, expect) in [
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),
-            // Only process A has worked.
+            // Only the process of A has worked before.
             (
                 (40.0, 2.0),
                 (41.0, 0.1),
@@ -76,7 +76,7 @@ mod tests {
             ),
             ((40.0, 0.3), (41.0, 0.01), None),
             ((40.0, 0.01), (41.0, 400.0), Some("B has used 7 min of CPU time;")),
-            // Process A is much older, though it has done little work.
+            // The process of A is much older, although it has worked little.
             ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
             ((3600.0, 9.0), (3000.0, 8.0), None),
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),

@@ -15,34 +15,33 @@ use plimsoll_model::{
     ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
 };
 
-/// The figures of one load for the build under test.
+/// The figures of one load of a comparison, made on one arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Number of successes in the measured window, and the length of the window in s.
     pub goodput: BlockAmount,
-    /// The times of all scheduled requests of the load.
+    /// The response times of all scheduled requests of the load.
     pub ledger: LedgerTimes,
-    /// CPU time of the server's processes, ns, and the number of responses; `None` if the time
-    /// could not be read.
+    /// CPU time of the server's processes, ns, and the number of responses as its divisor; `None`
+    /// if the CPU time could not be read.
     pub cpu_ns: Option<BlockAmount>,
-    /// Bytes of responses, and number of responses.
+    /// Total bytes of the responses, and the number of responses as their divisor.
     pub answer_bytes: BlockAmount,
     /// Number of responses by HTTP status.
     pub statuses: Tally,
-    /// The figures of each of several routes, in the order of the plan; empty for a plan with one
-    /// route.
+    /// The figures of each route, in the order of the plan; empty for a plan with a single route.
     pub routes: Vec<RouteReading>,
-    /// Mean time that a response waited for plimsoll, as a share of the response time (closed
-    /// loads).
+    /// Mean time for which a response waited unread in plimsoll, as a share of the response time;
+    /// only for closed loads.
     pub client_wait_share: f64,
-    /// The CPU used by other processes.
+    /// The CPU used by other processes during the load, and whether this disturbed the load.
     pub interference: Interference,
     /// Why the load is void; `None` for a valid load. A load is void if the generator was the
     /// limit, or if the load ended before the first response.
     pub void: Option<Sentence>,
 }
 
-/// The figures of one load for one of several routes.
+/// The figures of one load for one route of a plan with several routes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteReading {
     /// The name of the route.
@@ -51,8 +50,8 @@ pub struct RouteReading {
     pub ledger: LedgerTimes,
 }
 
-/// Largest share of the response time that responses may wait for plimsoll. Above this share, the
-/// figures describe plimsoll and not the server, and the load is void.
+/// Largest share of the response time for which responses may wait unread in plimsoll. Above this
+/// share the load is void, because its figures describe plimsoll and not the server.
 pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
 
 fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
@@ -107,8 +106,8 @@ impl Reading {
         if self.ledger.scheduled == 0 { 1.0 } else { self.ledger.succeeded() as f64 / self.ledger.scheduled as f64 }
     }
 
-    /// Returns the value of a measure in this load alone. The value is `None` if the measure was
-    /// not taken, and infinite if too many requests failed.
+    /// Returns the value of a measure in this load alone. The value is `None` if the measure is
+    /// missing, and infinite if too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
@@ -120,14 +119,14 @@ impl Reading {
         }
     }
 
-    /// Returns the value of a measure if this value may be printed: a quantile needs enough
-    /// requests beyond it.
+    /// Returns the value of a measure in this load, if the value may be printed: a quantile needs
+    /// enough requests beyond it.
     pub fn printable_value(&self, measure: Criterion) -> Option<f64> {
         let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= REQUESTS_BEYOND_QUANTILE_MIN);
         self.value(measure).filter(|value| enough && value.is_finite())
     }
 
-    /// Returns whether no response arrived.
+    /// Returns whether not a single response arrived during the load.
     fn is_silent(&self) -> bool {
         self.goodput.of <= 0.0 && self.ledger.succeeded() == 0 && self.statuses.is_empty()
     }
@@ -137,8 +136,7 @@ impl Reading {
 /// printed nor compared.
 pub const REQUESTS_BEYOND_QUANTILE_MIN: f64 = BEYOND_MIN as f64;
 
-/// Returns the quantile of response times that the measure stands for; `None` for a measure that is
-/// no quantile.
+/// Returns the quantile of response times that this measure is; `None` for other measures.
 pub fn quantile(measure: Criterion) -> Option<f64> {
     match measure {
         Criterion::P50 => Some(0.5),
@@ -147,15 +145,15 @@ pub fn quantile(measure: Criterion) -> Option<f64> {
     }
 }
 
-/// Returns the mean time that a response was readable before plimsoll read it, as a share of the
-/// response time. In a closed load nothing else shows this delay.
+/// Returns the mean time for which a response was readable before plimsoll read it, as a share of
+/// the response time. In a closed load nothing else shows this delay.
 fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
     let (wait, response) = (&summary.generator.read_wait, &summary.whole.response);
     let known = !run.plan.load.shape.is_open() && wait.count > 0 && response.mean_ns > 0.0;
     if known { wait.mean_ns / response.mean_ns } else { 0.0 }
 }
 
-/// One load on each arm, in random order.
+/// A block of a comparison: one load on each arm, in random order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// The readings by arm: A, B, ...
@@ -163,7 +161,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns the reason why the block is void, if it is.
+    /// Returns the reason why the block is void; `None` for a valid block.
     pub fn void(&self) -> Option<&Sentence> {
         self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
@@ -184,20 +182,21 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
     order
 }
 
-/// Returns the complete blocks of recorded loads, and the reason if the recording was aborted.
+/// Returns the complete blocks of the recorded loads, and the reason why the recording ended early,
+/// if it did.
 pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     let mut blocks = Blocks::new(arms);
     blocks.read(trials);
     (blocks.whole, blocks.broken)
 }
 
-/// The blocks of a recording, read incrementally. Each load is read once, because reading a load
-/// takes longer than evaluating all blocks.
+/// The blocks of a recording. Loads are read one by one as they are recorded, and each load only
+/// once, because reading a load takes longer than evaluating all blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     /// The complete blocks.
     pub whole: Vec<Block>,
-    /// Why the recording was aborted: later loads do not count.
+    /// Why the recording ended early; `None` if it did not. Later loads do not count.
     pub broken: Option<String>,
     /// The readings of the current, incomplete block, by arm.
     next: Vec<Option<Reading>>,
@@ -224,9 +223,9 @@ impl Blocks {
         self.judge_missing_responses();
     }
 
-    /// Decides whether loads without any response are void. Such a load is void if it was shorter
-    /// than three usual response times, or if the usual response time is not known. A longer load
-    /// without a response shows that the server hangs, and is valid.
+    /// Decides which loads without any response are void. A load without any response is void if it
+    /// was shorter than three usual response times, or if the usual response time is not known. A
+    /// longer load without any response is valid, because it shows that the server hangs.
     fn judge_missing_responses(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
@@ -264,15 +263,15 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// Returns the doubt about void blocks, with their number and the reason why the first block is
-/// void. Returns `None` without void blocks.
+/// Returns the doubt about void blocks. The doubt states the number of void blocks, and the reason
+/// why the first of them is void. Returns `None` if no block is void.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));
     void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.then(reason) })
 }
 
-/// Returns the plan of each arm's loads in recorded blocks; empty without blocks.
+/// Returns the plan of each arm's loads in the recorded blocks; empty if no block was recorded.
 pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
     let on = |trial: &Trial, arm: usize| {
         trial.tag.purpose == Purpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)

@@ -1,5 +1,5 @@
-//! Estimates the number of blocks (paired loads) and the budget that an inconclusive comparison
-//! needs for a verdict.
+//! Estimates the number of blocks (paired loads) and the budget with which an inconclusive
+//! comparison would give a verdict.
 
 use super::reading::Block;
 use super::rules::{EffectUnavailable, Rules, effect, requests_needed, valid_blocks};
@@ -7,20 +7,21 @@ use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
-/// The margin of a comparison must be this number of standard errors of the estimate. Half the
-/// interval that must exclude 0 at the last evaluation is 2.51 standard errors. In four of five
-/// cases the estimate is at most 0.84 below the truth. Then a difference as large as the margin is
-/// found. Identical builds need half of the equivalence interval (1.66) plus 1.28, which is less.
+/// Number of standard errors of the estimate that must fit into the margin. Half the interval that
+/// must exclude 0 at the last evaluation is 2.51 standard errors. In four of five cases the
+/// estimate is at most 0.84 standard errors below the truth. So in four of five cases, a difference
+/// as large as the margin is found. Identical builds need less: half of the equivalence interval
+/// (1.66) plus 1.28.
 const MARGIN_STANDARD_ERRORS: f64 = 3.35;
-/// A comparison of a quantile needs this multiple of the requests with which the quantile may be
-/// shown.
+/// Number of requests that the comparison of a quantile needs, as a multiple of the requests that
+/// the quantile itself needs.
 const QUANTILE_REQUESTS_FACTOR: f64 = 1.2;
-/// Smallest number of blocks for a verdict.
+/// Smallest number of blocks with which a verdict is possible.
 const VERDICT_BLOCKS_MIN: usize = 10;
 
-/// Estimates how many more blocks would decide in four of five cases. The total number is n = (3.35
-/// s / margin)^2, and at least 1.5 times the present number. For a quantile, the total number is
-/// the number of blocks that have enough requests.
+/// Estimates how many more blocks would give a verdict in four of five cases. The total number is n
+/// = (3.35 s / margin)^2, and at least 1.5 times the present number. If a quantile has too few
+/// requests so far, the total is the number of blocks with enough requests.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
     let effect = match effect(counted, settings.primary) {
@@ -31,19 +32,20 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
         }
         Err(_) => return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1),
     };
-    // The standard deviation s follows from the interval, whose half-width is z s / sqrt(n).
+    // The standard deviation s of a block follows from the interval, whose half-width is z s /
+    // sqrt(n).
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1) };
     let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    // If a difference is likely, its estimate is used. Otherwise the difference is assumed to equal
-    // the margin.
+    // If a difference is likely, its estimate is used. If no difference is likely, the difference
+    // is assumed to be as large as the margin.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
     let needed = (MARGIN_STANDARD_ERRORS * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(VERDICT_BLOCKS_MIN).saturating_sub(n).max(n / 2).max(1)
 }
 
-/// Estimates the budget with which the comparison would probably decide, in ns, rounded up; `None`
-/// before the first block.
+/// Estimates the budget with which the comparison would probably give a verdict, in ns, rounded up.
+/// Returns `None` before the first block.
 pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
     let counted = valid_blocks(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
@@ -53,11 +55,11 @@ pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) ->
     // The share of void blocks is assumed to stay constant.
     let share_void = blocks.len() as f64 / counted.len().max(1) as f64;
     let needed = (counted.len() + blocks_more(settings, &counted)) as f64 * share_void;
-    // One block is added, because no block begins that would end after the budget.
+    // One more block is added, because no block begins that would end after the budget.
     Some(round_up_budget(began_ns as f64 + block_ns * (needed + 1.0)))
 }
 
-/// Rounds a time in ns up to a value that users write on a command line.
+/// Rounds a time in ns up to a round value that users write on a command line.
 fn round_up_budget(ns: f64) -> u64 {
     let s = (ns / SECOND as f64).ceil() as u64;
     let step = match s {

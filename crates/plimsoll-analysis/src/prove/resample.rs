@@ -1,40 +1,45 @@
-//! The effect of B over A ([`ProvedEffect`]): the ratio of the two sides over all blocks, with the
-//! uncertainty from randomisation. A block is one load on each side, in random order.
+//! The effect of build B compared with build A ([`ProvedEffect`]): the ratio of the two sides over
+//! all blocks, with the uncertainty from randomisation. A block is one load on each side, in random
+//! order.
 //!
-//! If B were A times a factor, the difference in each block could have had the opposite sign with
-//! equal probability, whatever the machine did.
+//! Suppose B differs from A only by a constant factor, and the differences are divided by this
+//! factor. Because the order is random, the difference in each block then has either sign with
+//! equal probability, whatever the machine does.
 //!
-//! A sign-flip test of the *mean* rejects some factors. The factors that it does not reject follow
-//! from the typical values of Hartigan (1969). Take the ratio over random halves of the blocks,
-//! where each block is in a half with probability 1/2. Such a ratio is below or above the true
-//! factor with equal probability. So an interval consists of two order statistics of the ratios of
+//! So a sign-flip test of the *mean* can test each factor, and an interval consists of the factors
+//! that the test does not reject. The factors that the test does not reject follow from the typical
+//! values of Hartigan (1969). Take the ratio over a random half of the blocks, where each block is
+//! in the half with probability 1/2. The ratio over a random half is below or above the true factor
+//! with equal probability. So the ends of the interval are two order statistics of the ratios of
 //! halves.
 //!
-//! The interval holds at any number of blocks, under drift and heavy tails. Disturbed blocks widen
-//! the interval, and bad blocks move it, because the mean includes them.
+//! The interval keeps its error probability for any number of blocks, under drift and with heavy
+//! tails. Disturbed blocks widen the interval. Disturbed blocks also move the interval, because the
+//! mean includes them.
 //!
-//! Not here: when to evaluate, and what to conclude (`looks`, `verdict`).
+//! Not here: when to evaluate, and what to conclude (`interim_looks`, `verdict`).
 
 use super::stats::{ConfidenceInterval, median, normal_quantile, normal_tail};
 use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks, every half (subset of the blocks) is used. For more blocks,
+/// Up to this number of blocks, all halves (subsets of the blocks) are used. With more blocks,
 /// [`HALVES`] random halves are used.
 const EXACT_BLOCKS_MAX: usize = 12;
-/// Number of random halves (subsets of the blocks): as many as [`EXACT_BLOCKS_MAX`] blocks have in
-/// all.
+/// Number of random halves (subsets of the blocks). This number equals the number of all non-empty
+/// subsets of [`EXACT_BLOCKS_MAX`] blocks.
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
-/// The smallest order statistic that is used directly. Farther out, few random halves would decide
-/// by chance, so the tail is normal from this point on. Sums of random signs have lighter tails, so
-/// the error makes the interval wider.
+/// The order statistic of this rank, counted from either end, is the outermost one that is used
+/// directly. Farther out, chance in the random halves would decide. So a normal tail replaces the
+/// order statistics there. Sums of random signs have lighter tails, so the error makes the interval
+/// wider.
 const ORDER_STATISTIC_MIN: usize = 16;
 /// Largest number of points at which a distribution of times is evaluated. The points lie between
-/// the minimum and the maximum of the quantile in any block.
+/// the smallest and the largest quantile of any block.
 const CUTS_MAX: usize = 48;
 
-/// The figure of one side in a block, as an amount and its divisor: successes and seconds, or CPU
+/// The figure of one side in a block, as a numerator and a divisor: successes and seconds, or CPU
 /// time and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockAmount {
@@ -44,8 +49,8 @@ pub struct BlockAmount {
     pub per: f64,
 }
 
-/// The times of all requests that a load scheduled. A request without success is slower than any
-/// bound.
+/// The response times of all requests that a load scheduled. A request without success counts as
+/// slower than any bound.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LedgerTimes {
     /// Number of scheduled requests.
@@ -56,8 +61,8 @@ pub struct LedgerTimes {
 }
 
 impl LedgerTimes {
-    /// Creates the times of a ledger from its buckets, ascending. The `succeeded` fastest requests
-    /// are successes.
+    /// Creates the times from a histogram's buckets, ascending: (bucket, count). The `succeeded`
+    /// fastest requests are the successes.
     pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LedgerTimes {
         let mut sum = 0;
         let mut until = Vec::new();
@@ -82,31 +87,31 @@ impl LedgerTimes {
         self.succeeded.last().map_or(0, |last| last.1)
     }
 
-    /// Returns the bucket of the time within which a share `q` of all requests has succeeded;
-    /// `None` if a smaller share succeeded.
+    /// Returns the histogram bucket of the time within which a share `q` of all requests has
+    /// succeeded. Returns `None` if a smaller share succeeded.
     fn bucket(&self, q: f64) -> Option<u32> {
-        // The small subtraction compensates the rounding error of products such as 0.99 * 100.
+        // The small subtraction compensates for the rounding error of products such as 0.99 * 100.
         let rank = ((q * self.scheduled as f64 - 1e-6).ceil() as u64).max(1);
         let at = self.succeeded.partition_point(|(_, until)| *until < rank);
         self.succeeded.get(at).map(|(bucket, _)| *bucket)
     }
 
-    /// Returns the time within which a share `q` of all requests has succeeded, ns; infinite if a
-    /// smaller share succeeded.
+    /// Returns the time within which a share `q` of all requests has succeeded, ns. The time is
+    /// infinite if a smaller share succeeded.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         self.bucket(q).map_or(f64::INFINITY, |bucket| {
             (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
         })
     }
 
-    /// Returns the number of requests beyond the quantile `q`.
+    /// Returns the number of scheduled requests beyond the quantile `q`.
     pub fn beyond(&self, q: f64) -> f64 {
         (1.0 - q) * self.scheduled as f64
     }
 }
 
-/// The effect of B compared with A, and its uncertainty. The effect is the logarithm of B/A, or for
-/// costs the difference B - A.
+/// The effect of B compared with A, and its uncertainty. The effect is the logarithm of B/A; for
+/// costs it is the difference B - A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvedEffect {
     /// The estimate from all blocks.
@@ -117,13 +122,14 @@ pub struct ProvedEffect {
     pub levels: [f64; 2],
     /// The estimates from halves of the blocks, ascending.
     halves: Vec<f64>,
-    /// The resolution of the estimate: every interval reaches at least this far from the estimate,
-    /// and no smaller difference is real. Zero if the blocks' scatter hides the resolution.
+    /// The resolution of the estimate, in the unit of the estimate. Every interval extends at least
+    /// this far on both sides of the estimate, and no smaller difference counts as real. Zero if
+    /// the scatter of the blocks includes this error.
     resolution: f64,
 }
 
-/// Returns the halves (subsets) of `blocks` blocks, each as the indices of its blocks. The result
-/// has all halves, or random halves for many blocks.
+/// Returns the halves (subsets) of `blocks` blocks, each as a list of block indices. For many
+/// blocks the result contains random halves, otherwise all halves.
 fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
@@ -149,10 +155,10 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 }
 
 /// Returns the resolution of the count of each side, as a share of the count. A window contains up
-/// to one request more or fewer than rate and length give. If the counts scatter by a request or
-/// more, this error differs from block to block, and the scatter includes it. A server with
-/// constant response times has the same error in every block, so that no number of blocks removes
-/// it.
+/// to one request more or fewer than its rate times its length. If the counts of the blocks scatter
+/// by at least one request, this scatter includes the error, and the resolution is 0. A server with
+/// constant response times has the same error in every block, so no number of blocks removes the
+/// error.
 fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
     [0, 1].map(|side| {
         let counts: Vec<f64> = amounts.iter().map(|block| block[side].of).collect();
@@ -163,7 +169,7 @@ fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
     })
 }
 
-/// Sums the amounts of both sides over some blocks, each with its weight.
+/// Sums the amounts of each side over the given blocks, each multiplied by the weight of its block.
 fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [BlockAmount; 2] {
     let mut sums = [BlockAmount::default(); 2];
     for block in blocks {
@@ -177,8 +183,8 @@ fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [Blo
 
 impl ProvedEffect {
     /// Computes the effect by resampling. `levels` returns the values of both sides over the given
-    /// blocks, and `against` compares the two values. Returns `None` without blocks, or if the
-    /// comparison is not a number.
+    /// blocks, and `against` compares these two values. Returns `None` if there is no block, or if
+    /// the comparison gives NaN.
     fn resample(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
@@ -190,7 +196,8 @@ impl ProvedEffect {
         if blocks == 0 || estimate.is_nan() {
             return None;
         }
-        // If both sides are zero, or both infinite, they are equal.
+        // If both sides are zero or both are infinite, the comparison gives NaN. In this case the
+        // sides count as equal.
         let half = |half: Vec<usize>| {
             let [a, b] = levels(&half);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
@@ -200,8 +207,8 @@ impl ProvedEffect {
         Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
     }
 
-    /// Computes the added cost of a request in B over A, in us. `amounts` are the successes of each
-    /// side and their seconds, by block.
+    /// Computes by how much a request costs more in B than in A, in us of server time. `amounts`
+    /// contains the successes of each side and their seconds, by block.
     pub fn added_cost_us(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
         let effect = ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)?;
@@ -209,29 +216,30 @@ impl ProvedEffect {
         Some(ProvedEffect { resolution: (a * cost_a).hypot(b * cost_b), ..effect })
     }
 
-    /// Computes the ratio of sums of amounts, each block with its weight.
+    /// Computes the ratio B/A of amounts that are summed over the blocks, each block with its
+    /// weight.
     pub fn ratio_of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
         ProvedEffect::resample(amounts.len(), rates, log_ratio)
     }
 
-    /// Computes the ratio of rates of whole requests: counts and seconds, each block with its
-    /// weight.
+    /// Computes the ratio B/A of rates whose numerator counts whole requests. `amounts` contains
+    /// the counts and the seconds, by block. Each block has a weight.
     pub fn ratio_of_counts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let effect = ProvedEffect::ratio_of_amounts(amounts, weights)?;
         let [a, b] = count_resolutions(amounts);
         Some(ProvedEffect { resolution: a.hypot(b), ..effect })
     }
 
-    /// Computes the ratio of the quantile `q` of all requests of each side together, each block
-    /// with its weight.
+    /// Computes the ratio B/A of the quantile `q`. The quantile of a side covers the requests of
+    /// all blocks together, each block with its weight.
     pub fn ratio_of_quantiles(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
         let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
         ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
-    /// Returns the interval of the estimate at the two-sided error probability `alpha`. Returns
+    /// Returns the interval of the effect at the two-sided error probability `alpha`. Returns
     /// `None` if there are too few blocks to reject anything at that error (2^(1-n) > `alpha`).
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let (lower, upper) = (self.estimate - self.resolution, self.estimate + self.resolution);
@@ -253,21 +261,21 @@ impl ProvedEffect {
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
     }
 
-    /// Returns the outermost order statistics that are used directly. Beyond them the tails are
-    /// normal.
+    /// Returns the lowest and the highest order statistic that are used directly. Beyond them the
+    /// tails are assumed to be normal.
     fn ends(&self) -> (f64, f64) {
         let last = self.halves.len().saturating_sub(ORDER_STATISTIC_MIN);
         (self.halves[ORDER_STATISTIC_MIN - 1], self.halves[last])
     }
 
-    /// Returns the distance of the outermost order statistics from the mean, in standard deviations
-    /// of a normal distribution.
+    /// Returns how far the outermost directly used order statistics are from the mean, in standard
+    /// deviations of a normal distribution.
     fn order_quantile(&self) -> f64 {
         normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.halves.len() + 1) as f64)
     }
 
-    /// Returns the one-sided p-value of the hypothesis that B/A is 1 or more if `below`, otherwise
-    /// 1 or less.
+    /// Returns the one-sided p-value. The hypothesis is that B/A is at least 1 if `below`,
+    /// otherwise at most 1.
     pub fn one_sided_p(&self, below: bool) -> f64 {
         let all = (self.halves.len() + 1) as f64;
         let beyond = match below {
@@ -284,7 +292,8 @@ impl ProvedEffect {
         tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_STATISTIC_MIN as f64 / all)
     }
 
-    /// Returns whether the estimate exceeds its resolution.
+    /// Returns whether the estimate is larger than its resolution, so that it can be a real
+    /// difference.
     pub fn is_resolved(&self) -> bool {
         self.resolution == 0.0 || self.estimate.abs() > self.resolution
     }
@@ -298,23 +307,25 @@ impl ProvedEffect {
     }
 }
 
-/// The times of one side, divided into cuts (ranges of time). The cuts cover the values that the
-/// quantile of any half of the blocks may have.
+/// The response times of one side, divided into cuts (ranges of time). The cuts cover all values
+/// that the quantile may have in any half of the blocks.
 struct Cuts {
     q: f64,
-    /// Number of scheduled requests by block, weighted.
+    /// Number of scheduled requests of each block, multiplied by the block's weight.
     scheduled: Vec<f64>,
-    /// The first and the last time of each cut, ns. Cut 0 stands for all times below cut 1.
+    /// The start and the end of each cut, ns. Cut 0 stands for all times below cut 1.
     ends_ns: Vec<(f64, f64)>,
-    /// Number of successes up to each cut, by cut and block, weighted.
+    /// Number of successes up to the end of each cut, by cut and by block, multiplied by the
+    /// block's weight.
     until: Vec<Vec<f64>>,
 }
 
 impl Cuts {
-    /// Creates the cuts; `None` without a success.
+    /// Creates the cuts; `None` if no request succeeded.
     fn from_times<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
         let times: Vec<&LedgerTimes> = times.collect();
-        // The quantile of a mixture lies between the minimum and the maximum of its parts.
+        // The quantile over several blocks lies between the smallest and the largest quantile of
+        // these blocks.
         let least = times.iter().filter_map(|one| one.bucket(q)).min();
         let last = times.iter().filter_map(|one| one.succeeded.last()).map(|last| last.0).max()?;
         let most = times.iter().map(|one| one.bucket(q).unwrap_or(last)).max()?;
@@ -359,8 +370,8 @@ impl Cuts {
         Some(Cuts { q, scheduled, ends_ns, until })
     }
 
-    /// Returns the quantile over these blocks together, ns; infinite if too many requests did not
-    /// succeed.
+    /// Returns the quantile over the requests of these blocks together, ns. The quantile is
+    /// infinite if too many requests did not succeed.
     fn quantile_ns(&self, blocks: &[usize]) -> f64 {
         let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
         let rank = self.q * sum(&self.scheduled) - 1e-6;
@@ -392,25 +403,25 @@ mod tests {
         ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
-    /// The ratios of the seven halves of three blocks, computed by hand. Single blocks have the
-    /// ratios 1/2, 1 and 2. Two or three blocks have the ratios 2/3, (1+1)/(2+1), ...
+    /// The ratios of the seven halves of three blocks, computed by hand. Halves of one block have
+    /// the ratios 1/2, 1 and 2. Halves of two or three blocks have the ratios 2/3, (1+1)/(2+1), ...
     #[test]
     fn few_blocks_use_every_split_into_halves() {
         let effect = ratios(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
         assert!((effect.estimate - 0.0).abs() < 1e-12);
         let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
         assert_eq!(seven, [0.5, 0.666667, 1.0, 1.0, 1.0, 1.5, 2.0]);
-        // 2 of 8 gaps lie outside the outermost halves.
+        // The seven ratios leave 8 gaps, of which 2 lie outside the smallest and the largest ratio.
         assert_eq!(effect.interval(0.25).map(|i| (i.lower.exp(), i.upper.exp())), Some((0.5, 2.0)));
         assert_eq!(effect.interval(0.24), None);
         assert_eq!(effect.p_two_sided(), 1.0);
-        // All blocks are on one side: the strongest evidence that signs can give.
+        // B is better in all blocks, which is the strongest evidence that signs can give.
         assert_eq!(ratios(&[(1.0, 2.0); 5]).p_two_sided(), 2.0 / 32.0);
         assert_eq!(ratios(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
     }
 
-    /// Bad blocks move the mean by their size, and the interval becomes wider, so that the error
-    /// rate stays.
+    /// Outlier blocks move the mean in proportion to their size. Outlier blocks also widen the
+    /// interval, so that the error probability stays.
     #[test]
     fn a_tenth_of_bad_blocks_moves_the_estimate_and_widens_the_interval() {
         let good: Vec<(f64, f64)> =
@@ -436,8 +447,8 @@ mod tests {
         assert!((1e-9..1e-3).contains(&p), "{p}");
     }
 
-    /// Equal counts in every block do not show a difference below one request: 140 requests in
-    /// 0.7 s may be 199 or 201 a second.
+    /// Even equal counts in all blocks do not show a difference below one request. A count of 140
+    /// in 0.7 s may mean 199/s or 201/s.
     #[test]
     fn intervals_are_not_narrower_than_one_request() {
         let counted = |values: &[(f64, f64)]| {
@@ -453,7 +464,7 @@ mod tests {
         let one_more = counted(&[(140.0, 141.0); 20]);
         assert_eq!((percent(&one_more), one_more.p_two_sided()), (Some([-0.3, 1.7]), 1.0));
         assert!(counted(&[(140.0, 144.0); 20]).p_two_sided() < 0.001);
-        // Counts that scatter include this error.
+        // If the counts scatter, the scatter includes the error of one request.
         let scattered: Vec<(f64, f64)> =
             (0..40).map(|n| (140.0 + f64::from(n * 7 % 9), 140.0 + f64::from(n * 5 % 9))).collect();
         assert_eq!(counted(&scattered).resolution, 0.0);
@@ -474,7 +485,7 @@ mod tests {
             let got = times(scheduled, &answered).quantile_ns(q) / 1e6;
             assert!(got == expect_ms || (got / expect_ms - 1.0).abs() < 1e-3, "{q} of {scheduled}: {got}");
         }
-        // A server that immediately fails the slow requests has no better p99.
+        // A server that fails its slow requests immediately has no better p99.
         let slow: Vec<u64> = (1..=100).map(|n| if n > 95 { 400 } else { 20 }).collect();
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
         let blocks: Vec<[LedgerTimes; 2]> = (0..12).map(|_| [times(100, &slow), times(100, &quick)]).collect();
@@ -485,8 +496,8 @@ mod tests {
         assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
     }
 
-    /// The quantile comes from all requests together, and is not the median of the blocks'
-    /// quantiles.
+    /// The quantile covers all requests together. The quantile is not the median of the quantiles
+    /// of the blocks.
     #[test]
     fn quantiles_use_pooled_ledgers() {
         let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
@@ -494,7 +505,8 @@ mod tests {
         let blocks: Vec<[LedgerTimes; 2]> =
             (0..20).map(|n| [times(100, &quick), times(100, if n == 0 { &slow } else { &quick })]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        // 20 of 2 000 requests are slow: 1 % of all requests, and no request in most blocks.
+        // 20 of 2 000 requests are slow. The slow requests are 1 % of all requests, but no request
+        // in most blocks.
         let effect = ProvedEffect::ratio_of_quantiles(&both, 0.995, &[1.0; 20]).expect("blocks");
         assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
         assert!(ProvedEffect::ratio_of_quantiles(&[], 0.5, &[]).is_none());

@@ -1,5 +1,5 @@
-//! The rules of a comparison ([`Rules`]), the selection of valid blocks, and the quantity from
-//! which each measure's effect (B over A) is computed.
+//! The rules of a comparison ([`Rules`]), and the selection of valid blocks. For each measure, also
+//! the quantity from which its effect (B compared with A) is computed.
 
 use super::reading::{Block, REQUESTS_BEYOND_QUANTILE_MIN, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
@@ -9,20 +9,20 @@ use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 /// The rules of a comparison of two builds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
-    /// The primary measure, which decides.
+    /// The primary measure, which decides the comparison.
     pub primary: Criterion,
-    /// The margin: differences up to this share do not matter (0.02 means 2 %).
+    /// The margin, as a share: smaller differences do not matter (0.02 means 2 %).
     pub margin: f64,
     /// Maximum number of blocks; `None` means no limit.
     pub blocks_max: Option<usize>,
-    /// Whether both sides are started anew for each load.
+    /// Whether the builds of both sides are started anew for each load.
     pub fresh: bool,
-    /// Whether the responses of both sides may differ.
+    /// Whether the responses of both sides may differ without consequences for the verdict.
     pub answers_may_differ: bool,
 }
 
 impl Rules {
-    /// Reads the rules from a spec; `None` for a spec that is no comparison.
+    /// Reads the rules from the spec of a study; `None` for a study that is no comparison.
     pub fn from_spec(spec: &ExperimentSpec) -> Option<Rules> {
         let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = spec else { return None };
         Some(Rules {
@@ -37,20 +37,21 @@ impl Rules {
 
 /// The quantity from which the effect of a measure is computed.
 pub(super) enum Quantity<'a> {
-    /// The number of successes and its window for both sides, by block.
+    /// For each block and both sides, the number of successes and the length of its window.
     Counts(Vec<[BlockAmount; 2]>),
-    /// An amount and its divisor for both sides, by block.
+    /// For each block and both sides, an amount and its divisor.
     Amounts(Vec<[BlockAmount; 2]>),
-    /// A quantile of all requests of each side, and the times of the requests, by block.
+    /// A quantile over all requests of each side together. The second value contains the times of
+    /// the requests, for each block and both sides.
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 
 /// Why an effect cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EffectUnavailable {
-    /// The measure is missing in some block, or there is no block.
+    /// The measure is missing in some block, or there are no blocks.
     NotTaken,
-    /// One side has too few requests for this quantile.
+    /// One side has too few requests for the quantile of the measure.
     TooFew {
         /// The quantile.
         q: f64,
@@ -59,12 +60,12 @@ pub enum EffectUnavailable {
     },
 }
 
-/// Returns the number of requests that a quantile needs on each side.
+/// Returns the number of scheduled requests that a quantile needs on each side.
 pub fn requests_needed(q: f64) -> f64 {
     (REQUESTS_BEYOND_QUANTILE_MIN / (1.0 - q)).round()
 }
 
-/// Applies `of` to both sides of each block; `None` if a value is missing in any block.
+/// Applies `of` to both sides of each block. Returns `None` if any of the values is missing.
 pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
     let sides = |block: &'a Block| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
@@ -73,7 +74,7 @@ pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -
     blocks.iter().map(sides).collect()
 }
 
-/// Returns the quantity of a measure; `None` if a block does not have the measure.
+/// Returns the quantity of a measure; `None` if the measure is missing in some block.
 pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
@@ -86,12 +87,12 @@ pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<
 
 /// The minimum weight of a disturbed block, relative to the weight of an undisturbed block.
 const BLOCK_WEIGHT_MIN: f64 = 0.1;
-/// The smallest number of disturbed blocks, and of undisturbed blocks, for an estimate of their
-/// scatter.
+/// Smallest number of disturbed blocks, and of undisturbed blocks, from which their scatter is
+/// estimated. With fewer blocks all blocks have equal weight.
 const WEIGHTED_BLOCKS_MIN: usize = 5;
 
 impl Quantity<'_> {
-    /// Returns ln(B/A) of each single block, where it is known.
+    /// Returns ln(B/A) of each single block.
     fn ratios_by_block(&self) -> Vec<f64> {
         match self {
             Quantity::Counts(blocks) | Quantity::Amounts(blocks) => {
@@ -103,10 +104,10 @@ impl Quantity<'_> {
         }
     }
 
-    /// Returns the weight of each block. Disturbed blocks get less weight if they scatter more: the
-    /// inverse ratio of the variances. Whether a block is disturbed comes from the machine's CPU
-    /// times, and the scatter uses sizes without signs. So the direction of a block's result does
-    /// not affect its weight, and the test keeps its error probability.
+    /// Returns the weight of each block. If disturbed blocks scatter more than undisturbed blocks,
+    /// their weight is the inverse ratio of the variances. CPU times of the machine show whether a
+    /// block is disturbed, and the scatter has no sign. So the weight of a block does not depend on
+    /// which side is better in it, and the test keeps its error probability.
     fn weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.ratios_by_block();
         let middle = stats::median(&values).unwrap_or(0.0);
@@ -122,8 +123,8 @@ impl Quantity<'_> {
         blocks.iter().map(|block| if block.is_disturbed() { weight } else { 1.0 }).collect()
     }
 
-    /// Computes the effect of the quantity. A quantile needs enough requests beyond it on each
-    /// side.
+    /// Computes the effect of B compared with A. For a quantile, each side needs enough requests
+    /// beyond the quantile.
     pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
         let weights = self.weights(blocks);
         match self {
@@ -145,17 +146,18 @@ impl Quantity<'_> {
     }
 }
 
-/// Computes the effect of B over A in one measure, from all given blocks.
+/// Computes the effect of B compared with A for one measure, from these blocks.
 pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, EffectUnavailable> {
     quantity(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.effect(blocks)
 }
 
-/// Returns ln(B/A) of each single block for a measure; empty if a block does not have the measure.
+/// Returns ln(B/A) of each single block for a measure. The result is empty if the measure is
+/// missing in some block.
 pub(super) fn ratios_by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
     quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
 }
 
-/// Returns the blocks that are not void and have a value of the primary measure.
+/// Returns the blocks that are not void and have a value of the primary measure on every arm.
 pub(super) fn valid_blocks(blocks: &[Block], primary: Criterion) -> Vec<Block> {
     let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
     blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()

@@ -1,11 +1,11 @@
 //! Basic statistics over blocks, as pure functions: intervals, medians, Holm's method, the normal
-//! distribution, and the tests of signs.
+//! distribution, sign-flip tests and a test for a trend.
 //!
-//! Not here: the effect of B over A and its interval (`resample`); when to evaluate and what to
-//! conclude (`looks`, `verdict`).
+//! Not here: the effect of B compared with A and its interval (`resample`); when to evaluate and
+//! what to conclude (`interim_looks`, `verdict`).
 
-/// Up to this number of values, the distribution under the null hypothesis is exact. For more
-/// values, the normal approximation is used (error below 1e-4).
+/// Largest number of values for which the distribution under the null hypothesis is computed
+/// exactly. For more values, the normal approximation is used (error below 1e-4).
 const EXACT_MAX: usize = 200;
 
 /// A confidence interval; both ends are included.
@@ -28,20 +28,20 @@ impl ConfidenceInterval {
         (self.lower..=self.upper).contains(&value)
     }
 
-    /// Returns whether the interval lies in -`bound`..=`bound`.
+    /// Returns whether the whole interval lies in -`bound`..=`bound`.
     pub fn within(&self, bound: f64) -> bool {
         self.lower >= -bound && self.upper <= bound
     }
 
-    /// Returns whether an interval of log ratios lies within a margin, compared as shares. `bound`
-    /// is the logarithm of 1 + margin. Users read shares, and -2 % is farther from 0 than +2 % on
-    /// the logarithmic scale.
+    /// Returns whether an interval of log ratios lies within a margin, compared as relative
+    /// changes. `bound` is the logarithm of 1 + margin. Users read relative changes, and on the
+    /// logarithmic scale -2 % is farther from 0 than +2 %.
     pub fn is_within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
     }
 
-    /// Converts the interval to another scale; `change` must be increasing.
+    /// Converts both ends of the interval to another scale. `change` must be increasing.
     pub fn map(&self, change: impl Fn(f64) -> f64) -> ConfidenceInterval {
         ConfidenceInterval { lower: change(self.lower), upper: change(self.upper) }
     }
@@ -50,7 +50,7 @@ impl ConfidenceInterval {
 /// Standard deviation of a normal distribution, divided by its median absolute deviation.
 pub const DEVIATION_PER_MAD: f64 = 1.4826;
 
-/// Returns the median of ascending values; `None` without values.
+/// Returns the median of values in ascending order; `None` without values.
 fn median_sorted(values: &[f64]) -> Option<f64> {
     let half = values.len() / 2;
     match values.len() {
@@ -67,8 +67,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     median_sorted(&sorted)
 }
 
-/// Returns the adjusted p-value of each test of a family by Holm's method, in the order of the
-/// tests.
+/// Adjusts the p-values of a family of tests by Holm's method. The result has the order of `p`.
 pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -81,15 +80,16 @@ pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Returns the two-sided p-value of the hypothesis that the values are symmetric about 0.
+/// Returns the two-sided p-value of the hypothesis that the values are distributed symmetrically
+/// about 0.
 ///
-/// The test is the sign-flip permutation test of the sum of signed ranks. Equal sizes share their
-/// mean rank. Zeros are ranked and never flip (Pratt). NaN counts as the largest value. Without
-/// values p is 1.
+/// The test is a permutation test that flips signs. The statistic of the test is the sum of the
+/// ranks with their signs. Equal sizes share their mean rank. Zeros are ranked and never flip
+/// (Pratt). NaN counts as the largest value. Without values p is 1.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    // Ranks are doubled, so that shared ranks are whole numbers.
+    // Ranks are doubled, so that shared mean ranks are whole numbers.
     let mut ranks: Vec<usize> = Vec::with_capacity(sizes.len());
     let mut positive = 0;
     let mut at = 0;
@@ -112,13 +112,14 @@ pub fn sign_flip_p(values: &[f64]) -> f64 {
     (2.0 * lower_tail(&ranks, tail)).min(1.0)
 }
 
-/// Returns P(sum <= `sum`) of a random sum that includes each of `parts` with probability one half.
+/// Returns P(S <= `sum`) for a random sum S that includes each element of `parts` with probability
+/// one half.
 fn lower_tail(parts: &[usize], sum: usize) -> f64 {
     distribution(parts, sum).iter().sum()
 }
 
-/// Returns P(sum = 0), P(sum = 1), ... P(sum = `sum_max`) of a sum that includes each of `parts`
-/// with probability one half.
+/// Returns P(S = 0), P(S = 1), ... P(S = `sum_max`) for a random sum S. The sum includes each
+/// element of `parts` with probability one half.
 fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
     let mut probability = vec![0.0; sum_max + 1];
     probability[0] = 1.0;
@@ -133,8 +134,8 @@ fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
 
 /// Returns P(X >= `at_least`), where X is the number of heads in `n` throws of a fair coin.
 pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
-    // The sum starts with P(X = 0) and computes each term from the term before. Beyond a thousand
-    // throws, P(X = 0) is below the smallest float.
+    // The code starts with P(X = 0) and computes each probability from the one before. Beyond a
+    // thousand throws, P(X = 0) is below the smallest float, so the normal approximation is used.
     if n > 1000 {
         let z = (at_least as f64 - 0.5 - n as f64 / 2.0) / (n as f64 / 4.0).sqrt();
         return if z >= 0.0 { normal_tail(z) } else { 1.0 - normal_tail(-z) };
@@ -150,8 +151,8 @@ pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
     tail.min(1.0)
 }
 
-/// Returns the two-sided p-value of the hypothesis that values in order of time have no trend (Mann
-/// and Kendall), by the normal approximation. Returns 1 for fewer than ten values.
+/// Returns the two-sided p-value of the hypothesis that values in order of time have no trend (test
+/// of Mann and Kendall). The normal approximation is used. Returns 1 for fewer than ten values.
 pub fn trend_p(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 10 {
@@ -167,8 +168,9 @@ pub fn trend_p(values: &[f64]) -> f64 {
     (2.0 * normal_tail((rising.abs() - 1.0).max(0.0) / deviation)).min(1.0)
 }
 
-/// Returns P(Z > z) of a standard normal Z, for z >= 0, to 1e-7. The function uses the continued
-/// fraction of Mills' ratio, and for small z the series of the distribution function.
+/// Returns P(Z > z) of a standard normal Z, for z >= 0, with an error of at most 1e-7. The function
+/// uses the continued fraction of Mills' ratio. For small z it uses the series of the distribution
+/// function.
 pub fn normal_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 3.0 {

@@ -1,6 +1,7 @@
-//! Decides the verdict at one evaluation of the blocks so far ([`decide`]). The verdict is that of
-//! the primary measure, unless other evidence contradicts it. Such evidence is failed requests,
-//! different responses, outliers among the blocks of one side, or a difference that grows.
+//! Decides the verdict at one evaluation of the blocks measured so far ([`decide`]). The verdict is
+//! that of the primary measure, unless other evidence contradicts it. Contradicting evidence is
+//! failed requests, different responses, outliers among the blocks, or a difference that changes
+//! with time.
 //!
 //! Not here: when to evaluate (`interim_looks`), and how one measure is judged (`compared`).
 
@@ -14,35 +15,37 @@ use crate::format;
 use plimsoll_model::Criterion;
 use std::collections::BTreeSet;
 
-/// The success rates, B compared with A.
+/// The success rates of builds A and B, compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Success {
     /// Success rate of each side, 0..=1.
     pub rates: [f64; 2],
     /// B's rate divided by A's rate.
     pub ratio: f64,
-    /// 95 % interval of `ratio` over all evaluations; `None` means too few blocks.
+    /// 95 % interval of `ratio`, which holds over all evaluations together; `None` with too few
+    /// blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// Whether B fails more requests than A, beyond chance.
+    /// Whether a larger share of B's requests fails than of A's requests, by more than chance
+    /// explains.
     pub has_fallen: bool,
 }
 
 /// The reason for a verdict that does not come from the primary measure alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
-    /// B fails more requests, so B is worse in any case.
+    /// More requests of B fail, so B is worse whatever the primary measure shows.
     Fails,
     /// The primary measure is missing, or has too few requests.
     NotTaken(EffectUnavailable),
-    /// Evidence contradicts the verdict of the primary measure. The values are that verdict, and
-    /// the evidence in words.
+    /// Evidence contradicts the verdict of the primary measure. The first value is that verdict.
+    /// The second value is the evidence in words.
     Against(ProveVerdict, String),
-    /// The measurement itself prevents a verdict, in words: the comparison was aborted, or hardly
-    /// any block was valid.
+    /// The measurement itself prevents a verdict, for example because it was aborted or hardly any
+    /// block was valid. The value is the reason in words.
     Ended(String),
 }
 
-/// The decision at one evaluation of the blocks so far.
+/// The decision at one evaluation of the blocks measured so far.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
@@ -52,18 +55,19 @@ pub(super) struct Decision {
     pub(super) reason: Option<Reason>,
 }
 
-/// Error probability of each test for evidence that withholds a verdict.
+/// Error probability of each test whose result can contradict a verdict.
 const SIGN_ERROR: f64 = 0.01;
-/// A block is an outlier beyond this number of standard deviations from the median of all blocks.
-/// The standard deviation comes from the median absolute deviation.
+/// Distance from the median of all blocks beyond which a block is an outlier, in standard
+/// deviations. The standard deviation comes from the median absolute deviation.
 const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
-/// Responses count as different if their mean size differs by more than this share.
+/// Largest relative difference between the mean response sizes of A and B. Beyond it, the sides may
+/// do different work.
 const SIZE_TOLERANCE: f64 = 0.01;
-/// Responses count as different if the share of a status differs by more than this between the
-/// sides.
+/// Largest difference between A and B in the share of a status among the responses. Beyond it, the
+/// responses count as different.
 const STATUS_TOLERANCE: f64 = 0.001;
 
-/// Decides at an evaluation, from all valid blocks.
+/// Makes the decision at an evaluation, from all valid blocks.
 pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
@@ -90,8 +94,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
     primary.p = (primary.p / look.part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
-        // Outliers against B withhold the verdict "better". Outliers against A are part of the
-        // effect.
+        // Outlier blocks against B contradict the verdict "better". Outlier blocks against A are a
+        // part of the effect.
         ProveVerdict::Better => evidence_against_better(settings, counted)
             .or_else(|| outlier_side(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
         ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, counted)
@@ -106,16 +110,16 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // If evidence withholds the verdict, the primary measure has no verdict either. More failures
-    // of B are not evidence about the measure.
+    // If evidence contradicts the verdict, the primary measure has no verdict either. But if only
+    // the failures of B decide, the primary measure keeps its own verdict.
     if matches!(reason, Some(Reason::Against(..))) {
         primary.verdict = verdict;
     }
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 
-/// Returns whether this evaluation may have a certain verdict. The function uses only the primary
-/// measure and the success rate, which are quick to compute.
+/// Returns whether this evaluation may give a certain verdict. The function uses only the primary
+/// measure and the success rate, because they are quick to compute.
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimLook) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
@@ -125,7 +129,7 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimL
         || success(counted, look).is_some_and(|success| success.has_fallen)
 }
 
-/// Compares the secondary measures. Each measure gets an equal part of the evaluation's error
+/// Compares the secondary measures. Each measure gets an equal part of this evaluation's error
 /// probability, and the p-values are adjusted for the number of measures.
 fn secondary(
     settings: &Rules,
@@ -133,7 +137,8 @@ fn secondary(
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
     look: InterimLook,
 ) -> Vec<MeasureComparison> {
-    // At a fixed rate the goodput equals the rate, so the goodput is not compared.
+    // At a fixed rate the goodput equals the rate, so a comparison of the goodput would be
+    // meaningless.
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
@@ -176,12 +181,12 @@ fn evidence_against_better(settings: &Rules, counted: &[Block]) -> Option<String
 pub(super) struct AnswerMismatch {
     /// The difference in words, without a full stop.
     pub(super) text: String,
-    /// Whether the responses differ so much that the sides may do different work.
+    /// Whether the difference is so large that the two sides may do different work.
     pub(super) much: bool,
 }
 
-/// Returns whether an effect is more than chance. With too few blocks for the test, all blocks must
-/// have the same sign.
+/// Returns whether an effect is more than chance. If there are too few blocks for the usual error
+/// probability, all blocks must have the same sign.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p_two_sided() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
@@ -225,14 +230,14 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     Some(AnswerMismatch { text, much })
 }
 
-/// Describes the first secondary measure that is worse for B; `None` if no measure is worse.
+/// Describes the first secondary measure in which B is worse; `None` if there is no such measure.
 fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
     let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
     Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
 }
 
-/// Returns the side ('A' or 'B') with more outlier blocks than chance explains, with a description;
-/// `None` if there is no such side.
+/// Returns the side ('A' or 'B') that has more outlier blocks against it than chance explains, and
+/// a description. Returns `None` if there is no such side.
 fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(ratios_by_block)?;
     let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();
@@ -254,10 +259,11 @@ fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, 
     Some((side, text))
 }
 
-/// The probability that five of five outliers lie on a given side by chance.
+/// The probability that five of five outlier blocks are against one given side by chance.
 const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
 
-/// Describes a difference that grows or shrinks during the measurement.
+/// Describes how the difference between A and B changes during the measurement; `None` if it does
+/// not.
 fn trend(counted: &[Block], measure: Criterion) -> Option<String> {
     if stats::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
         return None;

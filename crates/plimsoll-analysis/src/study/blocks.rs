@@ -1,5 +1,5 @@
 //! A comparison or a ladder as a study. First come the loads that find the load level of each arm.
-//! Then blocks of one load per arm follow, until the result is certain or the budget ends.
+//! Blocks of one load per arm follow, until the result is certain or the time budget is used up.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -8,36 +8,36 @@ use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
-/// The required number of blocks is not estimated from fewer blocks than this.
+/// Smallest number of blocks from which the required budget is estimated.
 const REQUIRED_BLOCKS_ESTIMATE_MIN: usize = 14;
 
 /// The state of a running comparison of two builds, or of a ladder.
 #[derive(Debug)]
 pub struct Comparison {
     spec: BlocksSpec,
-    /// The profiles that the user requested; the study takes them after the blocks.
+    /// The profiles that the user requested. The study takes them after the blocks.
     profiles: Option<ProfilesSpec>,
-    /// The rules that decide the comparison; `None` means a ladder.
+    /// The rules that decide the comparison; `None` for a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
-    /// The load of each arm, and the time in ns at which the climb ended. `None` while the climb
-    /// (the search for each arm's load) continues.
+    /// The load of each arm, and the time at which the climb ended, in ns since the study began.
+    /// `None` while the climb (the search for each arm's load) continues.
     loads: Option<(Vec<ArmLoad>, u64)>,
 }
 
 /// The interim result of a comparison or ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// An estimate for a comparison. If the budget is too small, the second value is the budget
-    /// that would probably decide the comparison, ns.
+    /// An estimate for a comparison. The second value is the budget that would probably decide the
+    /// comparison, ns. The second value is `None` if the present budget is enough.
     Proof(InterimEstimate, Option<u64>),
     /// The interim result of a ladder.
     Ladder(Ladder),
 }
 
 impl Comparison {
-    /// Creates the study before its first load; `None` for another kind of study.
+    /// Creates the study before its first load; `None` for a study of another kind.
     pub fn new(spec: &ExperimentSpec) -> Option<Comparison> {
         let blocks = spec.blocks()?;
         let rules = Rules::from_spec(spec);
@@ -48,7 +48,7 @@ impl Comparison {
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
-    /// Returns the rules that decide the comparison; `None` means a ladder.
+    /// Returns the rules that decide the comparison; `None` for a ladder.
     pub fn rules(&self) -> Option<&Rules> {
         self.rules.as_ref()
     }
@@ -64,7 +64,8 @@ impl Comparison {
         Tag { purpose, arm: Some(arm), turn: turn as u32 }
     }
 
-    /// Returns the time after the start of the study within which every block must end, ns.
+    /// Returns the time budget, ns. Every block must end within this time after the start of the
+    /// study.
     pub fn budget_ns(&self) -> u64 {
         self.spec.budget_ns
     }
@@ -85,14 +86,14 @@ impl Comparison {
         }
         let order = prove::order(self.spec.seed(), number, self.spec.arms.len());
         let Some(arm) = order.get(begun).copied() else { return Step::Stop };
-        // All arms have equal arrivals.
+        // All arms of a block get the same seed, and so the same arrivals.
         let seed = mix(self.spec.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
         Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
-    /// Returns the step that takes the next profile, if the user requested profiles. No profiles
-    /// are taken if the blocks ended early.
+    /// Returns the step that takes the next profile, if the user requested profiles. If the blocks
+    /// ended early, no profile is taken.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
@@ -102,8 +103,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the load of each arm, and the time in ns at which the climb (the search for these
-    /// loads) ended. The error is the next step of the climb.
+    /// Returns the load of each arm, and the time at which the climb (the search for these loads)
+    /// ended, in ns. The error is the next step of the climb.
     fn loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
         if let Some(known) = &self.loads {
             return Ok(known.clone());
@@ -122,7 +123,8 @@ impl Comparison {
         Ok(known)
     }
 
-    /// Returns whether the blocks suffice, or no further block would end within the budget.
+    /// Returns whether the measured blocks are enough, or whether the next block would not end
+    /// within the budget.
     fn is_over(&self, number: usize, climbed_ns: u64, elapsed_ns: u64) -> bool {
         if number == 0 {
             return false;

@@ -1,12 +1,13 @@
-//! The study of the cause of a load line. First, a search uses a part of the budget. Then steady
-//! loads run at a low rate, at half the load line, at the load line and just above. The differences
-//! between these loads show the cause. All steady loads have one length, so that they are
-//! comparable.
+//! The study of the cause of a load line. First, a search for the load line uses a part of the
+//! budget. Steady loads follow at 15 %, 50 % and 95 % of the load line, and just above the load
+//! line. The differences between these loads show the cause. All steady loads are equally long, so
+//! that they are comparable.
 //!
-//! After the steady loads, experiments separate the remaining causes: loads with one change,
-//! between two loads without a change. Loads with other values of a server's setting come last.
+//! After the steady loads, experiments separate the remaining causes. An experiment is a load with
+//! one change, between two control loads without a change. The last loads test other values of one
+//! of the server's settings (`--vary`).
 //!
-//! Not here: the meaning of the loads (`explain`).
+//! Not here: the diagnosis from these loads (`explain`).
 
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed_loop_plan};
@@ -62,8 +63,9 @@ impl HoldLevel {
         }
     }
 
-    /// Returns the rate of the level after a search, 1/s. `None` means that a load at this level
-    /// would have no information, or that the rate is not allowed.
+    /// Returns the rate of a steady load at this level, 1/s, from the findings of the search.
+    /// `None` means that such a load would have no information, or that its rate exceeds the
+    /// maximum rate.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = reference_rate(findings);
         let share = match self {
@@ -71,15 +73,15 @@ impl HoldLevel {
             HoldLevel::Half => 0.5,
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
-                // Without a failed load, no rate is known to be above the load line. If plimsoll or
-                // the maximum rate was the limit, the server was not the limit.
+                // If plimsoll or the maximum rate ended the search, the server was not the limit.
+                // So no rate is known to be above the load line.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // If the load line is known only roughly, the rate is at most the highest rate that
-                // the server has reached.
+                // If the load line is known only roughly, the highest throughput that the server
+                // has reached limits the rate.
                 let rate = upper.unwrap_or(level).min(most).max(level) * ABOVE_LINE_FACTOR;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
@@ -88,66 +90,75 @@ impl HoldLevel {
     }
 }
 
-/// The rate of the load above the load line, as a multiple of the rate that was not sustained.
+/// The rate of the load above the load line, as a multiple of the lowest rate that the server did
+/// not sustain.
 const ABOVE_LINE_FACTOR: f64 = 1.1;
-/// A load whose throughput reaches this share of its rate was not above the load line. Another load
-/// with a higher rate follows.
+/// A load whose throughput reaches this share of its offered rate was not above the load line, so
+/// another load with a higher rate follows.
 const THROUGHPUT_SHARE_REACHED: f64 = 0.97;
-/// The rate of each further load above the load line, as a multiple of the rate of the load before.
+/// The rate of each further load above the load line, as a multiple of the previous load's rate.
 const FURTHER_LOAD_FACTOR: f64 = 1.4;
 /// Largest number of further loads above the load line.
 const FURTHER_LOADS_MAX: usize = 3;
-/// If no rate is known to fail, further loads have at most this multiple of the highest earlier
-/// throughput.
+/// If no rate is known to break the SLO, this factor limits the rate of further loads. The factor
+/// multiplies the load line, or without a load line the highest earlier throughput.
 const FURTHER_RATE_FACTOR_MAX: f64 = 3.0;
 /// Shortest and longest steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
-/// Warm-up before a steady load, ns, in which the backlog of the load before drains.
+/// Warm-up before a steady load, ns, in which the server works off the backlog of the previous
+/// load.
 const WARMUP_NS: u64 = 500 * MS;
-/// Smallest time that a load takes beyond its schedule, ns: to connect, and to transfer the result.
+/// Smallest time that a load takes in addition to its schedule, ns: for connecting, and for
+/// transferring the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Maximum number of attempts of a disturbed load, or of an experiment in which plimsoll was late.
+/// Maximum number of attempts to make a load: the load is repeated if it was disturbed, or if
+/// plimsoll was late in an experiment.
 const TRIES_MAX: usize = 2;
-/// Maximum number of connections that are opened before a load.
+/// Maximum number of connections that are opened before a load starts.
 const READY_MAX: f64 = 2048.0;
-/// Length of a load with a change (an experiment), ns.
+/// Measured length of an experiment's load, ns.
 const INTERVENTION_LOAD_NS: u64 = 2 * SECOND;
-/// Experiments get the budget divided by this number.
+/// The budget divided by this number is the time for the experiments.
 const EXPERIMENTS_BUDGET_DIVISOR: u64 = 4;
-/// Experiments get at most this time of the budget, ns.
+/// Maximum time for the experiments, ns, however large the budget is.
 const EXPERIMENTS_NS_MAX: u64 = 30 * SECOND;
-/// Smallest number of loads for an experiment: one load with a change between two loads without a
-/// change.
+/// Smallest number of loads in an experiment: one load with the change, between two control loads
+/// without the change.
 const EXPERIMENT_LOADS_MIN: u64 = 3;
-/// Steady loads keep at least this length, ns, when time is reserved for experiments.
+/// Steady loads keep at least this measured length, ns, when time is reserved for experiments.
 const RESERVED_STEADY_LOAD_NS: u64 = 1200 * MS;
-/// Users of a load with a change, as a multiple of the users at the peak. So many users certainly
-/// saturate the server.
+/// Number of users of an experiment's load, as a multiple of the number of users at the server's
+/// peak. So many users certainly saturate the server.
 const INTERVENTION_USERS_FACTOR: u64 = 2;
-/// Smallest and largest number of users of a load with a change.
+/// Smallest and largest number of users of an experiment's load.
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
-/// The limit of the users of a load with a change: more users than the server serves in this time,
-/// s, would only wait. If twice the service time of a request is longer, that time counts.
+/// A limit of the number of users of an experiment's load. If the users exceed the requests that
+/// the server completes in this time, s, they would only wait. If twice the service time of a
+/// request is longer, that time applies instead.
 const INTERVENTION_WAIT_MAX_S: f64 = 0.25;
-/// Maximum number of users that continue while a dependency is paused.
+/// Maximum number of users of the experiment that pauses a dependency.
 const USERS_DURING_PAUSE_MAX: u64 = 1024;
-/// Length of a burst, ns. All requests arrive in bursts, with pauses between them.
+/// Length of a burst, ns, in the experiment in which all requests arrive in bursts with pauses
+/// between them.
 const BURST_NS: u64 = 100 * MS;
-/// The rate within a burst, as a multiple of the mean rate. The pause is this number of burst
-/// lengths minus one.
+/// The rate within a burst, as a multiple of the mean rate. The pause after a burst lasts this
+/// number minus one times the length of the burst.
 const BURST_RATE_FACTOR: u64 = 4;
-/// All requests of a group of simultaneous requests are sent within this time, ns.
+/// In the experiment with simultaneous requests, all requests of one group are sent within this
+/// time, ns.
 const SIMULTANEOUS_WINDOW_NS: u64 = MS;
 /// Pause between groups of simultaneous requests, as a multiple of the service time of one request.
-/// In the pause all requests complete, even one after another, and a token bucket refills.
+/// In the pause all requests of a group complete, even one after another, and a token bucket
+/// refills.
 const SIMULTANEOUS_PAUSE_FACTOR: f64 = 6.0;
-/// The length of a load with few simultaneous requests, as a multiple of the other loads. This load
-/// is longer because each mean needs enough requests.
+/// The length of the load with few simultaneous requests, as a multiple of the other experiments'
+/// length. This load is longer because each of its means needs enough requests.
 const SIMULTANEOUS_LENGTH_FACTOR: u64 = 2;
 /// Shortest pause between groups of simultaneous requests, ns.
 const SIMULTANEOUS_PAUSE_NS_MIN: u64 = 10 * MS;
 
-/// Returns the length of the load with this tag, as a multiple of [`INTERVENTION_LOAD_NS`].
+/// Returns the length of the experiment's load with this tag, as a multiple of
+/// [`INTERVENTION_LOAD_NS`].
 fn length_factor(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { SIMULTANEOUS_LENGTH_FACTOR } else { 1 }
 }
@@ -161,9 +172,9 @@ pub struct Explain {
     pub budget_ns: u64,
     /// The experiments that are possible with this target.
     pub interventions: Vec<Intervention>,
-    /// The experiments that the user requests by a flag.
+    /// The experiments that the user requested by a flag.
     pub flagged: Vec<Intervention>,
-    /// Values of a server's setting that are tried after the experiments.
+    /// Values of one of the server's settings (`--vary`) that are tested after the experiments.
     pub varied: Vec<f64>,
 }
 
@@ -199,7 +210,8 @@ impl Explain {
         let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
         if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
-            // The load above the load line comes last.
+            // The load above the load line was made already. The load above the load line comes
+            // last, so no lower load follows.
             missing.clear();
         }
         let is_wide = is_wide(&findings);
@@ -218,9 +230,8 @@ impl Explain {
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
         };
         if let Some((level, rate)) = missing.first() {
-            // A disturbed low load is repeated before the loads with higher rates. After these
-            // loads, the low load would begin with their backlog and keep the connections of this
-            // backlog.
+            // A disturbed low load is repeated before the loads with higher rates. Afterwards, the
+            // low load would start with the backlog and the connections of those loads.
             let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
             if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
                 return self.hold(level, rate, length_ns, &findings);
@@ -248,16 +259,15 @@ impl Explain {
     }
 
     /// Returns another load above the load line with a higher rate, if the server sustained the
-    /// last load. The server sustains it if the load line is known only roughly, or not at all.
-    /// Without a load above capacity the loads do not differ.
+    /// last load. The server may sustain that load if the load line is known only roughly, or not
+    /// at all. Without a load above the server's capacity, all steady loads would look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // If the first load was too low and the second load was disturbed, the second load is
-        // repeated.
+        // If a further load was disturbed, it is repeated at the same rate.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= THROUGHPUT_SHARE_REACHED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
@@ -266,33 +276,34 @@ impl Explain {
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
-        // If a rate that failed before is sustained now, the earlier bound no longer counts.
+        // If the server now sustains a rate that failed in the search, the upper bound from the
+        // search no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_RATE_FACTOR_MAX * reference_rate(findings), |upper| upper * ABOVE_LINE_FACTOR);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) =
             if again { (made, made) } else { ((made * FURTHER_LOAD_FACTOR).min(most), made * ABOVE_LINE_FACTOR) };
-        // The load is shorter than the load before if that leaves time for experiments.
+        // The load is shorter than the previous load if this leaves time for experiments.
         let (made_ns, beside_changes_ns) =
             (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.reserved_ns()));
         let short_ns =
             self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= RESERVED_STEADY_LOAD_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
-        // An experiment requested by a flag is always made.
+        // Time is always reserved for an experiment that a flag requests.
         let kept_ns = if !self.flagged.is_empty() { self.reserved_ns() } else { self.varied_ns() };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
-    /// Returns the next load with another value of the setting (`--vary`). A value that could not
-    /// be set is not tried again.
+    /// Returns the next load with another value of the server's setting (`--vary`). A value whose
+    /// load was recorded as skipped is not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
-            // The load has twice the users of the other experiments, so that the users are not the
-            // limit.
+            // This load has twice the users of most experiments, so that the number of users is not
+            // the limit.
             Some(tag) if left_ns >= self.changed_ns() => {
                 self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
             }
@@ -300,13 +311,13 @@ impl Explain {
         }
     }
 
-    /// Returns the total time of an experiment's load, ns.
+    /// Returns the total time that an experiment's load takes, ns, including its warm-up.
     fn changed_ns(&self) -> u64 {
         WARMUP_NS + INTERVENTION_LOAD_NS + OVERHEAD_NS + self.grace_ns()
     }
 
-    /// Returns the next load of the experiments: a load with a change, or a control (a load without
-    /// a change) before or after such loads.
+    /// Returns the next load of the experiments: a load with a change, or a control load without a
+    /// change. The first and the last load are control loads.
     fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
@@ -327,8 +338,8 @@ impl Explain {
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);
-        // After an experiment a control load (a load without a change) is needed, so the time for
-        // that load is reserved.
+        // After the experiments a control load without a change is needed, so the time for that
+        // load is reserved.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,
             (0, Some(_)) if left_ns >= EXPERIMENT_LOADS_MIN * needs_ns => Intervention::Control,
@@ -377,7 +388,8 @@ impl Explain {
         }
     }
 
-    /// Creates the step of an experiment's load, with the length of all experiments.
+    /// Creates the step that makes an experiment's load. All such loads get the length and the
+    /// warm-up of experiments.
     fn loaded(&self, tag: Tag, plan: PlanRecord) -> Step {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
@@ -399,7 +411,7 @@ impl Explain {
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (reference_rate(findings) * INTERVENTION_WAIT_MAX_S.max(2.0 * alone_s)).ceil() as u64;
         let users = (INTERVENTION_USERS_FACTOR * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
-        // Enough users are needed to keep the server busy while a dependency is paused.
+        // While a dependency is paused, enough users must remain that keep the server busy.
         let bridging = (reference_rate(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
@@ -409,8 +421,8 @@ impl Explain {
         closed_loop_plan(base, users)
     }
 
-    /// Returns the plan of `count` simultaneous requests, which repeat after all have had their
-    /// response.
+    /// Returns the plan of a load that sends `count` simultaneous requests again and again. The
+    /// next group starts after all requests of the group before had time to complete.
     fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
@@ -445,7 +457,8 @@ impl Explain {
 
     /// Returns the time reserved for experiments and for other values of the setting, ns.
     fn reserved_ns(&self) -> u64 {
-        // The reserve is enough for one experiment and its controls: less would be useless.
+        // The reserve is enough for one experiment with its control loads. A smaller reserve would
+        // be useless.
         let kept_ns = (self.budget_ns / EXPERIMENTS_BUDGET_DIVISOR)
             .min(EXPERIMENTS_NS_MAX)
             .max(EXPERIMENT_LOADS_MIN * self.changed_ns());
@@ -453,17 +466,18 @@ impl Explain {
         changed_ns + self.varied_ns()
     }
 
-    /// Returns the time reserved for loads with another value of the setting, ns, including the
-    /// time of the setting's command.
+    /// Returns the time reserved for loads with other values of the server's setting, ns. The
+    /// reserved time includes the time of the command that changes the setting.
     fn varied_ns(&self) -> u64 {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// Returns the length of each of `loads` steady loads, ns; `None` if the time is too short.
+    /// Returns the measured length of each of `loads` steady loads, ns; `None` if the time is too
+    /// short.
     ///
-    /// Time is reserved for experiments if the steady loads do not become too short. Time for
-    /// `--vary` is always reserved. If the load line is known only roughly (`is_wide`), a higher
-    /// load may follow. So there is time for one more load if possible.
+    /// Time for experiments is reserved only if the steady loads do not become too short. Time for
+    /// `--vary` is always reserved. If the load line is known only roughly (`is_wide`), a load with
+    /// a higher rate may follow. So, if possible, the division leaves time for one more load.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept = |loads: u64| {
@@ -474,16 +488,16 @@ impl Explain {
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
     }
 
-    /// Returns the longest load that takes at most `all_ns` in total, ns; `None` if it is too short
-    /// to have information.
+    /// Returns the measured length of the longest load that takes at most `all_ns` in total, ns.
+    /// Returns `None` if this length is too short to have information.
     fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
 
-    /// Returns the grace period, ns. The grace period is at most the longest latency bound: a
-    /// request that waits longer is bad in any case.
+    /// Returns the grace period, ns: the wait for late responses. The grace period is at most the
+    /// longest latency bound, because a request that waits longer is bad in any case.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
@@ -510,8 +524,8 @@ impl Explain {
     }
 }
 
-/// Returns the time that the last load took beyond its schedule, ns: before its start and after its
-/// end.
+/// Returns the time that the last load took in addition to its schedule, ns, before its start and
+/// after its end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
     let (before, last) = match history.trials {
@@ -523,30 +537,30 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Returns whether the server's capacity is known only roughly. Then no rate is known to be
-/// sustained, or no rate is known to fail, or the two rates are far apart.
+/// Returns whether the load line is known only roughly. In that case, no rate is known to be
+/// sustained, or no rate is known to fail, or these rates are far apart.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_FACTOR * rps)
 }
 
-/// Returns the loads that the user did not interrupt.
+/// Returns the loads that ran to their end: neither interrupted by the user nor cut off.
 fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
     let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
-/// Returns the uninterrupted loads of a level.
+/// Returns the complete loads of a level.
 fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
-/// Returns the uninterrupted loads of this experiment.
+/// Returns the complete loads of this experiment.
 fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
 }
 
-/// Returns whether a remark says that the load with this tag cannot be made.
+/// Returns whether the record says that the load with this tag was skipped.
 pub(crate) fn is_skipped(remarks: &[Remark], tag: Tag) -> bool {
     remarks.iter().filter_map(Remark::skipped_load).any(|(other, _)| other == tag)
 }
@@ -556,11 +570,11 @@ fn has_changed(trials: &[Trial]) -> bool {
 }
 
 /// Returns the recorded loads of the experiments. `varied` contains the planned values of the
-/// setting.
+/// server's setting.
 pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
-    // The experiments are in the order of time.
+    // Experiments are sorted by their start time.
     let mut changed: Vec<(Intervention, &Trial)> = changes.filter_map(|it| Some((it, last(it)?))).collect();
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
@@ -576,8 +590,8 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 
 /// Returns the recorded steady loads, one per level.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first undisturbed load of a level counts. If all were disturbed, the first load counts: a
-    // later load may meet the backlog of the load above the load line.
+    // The first undisturbed load of a level counts. If all loads of the level were disturbed, the
+    // first one counts. A later load may start with the backlog of the load above the load line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)

@@ -1,12 +1,12 @@
-//! Studies: each study computes the next load from its spec and the loads measured so far
-//! ([`Study::next`]). Equal histories always give equal steps, whoever makes the loads: this
-//! machine, a simulated server in a test, or several machines.
+//! Studies: each study computes its next load from its spec and from the loads measured so far
+//! ([`Study::next`]). The same history always gives the same next step. So it does not matter
+//! whether the loads run on this machine, on a simulated server in a test, or on several machines.
 //!
-//! Profiles that the user requested are taken in separate loads, which are the last steps of a
+//! Profiles that the user requested are taken under separate loads, which are the last steps of a
 //! study ([`profiling`]).
 //!
-//! A [`Study`] remembers the results of earlier loads, so that each load is read only once. All its
-//! contents can be computed from the history.
+//! A [`Study`] keeps the results of earlier loads, so that each load is read only once. Everything
+//! in it can be computed again from the history.
 //!
 //! Not here: making loads, and the result of a whole recording (`find`, `prove`, `levels`).
 
@@ -32,23 +32,23 @@ use crate::slo::Slo;
 use crate::summary::Summary;
 use plimsoll_model::{ExperimentSpec, Purpose, RunSpec, SweepSpec, Tag, Trial};
 
-/// The error of a spec that cannot be read: an SLO or condition that cannot be parsed.
+/// The reason why a spec cannot be read: its SLO or one of its conditions cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
 
-/// A study: its spec, and the results of the measured loads.
+/// A study: its spec, and the results of the loads measured so far.
 #[derive(Debug)]
 pub enum Study {
     /// A study of one load.
     Run(RunSpec, Option<Conditions>),
-    /// A study of one load for each of several concurrencies.
+    /// A study with one level of users after another, each level measured by its own loads.
     Sweep(SweepSpec),
     /// A search for the load line.
     Find(Box<Search>),
     /// A search for the load line, then steady loads that show the cause of the load line.
     Explain(Box<Explain>),
-    /// A search for the load line, then a load above the load line.
+    /// A search for the load line, then one load in steps above the load line.
     Overload(Box<Overload>),
     /// A comparison of two builds, or a ladder of several endpoints.
     Blocks(Box<Comparison>),
@@ -93,11 +93,11 @@ impl Study {
         }
     }
 
-    /// Returns the next step. `history` is the history of the last call, with any new loads
-    /// appended.
+    /// Returns the next step. `history` contains the history of the previous call, with the new
+    /// loads at its end.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
-        // After the first profile no load is measured again.
+        // When the study has begun to take profiles, no other load follows.
         if profiling::began_ns(history).is_none() {
             match self.next_measured(history) {
                 Step::Stop => {}
@@ -130,7 +130,7 @@ impl Study {
         }
     }
 
-    /// Returns the next step of the requested profiles.
+    /// Returns the next step of taking the requested profiles.
     fn next_profiled(&self, history: &History) -> Step {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
@@ -152,8 +152,8 @@ impl Study {
         profiling::began_ns(history).is_some()
     }
 
-    /// Returns the tag of the next profile of a study with one target: the profile that is missing
-    /// if the user stops the study now. Returns `None` if no profile is missing.
+    /// Returns the tag of the next profile that a study of one target has not taken yet. If the
+    /// user stops the study now, this profile is missing. Returns `None` if no profile is missing.
     pub fn next_unprofiled_level(&self, history: &History) -> Option<Tag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),

@@ -1,9 +1,10 @@
 //! The study of a server above its load line. If the load line is not given, a search finds it
-//! first. Then one load rises in steps, each a multiple of the load line. A single load passes the
-//! backlog of one step on to the next, which is the only way to see whether a server recovers. If a
-//! second target is named, the same load follows on that target.
+//! first. After the search, one load rises in steps, whose rates are multiples of the load line.
+//! The steps belong to one load, so that the backlog of one step continues in the next step.
+//! Without one continuous load, the study could not show whether the server recovers. If a second
+//! target is named, the same load is then repeated on it.
 //!
-//! Not here: the meaning of the load (`overload`).
+//! Not here: what the load shows about the server (`overload`).
 
 use super::search::{SEARCH_PART, Search};
 use super::step::{History, Step, StopRule};
@@ -12,16 +13,17 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
-/// Shortest and longest step of the load, ns. The last step, which tests the recovery, is twice as
+/// Shortest and longest step of the load, ns. The last step tests the recovery, and lasts twice as
 /// long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
-/// Time that a load takes beyond its schedule to connect and to transfer the result, ns.
+/// Time that the load takes in addition to its schedule, ns: for connecting, and for transferring
+/// the result.
 const OVERHEAD_NS: u64 = SECOND;
 
-/// Returns the smallest budget in which all steps on `targets` targets fit, ns. Without a given
-/// load line (`has_line`) the budget includes the search.
+/// Returns the smallest budget in which the shortest steps fit, ns, on `targets` targets. If the
+/// load line is not given (`has_line` is false), the budget includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
-    // The sum contains the grace period and the time before the first load, 2 s together.
+    // The sum includes the grace period and the time before the first load, together 2 s.
     let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
@@ -32,7 +34,7 @@ pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
 pub struct Overload {
     /// The search for the load line.
     pub search: Search,
-    /// The given load line, 1/s; `None` means that the search finds the load line.
+    /// The load line that the user gave, 1/s; `None` means that the search finds the load line.
     pub line_rps: Option<f64>,
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
@@ -40,7 +42,8 @@ pub struct Overload {
     pub against: Option<PlanRecord>,
 }
 
-/// Returns the tag of the load: on the first target, or on the second target if `against`.
+/// Returns the tag of the overload's load on the first target, or on the second target if
+/// `against`.
 pub fn overload_tag(against: bool) -> Tag {
     Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::for_purpose(Purpose::Overload) }
 }

@@ -1,9 +1,10 @@
-//! Loads under which profiles of the target are taken. These loads are the last steps of a study
-//! with requested profiles, after all measurements, so that no other figure includes the cost of
-//! profiling. A single target is profiled at a low rate and at the rate under investigation. Two
-//! sides are profiled alternately, several times each, at one rate.
+//! The loads under which profiles of the target are taken. The loads with profiles are the last
+//! steps of a study in which the user requested profiles. The loads with profiles come after all
+//! measurements, so that no other figure includes the cost of profiling. A single target is
+//! profiled at a low rate and at the rate under investigation. In a comparison, both sides are
+//! profiled alternately, several times each, at one rate.
 //!
-//! Not here: how profiles are fetched and stored (the binary), and their meaning (`profile`).
+//! Not here: how profiles are fetched and stored (the binary), and what they mean (`profile`).
 
 use super::climb::WARMUP_FRESH_NS;
 use super::step::{History, NoProfile, Step, StopRule};
@@ -16,61 +17,63 @@ use plimsoll_model::{
     ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
-/// The side (0 or 1) of each profile, in the order in which profiles are taken. With this order,
-/// drift of the machine affects both sides equally.
+/// The side (0 or 1) of each profile, in the order in which profiles are taken. This order makes
+/// drift of the machine affect both sides equally.
 const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
 /// Number of profiles of both sides together.
 pub const TURNS_OF_SIDES: usize = TURNS.len();
-/// Warm-up before a profile of a side, ns; a newly started build gets its usual warm-up in
-/// addition.
+/// Warm-up before a profile of one side of a comparison, ns. A newly started build gets its usual
+/// warm-up in addition.
 const WARMUP_NS: u64 = SECOND;
-/// Time for the server to stop and write a profile, ns.
+/// Time in which the server stops a profile and writes it, ns.
 const GAP_NS: u64 = SECOND / 2;
-/// The rate at which both sides are profiled, as a share of the slower side's capacity. At this
-/// rate both sides are steady.
+/// The rate at which both sides are profiled, as a share of the slower side's goodput. Both sides
+/// sustain this rate without queues.
 const RATE_SHARE: f64 = 0.6;
-/// Maximum number of connections that are opened before a load.
+/// Maximum number of connections that are opened before a load starts.
 const READY_MAX: f64 = 512.0;
 
-/// Returns the tag of a profile of a single target: at the low rate (0), or at the rate under
-/// investigation (1).
+/// Returns the tag of a profile of a single target. `turn` is 0 for the low rate, and 1 for the
+/// rate under investigation.
 pub fn level_tag(turn: u32) -> Tag {
     Tag { turn, ..Tag::for_purpose(Purpose::Profile) }
 }
 
-/// Returns the tag of the profile number `turn` when two sides are profiled.
+/// Returns the tag of profile number `turn` of a comparison, in the order of [`TURNS`].
 fn side_tag(turn: usize) -> Tag {
     let repetition = TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count();
     Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(TURNS[turn])), turn: repetition as u32 }
 }
 
-/// Returns the index of a tag in [`TURNS`]; `None` if it is not the tag of a profile of a side.
+/// Returns the index of a tag in [`TURNS`]; `None` for a tag that belongs to no profile of a
+/// comparison.
 pub fn side_turn_index(tag: &Tag) -> Option<usize> {
     (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
 }
 
 /// Returns when the first load for a profile began, in ns since the experiment began. If there are
-/// only remarks about missing profiles, the result is the present time. Returns `None` before
-/// profiling.
+/// only remarks about missing profiles, the result is the present time. Returns `None` if the study
+/// has not reached its profiles.
 pub(super) fn began_ns(history: &History) -> Option<u64> {
     let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
     let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));
     first.map(|trial| trial.start_ns).or(remarked.then_some(history.elapsed_ns))
 }
 
-/// Returns whether the profile with this tag is done: it was taken, or a remark says why not.
+/// Returns whether the profile with this tag is done: a load was made for it, or a remark says why
+/// not.
 fn is_profile_done(history: &History, tag: Tag) -> bool {
     let remarked = |remark: &Remark| matches!(remark, Remark::Profile(taken) if taken.tag == tag);
     history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
 }
 
-/// Returns the tag of the next profile of a single target; `None` if both are done.
+/// Returns the tag of the next profile of a single target; `None` if both profiles are done.
 pub(super) fn next_unprofiled_tag(history: &History) -> Option<Tag> {
     [0, 1].map(level_tag).into_iter().find(|tag| !is_profile_done(history, *tag))
 }
 
-/// Returns the next step of profiling a single target: at a low rate, then at `level_rps`, 1/s.
-/// Loads are similar to `base`.
+/// Returns the next step of profiling a single target: first at a low rate, then at `level_rps`,
+/// 1/s. The loads have the traffic of the plan `base`.
 pub(super) fn levels(
     spec: &ProfilesSpec,
     base: &PlanRecord,
@@ -96,8 +99,8 @@ pub(super) fn levels(
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
-        // These are enough connections for responses of 10 ms; the warm-up opens more connections
-        // if needed.
+        // So many connections are enough if responses take 10 ms. If more are needed, the warm-up
+        // opens them.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
@@ -106,10 +109,12 @@ pub(super) fn levels(
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
-/// Returns the next step of profiling two sides. The rate comes from the complete blocks `whole`.
+/// Returns the next step of profiling both sides of a comparison. The rate comes from the complete
+/// blocks `whole`.
 pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
-        // Without a rate, record this once per side, in place of the first profile.
+        // Without a rate no profile can be taken. The missing rate is recorded once per side, in
+        // place of the side's first profile.
         let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
         return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NoCommonLoad));
     };
@@ -132,8 +137,8 @@ pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], h
     Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
-/// Returns the rate at which both sides are profiled, 1/s: the rate of the blocks, or a rate that
-/// both sides sustain easily. Returns `None` if there is no such rate.
+/// Returns the rate at which both sides are profiled, 1/s. This rate is the fixed rate of the
+/// blocks, or a rate that both sides sustain easily. Returns `None` if there is no such rate.
 fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
@@ -165,7 +170,7 @@ mod tests {
         assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 
-    /// Each level has one load, or the record says why not. Then profiling ends.
+    /// Each rate gets one load, or a remark why there is none, and then profiling ends.
     #[test]
     fn profiling_levels_run_in_order_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
@@ -179,10 +184,10 @@ mod tests {
         let trials = [Trial { tag: low.tag, start_ns: 0, run: Run::new(low.plan) }];
         let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
         assert_eq!((high.tag, high.plan.load.shape.curve().max()), (level_tag(1), 1000.0));
-        // The record says why this profile could not be taken.
+        // A remark says why this profile could not be taken.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
-        // The server sustains no rate, which is reported once.
+        // A server that sustains no rate is remarked once.
         assert!(
             matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingSustained) if tag == level_tag(0))
         );

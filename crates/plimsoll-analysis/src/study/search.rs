@@ -1,4 +1,5 @@
-//! The search for the load line as a study. Each load is judged once, by the SLO, when it is read.
+//! The search for the load line as a study. Each load is judged by the SLO once, when its record is
+//! read.
 
 use super::profiling;
 use super::step::{History, Step, StopRule};
@@ -18,30 +19,31 @@ pub struct Search {
     pub settings: Settings,
     /// The outcomes of the loads of the search, in order.
     pub outcomes: Vec<TrialOutcome>,
-    /// The profiles that the user requested; the study takes them after the search.
+    /// The profiles that the user requested. The study takes them after the search.
     pub profiles: Option<ProfilesSpec>,
-    /// The headroom below the load line and the soak (a long load at the load line) that the user
-    /// requested.
+    /// What the user requested in addition to the search. The user can request a load with headroom
+    /// below the load line, and a soak (a long load at the load line).
     planning: Planning,
     planned_ns: u64,
-    /// The outcomes of the measured segments of the soak, the long load at the load line.
+    /// The outcomes of the measured segments of the soak, the long load at the load line, in order.
     soak_trials: Vec<TrialOutcome>,
     read: usize,
 }
 
-/// The load with headroom (a load below the load line) gets the budget divided by this number,
-/// within the limits of [`HEADROOM_LOAD_NS`].
+/// Divisor of the budget. The load with headroom (a load below the load line) takes this part of
+/// the budget, within the limits of [`HEADROOM_LOAD_NS`].
 const HEADROOM_BUDGET_DIVISOR: u64 = 6;
-/// Shortest and longest load with headroom (a load below the load line), ns.
+/// Shortest and longest measured length of the load with headroom (a load below the load line), ns.
 const HEADROOM_LOAD_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
-/// Warm-up of the load with headroom (a load below the load line), ns.
+/// Warm-up before the load with headroom (a load below the load line), ns.
 const HEADROOM_WARMUP_NS: u64 = 500 * MS;
-/// Time that the load with headroom takes beyond its schedule, ns.
+/// Time that the load with headroom takes in addition to its schedule, ns.
 const OVERHEAD_NS: u64 = 150 * MS;
 
-/// If the study continues after the search, the search may use this part of the budget: a fraction.
+/// The part of the budget that the search may use if the study continues after the search, as a
+/// fraction.
 pub(super) const SEARCH_PART: (u64, u64) = (2, 5);
-/// If the study continues after the search, the search may use at most this time, ns.
+/// The longest time that the search may use if the study continues after the search, ns.
 const SEARCH_NS_MAX: u64 = 60 * SECOND;
 
 /// Returns the part of a study's budget that the search may use, ns.
@@ -49,37 +51,37 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
     (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
 }
 
-/// Returns the length of the load with headroom (`--headroom`), which runs below the load line, in
-/// ns; 0 without the flag.
+/// Returns the measured length of the load with headroom (`--headroom`), a load below the load
+/// line, in ns. Returns 0 without the flag.
 fn planned_ns(spec: &FindSpec) -> u64 {
     let whole_ns = (spec.budget_ns / HEADROOM_BUDGET_DIVISOR).clamp(*HEADROOM_LOAD_NS.start(), *HEADROOM_LOAD_NS.end());
     if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
-/// Returns the total time that a load with headroom takes if its length is `length_ns`, ns.
+/// Returns the total time that a load with headroom of the measured length `length_ns` takes, ns.
 fn takes_ns(length_ns: u64) -> u64 {
     if length_ns == 0 { 0 } else { length_ns + HEADROOM_WARMUP_NS + OVERHEAD_NS }
 }
 
-/// Returns the tag of the load with headroom (`--headroom`), which runs below the load line.
+/// Returns the tag of the load with headroom (`--headroom`), a load below the load line.
 pub fn planned_tag() -> Tag {
     Tag::for_purpose(Purpose::Hold)
 }
 
-/// Returns the outcome of a segment of the soak, the long load at the load line. Returns `None` for
-/// other loads, and for a load that the user stopped.
+/// Judges a segment of the soak, the long load at the load line. Returns `None` for other loads,
+/// and for a load that the user interrupted or whose recording was cut off.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
 
-/// Returns the outcome of a load of the search; `None` for other loads, and for a load that the
-/// user stopped.
+/// Judges a load of the search. Returns `None` for other loads, and for a load that the user
+/// interrupted or whose recording was cut off.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }
 
-/// Judges a load by the SLO if `is_meant` is true for the load's purpose. Returns `None` for other
-/// purposes, and for a load that the user interrupted.
+/// Judges a load by the SLO if `is_meant` is true for the load's purpose. Returns `None` otherwise,
+/// and for a load that the user interrupted or whose recording was cut off.
 fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
         Some(LoadEnd::Stopped(stop)) => *stop != Stop::Interrupted,
@@ -89,7 +91,7 @@ fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<
     (whole && is_meant(trial.tag.purpose)).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
 }
 
-/// Returns whether loads of this purpose come after a search.
+/// Returns whether loads of this purpose come after the search, and are not part of it.
 pub(crate) fn is_after_search(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload | Purpose::Soak)
 }
@@ -97,7 +99,7 @@ pub(crate) fn is_after_search(purpose: Purpose) -> bool {
 /// Returns the settings of a search for this spec and SLO.
 pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
     let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
-    // The budget includes the load with headroom.
+    // The requested budget includes the load with headroom, so the search gets the rest.
     let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(spec))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
@@ -135,7 +137,7 @@ impl Search {
         }
     }
 
-    /// Returns the next segment of the soak, the long load at the load line.
+    /// Returns the step that makes the next segment of the soak, the long load at the load line.
     fn soak(&self, history: &History) -> Step {
         let Some(soak_ns) = self.planning.soak_ns else { return Step::Stop };
         let began_ns = history.trials.iter().find(|trial| is_after_search(trial.tag.purpose)).map(|it| it.start_ns);
@@ -148,15 +150,16 @@ impl Search {
         }
         let piece_ns = soak_pieces(soak_ns).0;
         let number = self.soak_trials.len() as u64;
-        // The first segment starts without a queue. Each later segment continues where the segment
-        // before ended.
+        // The first segment starts with a warm-up and without a queue. Each later segment continues
+        // without a warm-up.
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
         Step::measure(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
-    /// Returns the plan of a steady load at `rate`, 1/s. `number` changes the seed.
+    /// Returns the plan of a steady load at `rate`, 1/s. `number` gives each such load another
+    /// seed.
     fn steady(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
         let base = &self.settings.base;
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
@@ -178,8 +181,8 @@ impl Search {
         PlanRecord { load, ..base.clone() }
     }
 
-    /// Returns the load with the requested headroom below the load line, if it has not been made
-    /// yet.
+    /// Returns the step that makes the load with headroom below the load line, if the user
+    /// requested it and it was not made yet.
     fn planned(&self, history: &History) -> Step {
         let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
@@ -188,7 +191,7 @@ impl Search {
         Step::measure(planned_tag(), plan, StopRule::End)
     }
 
-    /// Returns the next step of the requested profiles, which are taken at the load line.
+    /// Returns the next step of taking the requested profiles at the load line.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
@@ -196,12 +199,12 @@ impl Search {
         profiling::levels(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
-    /// Returns the load line that the search would report after `elapsed_ns`.
+    /// Returns the load line that the search would report after `elapsed_ns` of the study.
     pub fn so_far(&self, elapsed_ns: u64) -> LoadLine {
         self.findings(elapsed_ns).load_line_rps
     }
 
-    /// Returns the results of the search after `elapsed_ns`.
+    /// Returns the findings of the search after `elapsed_ns` of the study.
     pub fn findings(&self, elapsed_ns: u64) -> Findings {
         find::conclude(&self.settings, &self.outcomes, elapsed_ns)
     }

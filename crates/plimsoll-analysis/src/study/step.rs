@@ -1,34 +1,34 @@
-//! The input of a study ([`History`]) and its output ([`Step`]).
+//! The input of a study ([`History`]) and its output, the next step ([`Step`]).
 
 use crate::condition_watch::ConditionWatch;
 use crate::watch::Watch;
 use plimsoll_model::{Curve, Interval, LoadShape, PlanRecord, Remark, Run, Stop, Tag, Trial};
 use std::ops::ControlFlow;
 
-/// The history of a study: its loads and remarks so far.
+/// The history of a study: the loads and remarks recorded so far.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
     /// The loads so far, in order.
     pub trials: &'a [Trial],
-    /// The remarks recorded between the loads, such as skipped loads.
+    /// The remarks recorded so far, for example about skipped loads.
     pub remarks: &'a [Remark],
     /// Time since the experiment began, in ns.
     pub elapsed_ns: u64,
 }
 
-/// A load that the study asks its caller to make.
+/// A load that the study wants its caller to make.
 #[derive(Debug, Clone)]
 pub struct TrialPlan {
-    /// The purpose of the load, and its arm and number where there are several.
+    /// The purpose of the load. Also its arm and its number, if there are several such loads.
     pub tag: Tag,
     /// The plan of the load.
     pub plan: PlanRecord,
-    /// The rule that may end the load early.
+    /// The rule that may end the load before the end of its schedule.
     pub until: StopRule,
 }
 
-/// The rule that ends a load before the end of its schedule. The rule receives every tick of the
-/// load.
+/// The rule that may end a load before the end of its schedule. The caller passes every tick of the
+/// load to the rule.
 #[derive(Debug, Clone)]
 pub enum StopRule {
     /// The load runs to the end of its schedule.
@@ -40,8 +40,8 @@ pub enum StopRule {
 }
 
 impl StopRule {
-    /// Passes a tick to the rule: the recorded `interval` from `start_ns` to `end_ns` of schedule
-    /// time. `Break` contains the reason to end the load.
+    /// Passes the tick `interval`, from `start_ns` to `end_ns` of schedule time, to the rule.
+    /// `Break` means that the load must end, and contains the reason.
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<Stop> {
         match self {
             StopRule::End => ControlFlow::Continue(()),
@@ -55,14 +55,14 @@ impl StopRule {
 }
 
 /// The next step of a study. After every step except `Stop` and `Break`, the caller asks for the
-/// next step.
+/// next one.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// The caller must make this load, and record it.
     Measure(Box<TrialPlan>),
-    /// The caller must record that there is no time for the load with this tag.
+    /// The caller must record that the load with this tag is skipped because the time is too short.
     Skip(Tag),
-    /// The caller must record that no profile with this tag is taken, and the reason.
+    /// The caller must record that no profile with this tag is taken, with this reason.
     Unprofiled(Tag, NoProfile),
     /// The study is complete.
     Stop,
@@ -70,10 +70,10 @@ pub enum Step {
     Break(StudyFailure),
 }
 
-/// Why there is no load under which profiles can be taken.
+/// Why there is no load for taking profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProfile {
-    /// The target sustains no load at all.
+    /// The server sustains no load at all.
     NothingSustained,
     /// There is no load that both sides sustain.
     NoCommonLoad,
@@ -92,12 +92,12 @@ impl NoProfile {
 /// Why a study cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StudyFailure {
-    /// A target has no successful response: the letter of the target, and the statuses of its
-    /// responses.
+    /// No request to a target succeeded. The values are the letter of the target, and the statuses
+    /// of its responses.
     NoSuccess(char, Vec<u16>),
-    /// A target could not be reached: the letter of the target.
+    /// A target could not be reached. The value is the letter of the target.
     NotReached(char),
-    /// The user or the machine ended a load, with the reason in words.
+    /// The user or the machine ended a load. The value is the reason in words.
     Ended(String),
 }
 
@@ -107,7 +107,7 @@ impl Step {
     }
 }
 
-/// Returns the plan `base` with the load replaced by a closed loop of `users` users.
+/// Returns the plan `base`, with its load replaced by a closed loop of `users` users.
 pub fn closed_loop_plan(base: &PlanRecord, users: u64) -> PlanRecord {
     let mut plan = base.clone();
     plan.load.shape = LoadShape::Closed { users: Curve::constant(users as f64) };

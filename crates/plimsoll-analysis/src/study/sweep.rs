@@ -1,10 +1,10 @@
-//! The study of a sweep: which concurrency level to visit next, and the length of the visit.
+//! The study of a sweep: decides which level (number of users) is visited next, and for how long.
 //!
-//! Each level is visited several times, in rounds with different starting levels. So drift of
-//! machine and server affects all levels equally. Differences between the visits of one level show
-//! the precision of its figure. With a budget, each level begins with a short pilot trial, whose
-//! response times decide the length of a visit. The pilot trial has no other use. Disturbed visits
-//! count like other visits.
+//! Each level is visited several times, in rounds that start at different levels. So drift of the
+//! machine and of the server affects all levels equally. The differences between the visits of a
+//! level show the precision of its figures. If the sweep has a budget, each level begins with a
+//! short pilot trial. The response times of the pilot trial determine the length of the level's
+//! visits, and the pilot trial has no other use. Disturbed visits count like other visits.
 
 use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -12,28 +12,28 @@ use crate::summary::Summary;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial};
 
-/// Shortest wait for responses to open requests at the end of a visit, ns.
+/// Shortest time, at the end of a visit, in which responses to open requests may still arrive, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
-/// The time of a budget that is reserved for the time between visits and after the last visit, ns.
+/// The part of the budget that is reserved for the end of the sweep, after the last visit, ns.
 const SWEEP_END_RESERVE_NS: u64 = 200 * MS;
-/// The time between two loads, ns.
+/// The assumed time between two loads, ns.
 const PAUSE_BETWEEN_LOADS_NS: u64 = 50 * MS;
-/// Shortest measured time of a visit, ns, if the budget permits.
+/// Shortest measured time of a visit in a sweep with a budget, ns.
 const VISIT_NS_MIN: u64 = 600 * MS;
-/// If the budget allows fewer visits of a level than this, the level is visited once. So few visits
-/// give no useful interval, and each change of level costs time.
+/// Smallest number of visits of a level. If the budget allows fewer visits, the level is visited
+/// once. So few visits give no useful interval, and each change of level costs time.
 const VISITS_MIN: u64 = 3;
-/// Largest number of visits of a level with a budget. Another visit would improve the interval by
-/// less than its start costs.
+/// Largest number of visits of a level in a sweep with a budget. The start of another visit would
+/// cost more than its gain in precision.
 const VISITS_MAX: u64 = 8;
-/// Number of visits of a level with a fixed length, if each visit is long enough
+/// Number of visits of a level with a fixed length, if each visit is then long enough
 /// ([`VISIT_FIXED_NS_MIN`]).
 const VISITS_FIXED: u64 = 4;
-/// A level with a fixed length has several visits only if each visit has at least this length, ns.
-/// Otherwise there is one visit.
+/// Shortest length of a visit, ns, if a level with a fixed length has several visits. If visits
+/// would be shorter, the level has one visit.
 const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
-/// Visits consist of whole intervals of this length, ns. A part of an interval would say nothing
-/// about the variation.
+/// Visits consist of whole intervals of this length, ns. A part of an interval would not show the
+/// variation of the goodput.
 const STEP_NS: u64 = 100 * MS;
 
 /// Returns the next load of a sweep.
@@ -42,8 +42,8 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
         (0..spec.levels.len()).map(|turn| VisitedLevel::from_history(spec, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
-    // Each round begins with a different level, so that drift affects all levels equally. A level
-    // is visited again only when the ports of its connections are free.
+    // Each round begins with a different level, so that drift affects all levels equally. In this
+    // order, the ports of a level's connections are free again before its next visit.
     let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
     let first = round as usize * count / rounds as usize;
     let due = open().filter(|level| level.done == round);
@@ -73,12 +73,12 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
 /// The state of a level of the sweep.
 struct VisitedLevel {
     turn: usize,
-    /// Number of planned visits, and of completed visits.
+    /// Number of planned visits. The next field is the number of completed visits.
     visits: u64,
     done: u64,
-    /// Mean and longest response time at this level, ns; `None` before its first trial.
+    /// Mean and longest response time at this level, ns; `None` before the level's first trial.
     answers_ns: Option<(u64, u64)>,
-    /// The warm-up of a visit, and the shortest measured time of a visit, ns.
+    /// The warm-up of a visit, ns. The next field is the shortest measured time of a visit, ns.
     warmup_ns: u64,
     length_ns_min: u64,
 }
@@ -88,7 +88,8 @@ impl VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::skipped_load);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
-        // If a trial has no response, the next trial must be longer.
+        // A trial without any response was too short. The length of the trial then counts as the
+        // response time, so that the next trial is longer.
         let answers = |trial: &Trial| {
             let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
@@ -97,7 +98,8 @@ impl VisitedLevel {
         let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
         let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
-        // After this warm-up, users that started together are spread out. A warm-up of 0 stays 0.
+        // During this warm-up, the users that started together spread out. A requested warm-up of 0
+        // stays 0.
         let warmup_ns = match spec.warmup_ns {
             0 => 0,
             asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),
@@ -117,12 +119,13 @@ impl VisitedLevel {
         VisitedLevel { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
     }
 
-    /// Returns the least time that a visit needs, ns.
+    /// Returns the shortest total time of a visit, ns.
     fn need_ns(&self) -> u64 {
         self.warmup_ns + self.length_ns_min
     }
 
-    /// Returns the time for the remaining visits, ns. `level_ns` is the total time of the level.
+    /// Returns the shortest time for the remaining visits of the level, ns. `level_ns` is the
+    /// level's part of the budget, ns.
     fn left_ns(&self, level_ns: u64) -> u64 {
         let visits = self.visits.saturating_sub(self.done);
         let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
@@ -130,7 +133,7 @@ impl VisitedLevel {
         pilot_ns + visits * self.need_ns() + loads * PAUSE_BETWEEN_LOADS_NS
     }
 
-    /// Returns the plan of a visit, without its length.
+    /// Returns the plan of a visit, whose length the caller sets.
     fn plan(&self, spec: &SweepSpec) -> PlanRecord {
         let mut plan = closed_loop_plan(&spec.base, spec.levels[self.turn]);
         plan.load.warmup_ns = self.warmup_ns;
@@ -138,8 +141,8 @@ impl VisitedLevel {
     }
 }
 
-/// Returns the step for a visit that takes `share_ns` in total, or for the pilot trial before the
-/// first visit.
+/// Returns the step for a visit that may take `share_ns` in total. If the level has no response
+/// times yet, this is the step for its pilot trial.
 fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
     let mut plan = level.plan(spec);
     if share_ns < SHARE_MIN_NS / 2 {

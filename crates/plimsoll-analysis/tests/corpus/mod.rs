@@ -1,10 +1,10 @@
-//! The corpus: recorded cases with a known cause (`corpus/*.json` in the project's root), the cause
-//! that plimsoll names for each case, and how often that cause is right.
+//! The corpus: recorded cases with a known cause (`corpus/*.json` in the project's root). This file
+//! computes the cause that plimsoll names for each case, and how often that cause is right.
 //!
 //! `corpus/expected.tsv` contains the named cause of each case. If the named cause of a case
-//! changes, a test fails until that line is changed in the same commit.
+//! changes, a test fails until the same commit also changes the case's row in this file.
 //!
-//! Not here: how cases are recorded and likelihoods fitted (`examples/corpus`).
+//! Not here: recording cases, and fitting likelihoods (`examples/corpus`).
 
 #![allow(dead_code)]
 
@@ -21,48 +21,49 @@ use std::path::PathBuf;
 pub struct CorpusCase {
     /// The name of the case.
     pub name: String,
-    /// The set of the case: cases of one kind of server, which are left out together.
+    /// The set of the case. All cases of one kind of server are in one set, and are left out
+    /// together in tests.
     pub set: String,
-    /// The names of the right causes, the planted cause first.
+    /// The names of the causes that count as right. The first of them is the planted cause.
     pub truth: Vec<String>,
     /// Whether other processes disturbed the machine.
     pub disturbed: bool,
-    /// The observations of the loads.
+    /// The figures of the steady loads, compared with each other.
     pub case: Contrast,
-    /// The observations of the experiments.
+    /// The results of the experiments.
     pub changes: InterventionOutcomes,
 }
 
-/// The answer of `explain` to a case.
+/// The diagnosis of `explain` for a case.
 #[derive(Debug, Clone)]
 pub struct CorpusAnswer {
-    /// The named cause; `unknown` if none is named.
+    /// The named cause; `unknown` if `explain` names no cause.
     pub cause: Cause,
-    /// The probability of the most probable cause.
+    /// The probability of the most probable cause, 0..=1.
     pub probability: f64,
     /// The most probable cause, named or not.
     pub most_probable: Cause,
-    /// The total probability of the right causes.
+    /// The total probability of the right causes, 0..=1.
     pub right_causes_probability: f64,
 }
 
-/// Whether an answer names a right cause, no cause, or a wrong cause.
+/// Whether a diagnosis names a right cause, no cause, or a wrong cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CorpusVerdict {
-    /// The answer names a right cause, or no cause if none is planted.
+    /// The diagnosis names a right cause, or names no cause if none is planted.
     Right,
-    /// The answer names no cause.
+    /// The diagnosis names no cause, although a cause is planted.
     NotKnown,
-    /// The answer names a wrong cause.
+    /// The diagnosis names a wrong cause.
     Wrong,
 }
 
-/// The folder of the corpus.
+/// Returns the folder of the corpus.
 pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../corpus")
 }
 
-/// All cases, by name.
+/// Reads all cases, ordered by name.
 pub fn cases() -> Vec<CorpusCase> {
     let files = std::fs::read_dir(folder()).expect("a folder").map(|file| file.expect("a file").path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
@@ -81,7 +82,7 @@ impl CorpusCase {
         self.truth.iter().any(|name| name == cause.word())
     }
 
-    /// Returns the answer to this case with the given likelihoods.
+    /// Returns the diagnosis of this case with the given likelihoods.
     pub fn answer(&self, likelihoods: &Likelihoods) -> CorpusAnswer {
         let posterior = Posterior::compute(likelihoods, &Answers::from_contrast(&self.case), &self.changes.effects());
         let causes = posterior.causes();
@@ -110,8 +111,8 @@ impl CorpusCase {
     }
 }
 
-/// Fits likelihoods by counting answers over cases. A cause may show itself in several ways. Each
-/// case counts for the most probable way of its cause.
+/// Fits likelihoods by counting observed values over the cases. A cause may show itself in several
+/// ways (patterns of observations). Each case counts only for the most probable way of its cause.
 pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
     let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
@@ -119,7 +120,8 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
     }
-    // The likelihoods fitted so far select the way of a case. Two passes are enough to converge.
+    // The likelihoods fitted so far determine the most probable way of each case. Two passes are
+    // enough to converge.
     for _ in 0..2 {
         let mut counts = BTreeMap::new();
         for (case, answers) in cases.iter().zip(&answers) {
@@ -136,7 +138,8 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
     found
 }
 
-/// Returns the answer to each case, from likelihoods that were fitted without the set of the case.
+/// Returns the diagnosis of each case. The likelihoods of a diagnosis were fitted without the cases
+/// of the same set.
 pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusAnswer> {
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
@@ -147,7 +150,8 @@ pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64
     cases.iter().map(|case| case.answer(&fitted[case.set.as_str()])).collect()
 }
 
-/// Returns the number of verdicts of each kind: right, not known, wrong.
+/// Returns the number of verdicts of each kind: right, not known, wrong. `said` contains the named
+/// cause of each case.
 pub fn shares(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
     let mut counts = [0; 3];
     for (case, cause) in cases.iter().zip(said) {
@@ -156,7 +160,8 @@ pub fn shares(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
     counts
 }
 
-/// Formats the verdicts by planted cause as a Markdown table.
+/// Formats the verdicts by planted cause as a Markdown table. `said` contains the named cause of
+/// each case.
 pub fn verdict_table(cases: &[CorpusCase], said: &[Cause]) -> String {
     let mut by: BTreeMap<&str, ([usize; 3], Vec<String>)> = BTreeMap::new();
     for (case, cause) in cases.iter().zip(said) {
@@ -174,7 +179,7 @@ pub fn verdict_table(cases: &[CorpusCase], said: &[Cause]) -> String {
     text
 }
 
-/// Formats the named cause and the verdict of each case as the lines of `expected.tsv`.
+/// Formats the named cause and the verdict of each case as a line of `expected.tsv`.
 pub fn expected_text(cases: &[CorpusCase], said: &[Cause]) -> String {
     let line = |(case, cause): (&CorpusCase, &Cause)| format!("{}\t{cause}\t{:?}\n", case.name, case.verdict(*cause));
     cases.iter().zip(said).map(line).collect()
@@ -222,8 +227,9 @@ mod tests {
         assert_eq!(features.len(), Feature::ALL.len());
     }
 
-    /// Smallest share of right answers, with each set left out. The corpus reaches it now.
+    /// Smallest share of right diagnoses that the test allows, with each set left out of its fit.
+    /// The corpus reaches this share today.
     const RIGHT_MIN: f64 = 0.78;
-    /// Largest share of wrong answers, with each set left out; see [`RIGHT_MIN`].
+    /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_MIN`].
     const WRONG_MAX: f64 = 0.04;
 }

@@ -1,10 +1,10 @@
-//! The rules for reading any text as a `.dat` file. The tests here use them with random texts, and
-//! `fuzz/` guided by coverage.
+//! The rules that a parser of `.dat` files must follow for any text. The tests in this folder check
+//! them with random texts, and `fuzz/` with texts that are guided by coverage.
 
 use plimsoll_analysis::levels::{DatError, Level};
 
-/// Reads `text`. The levels must be plausible, and the same after writing and reading them again.
-/// An error must name an existing line.
+/// Parses `text` and checks the result. The levels must be plausible. If they are written and
+/// parsed again, their number must stay the same. An error must name an existing line of the text.
 pub fn check_reader(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
     match parse(text) {
         Err(DatError::Empty) => Ok(()),

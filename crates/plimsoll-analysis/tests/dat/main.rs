@@ -1,4 +1,5 @@
-//! Fuzz tests of the parser of `.dat` files with fixed seeds: similar text, and damaged text.
+//! Fuzz tests of the parser of `.dat` files with fixed seeds. The texts resemble `.dat` files, but
+//! are partly damaged.
 
 mod driver;
 

@@ -1,10 +1,10 @@
-//! Writes pprof profiles in every encoding that the format allows, and knows what the reader must
-//! return.
+//! Encodes pprof profiles in every way that the format allows. The tests know the profile that the
+//! reader must return.
 //!
-//! Not here: files, and gzip (the reader also accepts plain protobuf).
+//! Not here: files, and gzip. The reader also accepts protobuf without gzip.
 
-/// The content of a profile. Names are unique. A place (location) is a list of function names,
-/// innermost first, because of inlining.
+/// The content of a profile. Names are unique. A place (a location in pprof) is a list of function
+/// names, the innermost function first. A place has several names if functions are inlined.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plain {
     pub types: Vec<(String, String)>,
@@ -12,7 +12,8 @@ pub struct Plain {
     pub samples: Vec<PlainSample>,
 }
 
-/// A sample: indices into [`Plain::places`], leaf first; values; text labels.
+/// A sample: the indices of its places in [`Plain::places`] (leaf first), its values, and its text
+/// labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlainSample {
     pub stack: Vec<usize>,
@@ -20,14 +21,14 @@ pub struct PlainSample {
     pub labels: Vec<(String, String)>,
 }
 
-/// The choices of an encoding. No choice changes the meaning of the bytes.
+/// The choices of an encoding. The choices do not change the meaning of the bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EncodingChoices {
-    /// Whether repeated numbers are written one by one instead of packed.
+    /// Whether each repeated number is a field of its own instead of a packed number.
     pub unpacked: bool,
-    /// Whether the string table comes before the samples instead of last.
+    /// Whether the string table comes before the samples instead of at the end.
     pub strings_first: bool,
-    /// A number that is added to all ids, so that they are not dense.
+    /// A number that is added to all ids, so that the ids are not dense.
     pub id_offset: u64,
     /// Whether each message contains fields that no reader knows.
     pub unknown_fields: bool,
@@ -62,7 +63,7 @@ fn numbers(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>, unp
     }
 }
 
-/// The string table, in which each text occurs once.
+/// The string table. Each text occurs only once.
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
@@ -81,7 +82,7 @@ impl Strings {
     }
 }
 
-/// Encodes the profile as protobuf without gzip.
+/// Encodes a profile as protobuf, without gzip.
 pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.id("");

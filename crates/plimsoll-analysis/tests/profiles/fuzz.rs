@@ -13,8 +13,8 @@ fn chance(rng: &mut Rng, one_in: u64) -> bool {
     rng.below(one_in) == 0
 }
 
-/// A random small profile with everything that the format has: inlined frames, recursion, labels,
-/// negative values, empty stacks.
+/// Creates a random small profile with every feature of the format: inlined frames, recursion,
+/// labels, negative values, empty stacks.
 fn plain(rng: &mut Rng) -> Plain {
     let types = (0..1 + rng.below(4)).map(|n| (format!("kind{n}"), "count".to_owned())).collect::<Vec<_>>();
     let names = 1 + rng.below(12);
@@ -40,8 +40,8 @@ fn spelling(rng: &mut Rng) -> EncodingChoices {
     }
 }
 
-/// Checks that the profile that was read equals the one that was written: stacks from the root with
-/// inlined frames, values, labels.
+/// Checks that the profile that was read equals the profile that was written: its stacks with
+/// inlined frames, its values and its labels.
 fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
     let name = |function: u32| profile.functions()[function as usize].name.clone();
     let types = profile.sample_types.iter().map(|t| (t.kind.clone(), t.unit.clone()));
@@ -85,7 +85,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Random text that resembles folded stacks or output of `perf script`.
+/// Creates random text that resembles folded stacks or output of `perf script`.
 fn text(rng: &mut Rng) -> Vec<u8> {
     const WORDS: [&str; 14] = [
         "main;serve 3\n",
@@ -106,7 +106,7 @@ fn text(rng: &mut Rng) -> Vec<u8> {
     (0..rng.below(12)).flat_map(|_| WORDS[rng.below(WORDS.len() as u64) as usize].bytes()).collect()
 }
 
-/// Tests a reader with random profiles and texts. An error names the round and the failure.
+/// Tests a reader with random profiles and texts. An error contains the round and what failed.
 fn drive(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: usize) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     for round in 0..rounds {
@@ -134,7 +134,8 @@ fn any_profile_bytes_are_parsed_or_refused() {
     drive(read, super::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
 }
 
-/// Builds the profile again, with its samples changed by `change` (stack from the leaf on, values).
+/// Copies a profile, and changes its samples by `change`. The arguments of `change` are the stack
+/// (from the leaf on) and the values.
 fn rebuilt(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
     let ids: Vec<u32> = profile.functions().iter().map(|f| builder.function(&f.name, &f.file)).collect();

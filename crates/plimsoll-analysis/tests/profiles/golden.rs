@@ -1,5 +1,5 @@
-//! Real profiles, and the output of `go tool pprof -top -cum` for them. The script `regenerate`
-//! makes both.
+//! Compares plimsoll's sums of real profiles with the output of `go tool pprof -top -cum`. The
+//! script `regenerate` creates the profiles and this output.
 
 use plimsoll_analysis::profile::{Sort, View, percent, read, sum_by_function};
 use plimsoll_model::profile::{LabelValue, Profile};
@@ -15,7 +15,8 @@ fn profile(name: &str) -> Profile {
     read(&fs::read(folder().join(format!("{name}.pb.gz"))).expect("the file is there")).expect("a profile")
 }
 
-/// A number as pprof prints it: the value in the smallest unit, and half a unit of its last digit.
+/// A number as pprof prints it: its value in the smallest unit, and half a unit of its last digit
+/// as the error.
 #[derive(Debug, Clone, Copy)]
 struct PrintedNumber {
     value: f64,
@@ -35,7 +36,7 @@ impl PrintedNumber {
             "MB" => 1024.0 * 1024.0,
             other => panic!("{text}: the unit {other} is new"),
         };
-        // A very small percentage has an exponent.
+        // pprof prints a very small percentage with an exponent.
         let (mantissa, exponent) = text[..digits].split_once('e').unwrap_or((&text[..digits], "0"));
         let scale = scale * 10_f64.powi(exponent.parse().expect("an exponent"));
         let decimals = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
@@ -48,7 +49,7 @@ impl PrintedNumber {
     }
 }
 
-/// Reads pprof's rows: flat, flat%, cum and cum% by function.
+/// Reads the rows of pprof's output: flat, flat%, cum and cum% of each function.
 fn golden(name: &str) -> BTreeMap<String, [PrintedNumber; 4]> {
     let text = fs::read_to_string(folder().join(format!("{name}.top"))).expect("the file is there");
     let rows = text.lines().skip_while(|line| !line.trim_start().starts_with("flat ")).skip(1);
@@ -61,7 +62,7 @@ fn golden(name: &str) -> BTreeMap<String, [PrintedNumber; 4]> {
     .collect()
 }
 
-/// Compares every row of both outputs, and returns the number of rows.
+/// Compares every row of pprof's output with plimsoll's sums, and returns the number of rows.
 fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
     let mut expect = golden(golden_name);
     let top = sum_by_function(profile, view, Sort::Cum);
@@ -72,7 +73,7 @@ fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
             expect.remove(name).unwrap_or_else(|| panic!("{golden_name}: pprof does not list {name}"));
         assert!(flat.agrees(row.flat as f64), "{golden_name}: {name} flat {} {flat:?}", row.flat);
         assert!(cum.agrees(row.cum as f64), "{golden_name}: {name} cum {} {cum:?}", row.cum);
-        // From 99.95 % on pprof prints 100 %.
+        // pprof prints 100 % from 99.95 % on.
         for (printed, value) in [(flat_percent, row.flat), (cum_percent, row.cum)] {
             let share = percent(value, top.total);
             let whole = printed.value == 100.0 && (99.95..=100.05).contains(&share);

@@ -1,8 +1,9 @@
-//! Tests of the public functions for profiles: figures that agree with pprof on real profiles,
-//! refusals with a reason, and a seeded fuzz test with a proof that it can fail.
+//! Tests of the public functions for profiles. Figures must agree with pprof on real profiles, and
+//! other input must be refused with a reason. A seeded fuzz test comes with a test that shows that
+//! it can fail.
 //!
-//! Random tests print their seed, which cargo shows when a test fails. The environment variable
-//! `PLIMSOLL_SEED` repeats a run.
+//! A random test prints its seed, which cargo shows if the test fails. To repeat the test, set the
+//! environment variable `PLIMSOLL_SEED` to this seed.
 
 mod driver;
 mod encode;
@@ -12,7 +13,7 @@ mod refused;
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The seed of this run: from the environment, or random. The function always prints the seed.
+/// Returns the seed of this test run, from the environment or random. Always prints the seed.
 #[expect(clippy::print_stderr, reason = "a random test must say how to repeat it")]
 fn seed() -> u64 {
     let seed = match std::env::var("PLIMSOLL_SEED") {

@@ -1,4 +1,4 @@
-//! Tests that bytes that are not a profile, or only a part of one, are refused with a reason.
+//! Tests that bytes that are no complete profile are refused, and that the error says why.
 
 use super::encode::{EncodingChoices, Plain, PlainSample, bytes, encode, varint};
 use flate2::Compression;
@@ -84,14 +84,15 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn a_small_profile_uses_bounded_memory() {
     const BYTES: usize = 60 << 20;
-    // A start with one column, the empty string and one location. Each case then repeats one entry.
+    // The start of each case: one column, the empty string and one location. A case then repeats
+    // one table entry.
     let start = [0x0a, 0, 0x32, 0, 0x22, 2, 0x08, 1];
     let many = |unit: &[u8]| [&start[..], &unit.repeat(BYTES / unit.len())].concat();
     let mut stack = Vec::new();
     bytes(&mut stack, 1, &vec![1; BYTES]);
     let mut sample = start.to_vec();
     bytes(&mut sample, 2, &stack);
-    // Many functions refer to one file with a long name.
+    // Many functions refer to one file with a very long name.
     let mut long_file = start.to_vec();
     bytes(&mut long_file, 6, &vec![b'f'; 1 << 20]);
     for number in 0..2_000u32 {
@@ -107,7 +108,7 @@ fn a_small_profile_uses_bounded_memory() {
         (0..BYTES / 16).map(|number| format!("{before}{number:x}{after}")).collect::<String>()
     };
     let perf = format!("a 1 1.5: 9 cycles:\n{}", names("1 x", "\n"));
-    // Each case is compressed immediately, so that the memory of the cases does not add up.
+    // Each case is compressed immediately, so that only one case at a time is in memory.
     let [strings, columns, functions, locations, binaries, samples] =
         [[0x32, 0, 0, 0], [0x0a, 0, 0, 0], [0x2a, 0, 0, 0], [0x22, 0, 0, 0], [0x1a, 0, 0, 0], [0x12, 2, 0x10, 0]]
             .map(|unit| packed(&many(if unit[2] == 0 { &unit[..2] } else { &unit })));
@@ -127,6 +128,6 @@ fn a_small_profile_uses_bounded_memory() {
         let error = read_up_to(&profile, 1 << 30).expect_err(what).to_string();
         assert!(error.contains("entries that take more than 256 MiB"), "{what}: {error}");
     }
-    // A file that unpacks to more than the limit is refused before it is unpacked.
+    // If a file would unpack to more than the limit, it is refused before it is fully unpacked.
     check(&packed(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
 }

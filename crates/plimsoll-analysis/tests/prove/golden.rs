@@ -1,7 +1,7 @@
-//! Tests of statistics against known values. Normal distribution: SciPy 1.17.1 (`norm.sf`,
-//! `norm.ppf`). Coin: `binom.sf`. Trend: the normal p of `kendalltau`, with the correction for
-//! continuity by hand. Holm: by hand. The effect over all halves of three blocks is tested by hand
-//! in `resample`.
+//! Tests of statistics against known values. The values of the normal distribution come from SciPy
+//! 1.17.1 (`norm.sf`, `norm.ppf`), and those of coin throws from `binom.sf`. The test for a trend
+//! is compared with the normal p-value of `kendalltau`, corrected for continuity by hand. Holm's
+//! method is computed by hand. The effect over all halves of three blocks is tested in `resample`.
 
 use plimsoll_analysis::prove::stats::{fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p};
 

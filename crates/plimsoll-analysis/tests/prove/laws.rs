@@ -1,4 +1,4 @@
-//! Tests of laws of comparisons that hold for any values.
+//! Tests of properties of comparisons that hold for any measured values.
 
 use super::truth::{COPIES, QUIET, World};
 use plimsoll_analysis::prove::{
@@ -6,7 +6,7 @@ use plimsoll_analysis::prove::{
 };
 use proptest::prelude::*;
 
-/// Goodput of both sides by block, sometimes with equal values.
+/// Generates the goodput of both sides for each block. In some cases, many values are equal.
 fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop_oneof![
         proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 1..30),
@@ -53,7 +53,7 @@ proptest! {
         }
     }
 
-    /// The interval excludes exactly the values that the test rejects.
+    /// The interval excludes exactly those values that the sign-flip test rejects.
     #[test]
     fn the_interval_inverts_the_test(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
         for alpha in [0.2, 0.05, 0.02] {
@@ -89,7 +89,7 @@ fn swapping_the_builds_swaps_the_verdict() {
     }
 }
 
-/// A comes first as often as B does, and the order of a block does not depend on the block before.
+/// A comes first as often as B. The order in a block does not depend on the block before.
 #[test]
 fn block_orders_are_drawn_uniformly() {
     let first: Vec<bool> = (0..4000).map(|block| order(7, block, 2)[0] == 0).collect();

@@ -1,6 +1,7 @@
-//! Tests of comparisons: the statistics, their laws, and the verdicts on simulated builds.
+//! Tests of comparisons: the statistics, properties that always hold, and the verdicts on simulated
+//! builds.
 //!
-//! `PLIMSOLL_SEED` shifts the seeds. Failures print the seeds.
+//! The environment variable `PLIMSOLL_SEED` shifts the seeds. A failure prints the seed.
 
 mod golden;
 mod laws;

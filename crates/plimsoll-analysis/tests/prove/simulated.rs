@@ -1,6 +1,7 @@
 //! Tests how often verdicts on simulated builds are right, and how often intervals contain the
-//! truth. A row of `bench/run` has the full numbers. These tests make fewer of the same
-//! comparisons, with bounds that a correct method exceeds less than once in ten thousand runs.
+//! truth. A row of `bench/run` has the complete numbers. These tests make fewer of the same
+//! comparisons. A correct method exceeds the bounds of these tests less than once in ten thousand
+//! test runs.
 
 use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Interference;
@@ -20,8 +21,9 @@ fn on(machine: Machine) -> World {
     World { machine, ..COPIES }
 }
 
-/// The bound is 2 % of 25, plus four standard deviations. The bound holds on any machine, and with
-/// different speeds after starts of a build.
+/// Of 25 comparisons of identical builds, 2 % may give an alarm. The bound adds four standard
+/// deviations. The bound must hold on any machine, and if the speed of a build differs between its
+/// starts.
 #[test]
 fn identical_builds_are_rarely_called_different() {
     let offsets = [0.01, 0.02].map(|offset| World { offset, ..COPIES });
@@ -32,7 +34,8 @@ fn identical_builds_are_rarely_called_different() {
     }
 }
 
-/// The bound is 95 % of 25, minus four standard deviations. The mean of the estimates is right.
+/// Of 25 intervals, 95 % must contain the true ratio. The bound subtracts four standard deviations.
+/// The mean of the estimates must also be right.
 #[test]
 fn intervals_contain_planted_ratios() {
     for machine in [QUIET, HERE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
@@ -61,7 +64,8 @@ fn hidden_defects_are_never_called_better_or_the_same() {
     assert!(same * 100 <= all * 5, "{same} of {all}");
 }
 
-/// A difference of 20 % is found within a minute, although other processes use half of the machine.
+/// A difference of 20 % is found within one minute, although other processes use half of the
+/// machine.
 #[test]
 fn a_difference_is_found_despite_interference() {
     let outcomes = World { ratio: 0.8, ..on(BUSY) }.outcomes(seeds(30), BLOCKS);
@@ -72,7 +76,7 @@ fn a_difference_is_found_despite_interference() {
     assert!(outcomes.same >= 24, "{outcomes:?}");
 }
 
-/// If the verdict is "same", the interval shown with it lies inside the requested margin.
+/// If the verdict is "same", the interval in the report lies inside the requested margin.
 #[test]
 fn the_verdict_same_stays_inside_the_margin() {
     for machine in [QUIET, HERE] {
@@ -87,8 +91,8 @@ fn the_verdict_same_stays_inside_the_margin() {
     }
 }
 
-/// Two equal builds on a noisy machine: with the number of blocks that the first comparison
-/// recommends, most comparisons have a verdict.
+/// Two equal builds on a noisy machine. If the comparison is repeated with the number of blocks
+/// that the first one recommends, most comparisons give a verdict.
 #[test]
 fn the_recommended_blocks_suffice() {
     let world = on(Machine { white: 0.03, ..QUIET });
@@ -114,7 +118,7 @@ fn a_large_effect_ends_the_comparison_early() {
 #[test]
 fn a_quantile_of_too_few_requests_is_not_compared() {
     let world = World { primary: Criterion::P99, ..on(QUIET) };
-    // A load has 140 requests, so each side has 1 000 requests after eight blocks.
+    // A load has 140 requests, so after eight blocks each side has more than 1 000 requests.
     for (blocks, measures) in [(5, 1), (12, 2)] {
         let proof = world.prove(super::seed(), blocks);
         assert_eq!(proof.measures.len(), measures, "{proof:?}");
@@ -127,25 +131,25 @@ fn a_quantile_of_too_few_requests_is_not_compared() {
 fn missing_evidence_gives_no_verdict() {
     let settings = COPIES.rules(BLOCKS);
     let blocks = World { ratio: 1.35, ..COPIES }.blocks(1, 20);
-    // With too few blocks, the result states how many more are needed.
+    // With too few blocks, the result states how many more blocks are needed.
     let few = conclude(&settings, &blocks[..4], ComparisonEnd::Blocks);
     assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
     assert!(few.blocks_more.is_some_and(|more| more >= 6), "{few:?}");
-    // The comparison was aborted.
+    // The user aborted the comparison.
     let broken = conclude(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
     assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
     assert!(broken.doubts.banner_texts().any(|warning| warning.contains("^C")), "{broken:?}");
     // There is no block at all.
     let none = conclude(&settings, &[], ComparisonEnd::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
-    // The generator was the limit.
+    // The generator was the limit in every block.
     let mut limited = blocks.clone();
     limited.iter_mut().for_each(|block| block.readings[1].void = Some("busy".into()));
     assert_eq!(stop(&settings, &limited), Some(ComparisonEnd::Void));
     let proof = conclude(&settings, &limited, ComparisonEnd::Void);
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
-    // If the responses differ much, there is no verdict "better", unless a rule permits different
-    // responses.
+    // If the responses of the sides differ much, there is no verdict "better", unless the rules
+    // permit different responses.
     for (bytes, answers_may_differ, verdict, is_stated) in [
         (320.0, false, ProveVerdict::Better, false),
         (319.0, false, ProveVerdict::Better, true),
@@ -162,7 +166,7 @@ fn missing_evidence_gives_no_verdict() {
     }
 }
 
-/// Disturbed blocks are valid. Such blocks widen the interval, and have less weight than
+/// Disturbed blocks are valid. Disturbed blocks widen the interval, and have less weight than
 /// undisturbed blocks.
 #[test]
 fn disturbed_blocks_are_valid() {
@@ -188,8 +192,8 @@ fn disturbed_blocks_are_valid() {
     assert!(disturbed.doubts.banner_texts().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
-    // A third of the blocks is wrong by half. Without weights, half of the interval would be at
-    // least 6 %.
+    // In a third of the blocks the result is wrong by half. Without weights, half of the interval
+    // would be at least 6 %.
     assert!(width(&quiet) < width(&disturbed) && width(&disturbed) < 0.03, "{}", width(&disturbed));
     let all = [(ProveVerdict::Better, 0), (ProveVerdict::Worse, 0)].map(|(verdict, _)| verdict);
     assert!(!all.contains(&disturbed.verdict), "{disturbed:?}");
@@ -204,8 +208,8 @@ fn more_blocks_narrow_the_interval() {
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
 }
 
-/// Simulates 28 blocks with this number of routes. On B, the first route takes `factor` times as
-/// long, and the share `failing` of its requests fails.
+/// Simulates 28 blocks with this number of routes. On side B, requests of the first route take
+/// `factor` times as long, and the share `failing` of them fails.
 fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
     let mut rng = Rng::stream(seed, 0x207E);
     let mut blocks = on(QUIET).blocks(seed, 28);
@@ -242,7 +246,7 @@ fn the_differing_route_is_found() {
         let same = conclude(&settings, &with_routes(seed, 10, 1.0, 0.0), ComparisonEnd::Blocks);
         copies += usize::from(same.routes.iter().flat_map(|route| &route.measures).any(is_told));
     }
-    // The bound is 5 % of 20, plus four standard deviations.
+    // Of 20 comparisons, 5 % may give a false alarm. The bound adds four standard deviations.
     assert!(found >= 19 && alarms <= 5 && copies <= 5, "{found} found, {alarms} and {copies} false alarms of 20");
 }
 
@@ -253,7 +257,8 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     let proof = told(&with_routes(1, 5, 1.0, 0.2));
     assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
     assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);
-    // A route that never succeeds has no quantile, but causes a doubt.
+    // A route that never succeeds on one side has no quantile to compare, so the result has a
+    // doubt.
     let proof = told(&with_routes(1, 5, 1.0, 1.0));
     assert!(
         proof.doubts.banner_texts().any(|warning| warning.contains("'r0' never succeeds on B")),
@@ -264,8 +269,8 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     let broken = conclude(&settings, &with_routes(1, 5, 2.0, 0.0), ComparisonEnd::Broken("^C".into()));
     let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);
     assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
-    // A comparison does not end before its routes can have a verdict, however certain the whole
-    // comparison is.
+    // A comparison does not end before each route can have a verdict, however certain the verdict
+    // of the whole comparison is.
     let (large, many) = (World { ratio: 1.5, ..on(QUIET) }.blocks(1, 28), with_routes(1, 20, 1.0, 0.0));
     let mut with = large.clone();
     for (block, other) in with.iter_mut().zip(many) {
@@ -273,6 +278,6 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     }
     let ended = |blocks: &[Block]| (1..=28).find(|count| stop(&settings, &blocks[..*count]).is_some());
     assert_eq!((ended(&large), ended(&with)), (Some(10), Some(20)));
-    // A plan with a single route has no comparison by route.
+    // If the plan has a single route, there is no comparison by route.
     assert!(told(&COPIES.blocks(1, 28)).routes.is_empty());
 }

@@ -1,6 +1,7 @@
-//! Servers of known capacity as queue models in virtual time. The servers execute a [`Plan`] and
-//! return a [`Run`] as the engine would, so that judge, watch and search are tested unchanged. The
-//! tests and the examples share this file, and each test or example uses a part of the file.
+//! Servers of known capacity as queue models in virtual time. The simulated servers execute a
+//! [`Plan`] and return a [`Run`] as the real engine would. So the judgement, the watch and the
+//! search are tested unchanged. The tests and the examples share this file, and each of them uses
+//! only a part of it.
 //!
 //! Not here: sockets, engines, threads.
 
@@ -25,17 +26,19 @@ use std::sync::Arc;
 pub enum Service {
     Constant,
     Exponential,
-    /// Two exponential phases with balanced means and this squared coefficient of variation.
+    /// Two exponential phases with balanced means. The value is the squared coefficient of
+    /// variation.
     Hyperexponential(f64),
-    /// Lognormal with this squared coefficient of variation.
+    /// Lognormal service times. The value is the squared coefficient of variation.
     Lognormal(f64),
-    /// This share of the requests takes this multiple of the time of the other requests.
+    /// The first value is the share of slow requests. The second value is their service time as a
+    /// multiple of the other requests' service time.
     Bimodal(f64, f64),
 }
 
 impl Service {
-    /// Returns the probability of the first phase of a hyperexponential service. The rate of that
-    /// phase is twice its probability, and the rate of the second phase is twice the remaining
+    /// Returns the probability of the first phase of a hyperexponential service time. The rate of
+    /// that phase is twice its probability. The rate of the second phase is twice the remaining
     /// probability.
     pub fn first_phase(cv2: f64) -> f64 {
         0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt())
@@ -67,53 +70,57 @@ impl Service {
 /// The kind of a simulated server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A queue with this number of servers; default SLO, Poisson arrivals.
+    /// A queue with this number of servers. The search has the default SLO and Poisson arrivals.
     Queue(Service, usize),
-    /// One server with exponential service and Poisson arrivals; the latency bound is 20 service
-    /// times.
-    Mm1,
-    /// This number of servers with constant service and Poisson arrivals; the latency bound is 20
+    /// One server with exponential service times and Poisson arrivals. The latency bound is 20 mean
     /// service times.
+    Mm1,
+    /// This number of servers with constant service times, and Poisson arrivals. The latency bound
+    /// is 20 service times.
     Mdc(usize),
-    /// This number of workers with constant service times; constant arrivals.
+    /// This number of workers with constant service times. Arrivals are constant.
     Slots(usize),
-    /// A rate limiter with a token bucket, which holds the tokens of this time, s.
+    /// A rate limiter with a token bucket. A full bucket contains the tokens of this time, s.
     Limiter(f64),
-    /// A rate limiter with a token bucket, which holds this number of tokens; random arrivals.
+    /// A rate limiter with a token bucket of this number of tokens. Arrivals are random.
     Bucket(f64),
-    /// One server with a queue that never rejects requests; constant arrivals.
+    /// One server whose queue never rejects requests. Arrivals are constant.
     DeepQueue,
-    /// The capacity is random for each trial: nominal, or multiplied by this factor.
+    /// In each trial the capacity is drawn at random: the nominal capacity, or this multiple of it.
     Regimes(f64),
-    /// A deep queue whose capacity is multiplied by this factor from 12 s on, after the climb.
+    /// A deep queue whose capacity is multiplied by this factor from 12 s on, when the climb of the
+    /// search has ended.
     Changes(f64),
-    /// A deep queue that stalls now and then.
+    /// A deep queue whose server stalls from time to time.
     Stalls(StallPattern),
     /// M/M/1 with a capacity that depends on the past requests or on time.
     Ages(CapacityDrift),
-    /// A server that accepts this number of requests in every window of this length, s, and refuses
-    /// all other requests.
+    /// A server with a quota: in every window it accepts this number of requests, and refuses all
+    /// others. The second value is the length of the window, s.
     Quota(f64, f64),
 }
 
-/// How the capacity of a server changes over time or requests.
+/// How the capacity of a server changes with time or with the number of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CapacityDrift {
-    /// After this number of requests, the capacity is this share of the nominal capacity (burst
-    /// credit).
+    /// Burst credit. After the first value, a number of requests, the capacity falls to the second
+    /// value, a share of the nominal capacity.
     Credit(f64, f64),
-    /// After this time under load, s, the capacity is multiplied by this factor (autoscaling).
+    /// Autoscaling. After the first value, a time in s, the capacity is multiplied by the second
+    /// value.
     Scales(f64, f64),
-    /// The capacity rises over this number of requests, from this share of the nominal capacity (a
-    /// cache that fills).
+    /// A cache that fills. The capacity rises exponentially from the second value, a share of the
+    /// nominal capacity. The first value is the number of requests that serves as the time
+    /// constant.
     Warms(f64, f64),
-    /// After this number of requests the capacity is half the nominal capacity, and it falls
-    /// further (a leak).
+    /// A leak. After this number of requests the capacity is half the nominal capacity, and it
+    /// falls further.
     Leaks(f64),
 }
 
 impl CapacityDrift {
-    /// Returns the capacity as a multiple of the nominal capacity.
+    /// Returns the current capacity as a multiple of the nominal capacity, after `served` requests
+    /// and at `now_s`.
     fn speed(self, served: f64, now_s: f64) -> f64 {
         match self {
             CapacityDrift::Credit(requests, share) => {
@@ -136,7 +143,8 @@ impl CapacityDrift {
     }
 }
 
-/// How a server stalls: for a random time between two bounds, after a time in which it works.
+/// How a server stalls: each stall has a random length between two bounds, and the server works
+/// normally between two stalls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StallPattern {
     pub from_ms: u64,
@@ -146,7 +154,7 @@ pub struct StallPattern {
     pub random: bool,
 }
 
-/// Generates the stalls of a server.
+/// Generates the stalls of a server one after another.
 #[derive(Debug, Clone)]
 struct StallGenerator {
     stalling: StallPattern,
@@ -171,17 +179,17 @@ impl StallGenerator {
     }
 }
 
-/// Returns the highest utilisation of a deep queue with such stalls at which 99 % of the responses
-/// take at most 500 ms. A long simulation of the waiting work gives the value; 0 if there is no
-/// such utilisation.
+/// Returns the highest utilisation of a deep queue with such stalls at which 99 % of the response
+/// times are at most 500 ms. Returns 0 if there is no such utilisation. A long simulation of the
+/// queued work gives the value.
 fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
     let late = |share: f64| {
         let mut clockwork = StallGenerator::new(stalling, 99);
         let (mut from, mut to) = clockwork.next();
-        // The waiting work, the number of requests that would wait too long, and the number of all
-        // requests.
+        // The queued work, the number of requests that would wait longer than 500 ms, and the
+        // number of all requests.
         let (mut work_ns, mut bad, mut all) = (0.0, 0u64, 0u64);
         let mut at_ns = 0;
         while at_ns < HOURS_NS {
@@ -214,13 +222,13 @@ fn stalled_line_share(stalling: StallPattern) -> f64 {
 /// The disturbances of a simulated machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise {
-    /// Share of the trials that are disturbed: the capacity is multiplied by U(0.6, 0.95), or there
-    /// are a few stalls.
+    /// Share of the trials that are disturbed. A disturbed trial has a capacity multiplied by
+    /// U(0.6, 0.95), or a few stalls.
     pub disturbed: f64,
     /// Standard deviation of the capacity between trials, as a share.
     pub jitter: f64,
-    /// Number of stalls of 10 to 100 ms a second; only for servers whose latency bound is far
-    /// longer.
+    /// Number of short stalls of 10 to 100 ms a second. Servers with a latency bound of few ms do
+    /// not get these stalls.
     pub stalls_per_s: f64,
 }
 
@@ -232,8 +240,8 @@ pub struct Model {
     /// Nominal capacity, requests a second.
     pub capacity: f64,
     pub noise: Noise,
-    /// Largest rate of the load generator, requests a second. Its worker is busy in proportion to
-    /// the rate.
+    /// Largest rate of the load generator, requests a second. The busy time of its worker is
+    /// proportional to the rate.
     pub client_rps: f64,
 }
 
@@ -251,8 +259,8 @@ impl Model {
         ]
     }
 
-    /// Returns servers that stall. Some have a line, because their stalls are short or rare enough;
-    /// other servers have no line.
+    /// Returns models of servers that stall. Some of these servers have a load line, because their
+    /// stalls are short or rare enough. The other servers have no load line.
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,
@@ -274,12 +282,12 @@ impl Model {
         ]
     }
 
-    /// Returns the model with a capacity that depends on the seed, so that no rate of the search
-    /// fits it by chance.
+    /// Returns the model with a capacity that depends on the seed. So no rate that the search tries
+    /// equals the capacity by chance.
     pub fn seeded(self, seed: u64) -> Model {
         let spread = (Rng::stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
-            // The service time is a whole number of us.
+            // The service time must be a whole number of us.
             Kind::Slots(n) => n as f64 * 1e6 / (n as f64 * 1e6 / (self.capacity * spread.exp())).round(),
             _ => self.capacity * spread.exp(),
         };
@@ -297,7 +305,7 @@ impl Model {
         self.servers() as f64 / self.capacity
     }
 
-    /// Returns the response time of a first request, ns.
+    /// Returns the response time of the first request to an idle server, ns.
     pub fn answer_ns(&self) -> u64 {
         match self.kind {
             Kind::Limiter(_) | Kind::Bucket(_) | Kind::Quota(..) => MS,
@@ -305,7 +313,7 @@ impl Model {
         }
     }
 
-    /// Returns the tokens that the limiter's bucket holds; `None` without a limiter.
+    /// Returns the size of the rate limiter's token bucket; `None` for a server without a limiter.
     fn burst(&self) -> Option<f64> {
         match self.kind {
             Kind::Limiter(seconds) => Some(self.capacity * seconds),
@@ -334,10 +342,12 @@ impl Model {
         }
     }
 
-    /// Returns the true line as a share of the capacity. For M/D/c it comes from a long simulation.
+    /// Returns the true load line as a share of the capacity. For M/D/c a long simulation gives the
+    /// value.
     pub fn line_share(&self) -> f64 {
         match self.kind {
-            // P(T > B) = exp(-(mu - lambda) B) = 1 %.
+            // In M/M/1, P(T > B) = exp(-(mu - lambda) B) for the response time T. With P = 1 % and
+            // B = 20 / mu this gives the share.
             Kind::Mm1 => 1.0 - 100f64.ln() / 20.0,
             Kind::Mdc(c) => mdc_line_share(c),
             Kind::Stalls(stalling) => stalled_line_share(stalling),
@@ -346,7 +356,7 @@ impl Model {
     }
 }
 
-/// Returns the highest utilisation of M/D/c at which 99 % of the response times are within 20
+/// Returns the highest utilisation of M/D/c at which 99 % of the response times are at most 20
 /// service times.
 fn mdc_line_share(c: usize) -> f64 {
     let (mut low, mut high) = (0.7, 1.0);
@@ -354,7 +364,7 @@ fn mdc_line_share(c: usize) -> f64 {
         let middle: f64 = (low + high) / 2.0;
         let mut rng = Rng::new(99);
         let mut free: BinaryHeap<Reverse<u64>> = (0..c).map(|_| Reverse(0)).collect();
-        // Service takes 1 000 000 units of time on each of c servers.
+        // The service time is 1 000 000 units of time on each of c servers.
         let gap = 1e6 / c as f64 / middle;
         let (mut now, mut slow) = (0.0, 0u64);
         let n = 1_500_000u64;
@@ -370,7 +380,7 @@ fn mdc_line_share(c: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The state of a simulated server, which continues from one trial to the next.
+/// The state of a simulated server. The state continues from one trial to the next.
 struct Server {
     model: Model,
     rng: Rng,
@@ -380,9 +390,10 @@ struct Server {
     served: f64,
     /// Capacity in this trial, as a multiple of the nominal capacity.
     speed: f64,
-    /// The coming stalls of this trial: (start, end), ns.
+    /// The remaining stalls of this trial that come from disturbances: (start, end), ns.
     stalls: VecDeque<(u64, u64)>,
-    /// The server's own stalls: their generator, and the current or next stall (start, end), ns.
+    /// For a server of kind `Stalls`: the generator of its own stalls, and the current or next
+    /// stall as (start, end), ns.
     own: Option<(StallGenerator, (u64, u64))>,
 }
 
@@ -409,7 +420,8 @@ impl Server {
         }
     }
 
-    /// Begins a trial of this length: draws its speed and its stalls.
+    /// Begins a trial of this length: draws the capacity of the trial, and its stalls from
+    /// disturbances.
     fn begin(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
         self.speed = 1.0 + normal * self.model.noise.jitter;
@@ -435,8 +447,8 @@ impl Server {
                 (0..3).for_each(|_| stall(&mut self.rng, 100, 400));
             }
         }
-        // A stall of 50 ms alone breaks a bound of a few ms. With such stalls the true line would
-        // be different.
+        // For these models the latency bound is a few ms, so one stall of 50 ms would break it.
+        // With such stalls the true load line would be different.
         let tight = matches!(self.model.kind, Kind::Mm1 | Kind::Mdc(_));
         let stalls_per_s = if tight { 0.0 } else { self.model.noise.stalls_per_s };
         let count = self.rng.poisson(stalls_per_s * length_ns as f64 / 1e9);
@@ -445,12 +457,13 @@ impl Server {
         self.stalls = stalls.into();
     }
 
-    /// Processes a request that arrives at `now_ns`. Returns when the response is sent, and whether
-    /// it is a success. Calls must be in order of time.
+    /// Processes a request that arrives at `now_ns`. Returns the time at which the response is
+    /// sent, ns, and whether the response is a success. Calls must be in order of arrival time.
     fn arrive(&mut self, now_ns: u64) -> (u64, bool) {
         if let Some(burst) = self.model.burst() {
             let rate = self.model.capacity;
-            // The limiter counts in real time, whatever the speed of the server behind it.
+            // A slower trial refills the bucket more slowly. A faster trial does not refill it
+            // faster than the nominal rate.
             let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.speed.min(1.0);
             self.tokens = (self.tokens + earned).min(burst);
             self.tokens_at_ns = now_ns;
@@ -508,12 +521,13 @@ struct Ends {
     failed: Vec<u64>,
     /// Number of successes before the end of the window.
     in_window: u64,
-    /// Sum of (tick end - request end), for the integral of the number in flight.
+    /// Sum over the ended requests of the time from the end of the request to the end of the tick,
+    /// ns. The integral of the number in flight needs this sum.
     left_ns: u64,
 }
 
-/// Executes a plan that starts at `origin_ns` of virtual time. Returns the run and its length in
-/// ns.
+/// Executes a plan that starts at `origin_ns` of virtual time. Returns the run, and the time that
+/// it took, ns.
 fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
@@ -525,7 +539,7 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
     let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => {
-            // Users start one after another while the first stage rises.
+            // In the first stage, if it rises, users start one after another.
             let first = &plan.load.shape.curve().stages[0];
             let ramp_ns = if first.to > first.from { first.duration_ns.unwrap_or(0) } else { 0 };
             let most = schedule.users_max();
@@ -612,15 +626,15 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
     (run, at_ns)
 }
 
-/// Returns the cores of a two-core machine that other processes use at a moment of virtual time, in
-/// ns.
+/// Returns how many cores of a two-core machine other processes use. The argument is a time on the
+/// virtual clock, in ns.
 pub type Burners = fn(u64) -> f64;
 
-/// No other processes.
+/// Other processes use no core.
 pub const NO_BURNERS: Burners = |_| 0.0;
 
-/// Returns the probe readings of a load that began at `start_ns`, if the server and plimsoll used
-/// 0.6 cores.
+/// Returns the probe readings of a load that began at `start_ns`. The server and plimsoll together
+/// used 0.6 cores.
 fn probes_with_burners(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     let mut probes = Probes::default();
     let step_ns = 100 * MS;
@@ -643,7 +657,8 @@ fn probes_with_burners(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     probes
 }
 
-/// Time for connecting and for transferring the result, ns.
+/// Time that a load takes in addition to its schedule, ns: for connecting, and for transferring the
+/// result.
 const OVERHEAD_NS: u64 = 70 * MS;
 
 /// Runs a whole search in virtual time.
@@ -656,7 +671,8 @@ pub fn search_with_settings(model: Model, seed: u64, settings: &Settings) -> Fin
     run_search(model, seed, settings, NO_BURNERS)
 }
 
-/// Runs a whole search while other processes use cores, which reduces the server's capacity.
+/// Runs a whole search in virtual time while other processes use cores. The other processes reduce
+/// the server's capacity.
 pub fn search_with_interference(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
     run_search(model, seed, &settings(model, seed, budget_ns, None), burners)
 }
@@ -670,8 +686,8 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
             SearchStep::Stop(findings) => return *findings,
             SearchStep::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
-                // The capacity of a trial depends on the disturbance at its beginning. A later
-                // change within the trial appears only in the probe readings.
+                // The use of cores at the start of a trial determines the server's capacity in the
+                // whole trial. A change during the trial appears only in the probe readings.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));
@@ -688,16 +704,17 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
 pub struct Recorded {
     pub trials: Vec<Trial>,
     pub remarks: Vec<Remark>,
-    /// For each step of the study: its time in ns, and the number of loads and remarks at that
-    /// time.
+    /// For each step of the study: its virtual time in ns, and the number of loads and of remarks
+    /// recorded by then.
     pub step_times: Vec<(u64, usize, usize)>,
     /// Length of the study, ns.
     pub elapsed_ns: u64,
-    /// Why the study could not continue; `None` if it could.
+    /// Why the study could not continue; `None` if it ended normally.
     pub broken: Option<study::StudyFailure>,
 }
 
-/// Runs a whole study in virtual time, each arm on its own server, while other processes use cores.
+/// Runs a whole study in virtual time while other processes use cores. Each arm has a simulated
+/// server of its own.
 pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
@@ -737,8 +754,8 @@ pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) 
     Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }
 
-/// Formats the trials and the result of a search for failure messages. `truth` is the true line or
-/// capacity, 1/s.
+/// Formats the trials and the result of a search for failure messages. `truth` is the true load
+/// line or the capacity, 1/s.
 pub fn format_search(findings: &Findings, truth: f64) -> String {
     use std::fmt::Write;
     let mut text = String::new();

@@ -1,9 +1,10 @@
-//! Load lines that are known from queueing theory ([`line_rps`]), and how often searches find them
-//! ([`Coverage`]).
+//! Load lines that queueing theory gives ([`line_rps`]), and how often searches find these load
+//! lines ([`Coverage`]).
 //!
-//! M/M/k uses Erlang's formula. M/G/1 uses the poles of the Pollaczek-Khinchine transform. The
-//! result is exact for hyperexponential service. For constant service the result is exact to many
-//! digits beyond two service times.
+//! For M/M/k, the load line comes from Erlang's formula. For M/G/1, it comes from the poles of the
+//! Pollaczek-Khinchine transform. The result for M/G/1 is exact for hyperexponential service times.
+//! For constant service times, the result is exact to many digits if the bound exceeds two service
+//! times.
 
 #![allow(dead_code)]
 
@@ -12,13 +13,13 @@ use plimsoll_model::units::SECOND;
 use std::fmt;
 use std::ops::Range;
 
-/// The default SLO: at most this share of the requests may take longer than [`BOUND_S`], s.
+/// Share of the requests that may take longer than [`BOUND_S`] under the default SLO.
 const LATE_SHARE: f64 = 0.01;
 /// The latency bound of the default SLO, s.
 const BOUND_S: f64 = 0.5;
 
-/// Returns the highest rate of random arrivals at which 99 % of the responses take at most 500 ms;
-/// 0 if there is none.
+/// Returns the highest rate of random arrivals at which 99 % of the response times are at most 500
+/// ms. Returns 0 if there is no such rate.
 pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
         Kind::Queue(Service::Exponential, servers) => late_share_mmk(rate, capacity, servers),
@@ -38,19 +39,19 @@ fn late_share_mmk(rate: f64, capacity: f64, servers: usize) -> f64 {
     let k = servers as f64;
     let mu = capacity / k;
     let a = rate / mu;
-    // Erlang's B formula by recursion, then the C formula.
+    // Erlang's B formula is computed by recursion, and the C formula follows from it.
     let blocked = (1..=servers).fold(1.0, |b, n| a * b / (n as f64 + a * b));
     let waits = blocked / (1.0 - a / k * (1.0 - blocked));
     let room = k - 1.0 - a;
-    // The exponents are combined, because each single power overflows.
+    // The exponents are combined, because each power alone overflows.
     let alone = (-mu * BOUND_S).exp();
     let queued =
         if room.abs() < 1e-9 { mu * BOUND_S * alone } else { (alone - (-mu * BOUND_S * (k - a)).exp()) / room };
     alone + waits * queued
 }
 
-/// Returns the root of rate (M(theta) - 1) = theta in an interval. `m` is the moment generating
-/// function of the service time.
+/// Returns the root theta of rate (M(theta) - 1) = theta in an interval. `m` is the moment
+/// generating function M of the service time.
 fn root_of_queue_equation(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
     let f = |theta: f64| rate * (m(theta) - 1.0) - theta;
     let rises = f(high) > f(low);
@@ -67,7 +68,7 @@ fn late_share_md1(rate: f64, capacity: f64) -> f64 {
         return 1.0;
     }
     let rho = rate * s;
-    // The interval excludes the root at 0.
+    // The root at 0 is outside the interval, so the other root is found.
     let theta = root_of_queue_equation(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
     let a = (1.0 - rho) / (rho * (theta * s).exp() - 1.0);
     a * (-theta * (BOUND_S - s)).exp()
@@ -86,7 +87,7 @@ fn late_share_mh1(rate: f64, capacity: f64, cv2: f64) -> f64 {
     term(first) + term(second)
 }
 
-/// The results of many searches on one model.
+/// The results of many searches on one simulated server.
 #[derive(Debug, Clone)]
 pub struct Coverage {
     /// Number of searches.
@@ -95,20 +96,21 @@ pub struct Coverage {
     pub covers: f64,
     /// Share of the searches that stated an estimate.
     pub stated: f64,
-    /// Share of the searches whose stated estimate is more than 3 % above the true line.
+    /// Share of the searches whose stated estimate is more than 3 % above the true load line.
     pub above: f64,
     pub confirmed: f64,
     /// Median width of the interval, as a share of the true line.
     pub width: f64,
     /// Median of the estimate divided by the true line.
     pub median: f64,
-    /// Share of the searches whose interval is below the true line, and share above it.
+    /// Share of the searches whose interval is below the true load line, and share of those whose
+    /// interval is above it.
     pub misses: (f64, f64),
     pub elapsed_s: f64,
 }
 
 impl Coverage {
-    /// Runs one search per seed and computes the coverage.
+    /// Runs one search per seed, and computes the coverage.
     pub fn of(model: Model, seeds: Range<u64>, budget_s: u64) -> Coverage {
         let count = seeds.clone().count();
         let mut sums = [0.0; 7];
@@ -176,7 +178,8 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// Lines that were computed by hand: M/M/1 is C - ln(100) / 0.5 s.
+/// Compares load lines with values that were computed by hand. For M/M/1 the load line is C -
+/// ln(100) / 0.5 s.
 #[test]
 fn load_lines_match_queueing_formulas() {
     let check = |kind: Kind, capacity: f64, expect: f64, within: f64| {
@@ -188,6 +191,6 @@ fn load_lines_match_queueing_formulas() {
     check(Kind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
     check(Kind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
     check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
-    // The line is ln(100) (1 + 4) / (2 t) below the capacity.
+    // The load line is lower than the capacity by ln(100) (1 + 4) / (2 t), with the bound t.
     check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
 }

@@ -1,5 +1,5 @@
-//! The command `plimsoll ab`, also used when the executable is called as `ab`. The command has ab's
-//! command line, requests and output, and runs a load of plimsoll.
+//! The command `plimsoll ab`, which also runs if the executable is called under the name `ab`. The
+//! command has ab's command line, requests and output, and runs a load of plimsoll.
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 
@@ -42,7 +42,7 @@ const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
 Differences from ab: docs/how-to/coming-from.md
 ";
 
-/// Runs the command line of ab, without the program's name. Returns the exit code.
+/// Runs the command line of ab, which is given without the program's name. Returns the exit code.
 pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         AbCommand::Usage => output::print(USAGE),
@@ -64,12 +64,13 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let request = asked.request(&host_header_value(&url.origin), &url.path, &body);
     let (mut question, terms) = run.parse(&asked.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
-    // The request is sent as written: braces in it are not templates.
+    // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
     (route.request, route.template_parts) = (
         Request { method: asked.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
         TemplateFlags::default(),
     );
-    // The times that ab reports include connecting, so no connection is opened before the load.
+    // No connection is opened before the load, because the times that ab reports include
+    // connecting.
     question.plan.load.connections_ready = 0;
     let every = heartbeat(asked);
     let told = Arc::new(AtomicU64::new(0));
@@ -129,7 +130,8 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             request_bytes,
         }));
         if std::io::stdout().is_terminal() {
-            // On a terminal, plimsoll's own results follow. ab's output cannot contain them.
+            // On a terminal, plimsoll's own results are printed below, because the format of ab has
+            // no fields for them.
             output::print("\n");
             print_results(false, false);
         }
@@ -152,14 +154,14 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     }
     drop(print_results);
     measured.end(&[]);
-    // As in ab, failed responses do not change the exit code. Only ^C and a failed request that
-    // ended the load change the exit code.
+    // As in ab, failed responses do not change the exit code. Only ^C, and a failed request that
+    // ended the load, change it.
     let whole = heard.failed().is_none() && !plimsoll_sys::signal::interrupted();
     Ok(if whole { exit::DONE } else { exit::CROSSED })
 }
 
-/// Prints a line of progress for each multiple of `every` that `done` has passed. `told` is the
-/// number of requests reported so far.
+/// Prints a progress line for each multiple of `every` up to `done`, the number of completed
+/// requests. `told` is the number in the last printed line.
 fn print_progress(told: &AtomicU64, every: u64, done: u64) {
     while told.load(Ordering::Relaxed) + every <= done {
         let count = told.fetch_add(every, Ordering::Relaxed) + every;
@@ -167,7 +169,7 @@ fn print_progress(told: &AtomicU64, every: u64, done: u64) {
     }
 }
 
-/// Returns ab's error message for a failed request that ended the load.
+/// Returns ab's error message for the failed request that ended the load.
 fn refusal(failure: RequestFailure) -> &'static str {
     match failure {
         RequestFailure::Connect => "apr_socket_recv: Connection refused (111)",

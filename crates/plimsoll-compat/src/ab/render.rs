@@ -1,5 +1,5 @@
-//! Formats a load exactly as ab prints it, and ab's two files: percentages (`-e`) and a line for
-//! each request (`-g`). Not here: measuring the figures.
+//! Formats the results of a load exactly as ab prints them, and ab's two output files: percentages
+//! (`-e`) and a line for each request (`-g`). Not here: measuring the figures.
 
 use super::words::AbOptions;
 use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
@@ -8,7 +8,7 @@ use plimsoll_wire::tls::TlsParameters;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// The data of a load that ab's report shows.
+/// The data of a load that ab's report needs.
 pub struct AbReport<'a> {
     pub asked: &'a AbOptions,
     pub host: &'a str,
@@ -20,12 +20,12 @@ pub struct AbReport<'a> {
     pub agreed: Option<&'a TlsParameters>,
     /// Seconds from the first request to the last response.
     pub seconds: f64,
-    /// The size of one request, bytes.
+    /// The size of one encoded request, in bytes.
     pub request_bytes: u64,
 }
 
-/// The banner that is printed first. The banner has as many lines as ab's, for programs that skip
-/// these lines.
+/// The banner that is printed first. Some programs skip the lines of ab's banner, so this banner
+/// has the same number of lines.
 pub const BANNER: &str = concat!(
     "This is plimsoll ",
     env!("CARGO_PKG_VERSION"),
@@ -84,7 +84,7 @@ pub fn render(load: &AbReport) -> String {
     }
     let transferred = tally.head_bytes + tally.content_bytes;
     let _ = writeln!(text, "Total transferred:      {transferred} bytes");
-    // A request was not sent if its connection failed.
+    // A request whose connection failed was not sent, so its bytes do not count.
     let sent = (done - connect) * load.request_bytes;
     if asked.body.is_some() {
         let _ = writeln!(text, "Total body sent:        {sent}");
@@ -124,14 +124,16 @@ fn tls(agreed: &TlsParameters, host: &str) -> String {
     if let Some((name, bits)) = exchange {
         let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
     }
-    // An IP address cannot be sent as a TLS server name.
+    // The line is omitted for an IP address, because TLS clients send only host names as the server
+    // name.
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
         let _ = writeln!(text, "TLS Server Name:        {host}");
     }
     text
 }
 
-/// Formats the table of connection times, with warnings if mean and median differ much.
+/// Formats the table of connection times. Warnings follow if the mean and the median of a time
+/// differ much.
 fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
@@ -178,8 +180,8 @@ fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     text + &doubts
 }
 
-/// Formats the file of `-e`: for each percentage of the requests, the time in ms within which these
-/// requests were answered.
+/// Formats the output file of `-e`. For each percentage of the requests, the file has the time in
+/// ms within which they were answered.
 pub fn percentages(total: &Histogram) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {
@@ -189,8 +191,8 @@ pub fn percentages(total: &Histogram) -> String {
     text
 }
 
-/// Formats the file of `-g` for gnuplot: a line for each request, sorted by response time.
-/// `wall_us` is the Unix time in us at time 0 of the load's clock.
+/// Formats the output file of `-g` for gnuplot: a line for each request, sorted by response time.
+/// `wall_us` is the Unix time in us at which the load's clock was 0.
 pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
     rows.sort_by_key(|row| row.total_us);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
@@ -214,7 +216,7 @@ pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
 fn day(unix_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    // The text has the form `2026-11-22 13:48:27 UTC`.
+    // The date has the format `2026-11-22 13:48:27 UTC`.
     let date = plimsoll_model::calendar::date(unix_s * 1000);
     let mut parts = date.split(['-', ' ']);
     let mut next = || parts.next().unwrap_or_default();

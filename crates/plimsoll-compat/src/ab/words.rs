@@ -11,37 +11,38 @@ pub enum AbCommand {
     Load(Box<AbOptions>),
 }
 
-/// The options of a load, as ab understands them.
+/// The options of a load, with ab's names and defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AbOptions {
     pub url: String,
     pub requests: u64,
     pub concurrency: u64,
-    /// The longest duration of the load in seconds; `None` if the number of requests ends it.
+    /// The maximum duration of the load in seconds (`-t`); `None` if only the number of requests
+    /// limits the load.
     pub seconds_max: Option<u64>,
     pub timeout_s: u64,
     pub keep_alive: bool,
-    /// Whether requests use HTTP/1.1 instead of ab's usual HTTP/1.0.
+    /// Whether requests use HTTP/1.1 instead of HTTP/1.0, which is ab's default.
     pub is_1_1: bool,
     pub method: String,
     /// The file that contains the request body; `None` for requests without a body.
     pub body: Option<String>,
     pub content_type: String,
-    /// The header lines that ab writes before the lines of `-H`: cookies and authorization.
+    /// The header lines that ab writes before those of `-H`: cookies and authorization.
     pub first_lines: Vec<String>,
-    /// Header lines of `-H`, as the user wrote them.
+    /// The header lines of `-H`, exactly as the user wrote them.
     pub lines: Vec<String>,
-    /// Whether responses may differ in length without counting as failed (`-l`).
+    /// Whether responses may have different lengths without being counted as failed (`-l`).
     pub lengths_vary: bool,
-    /// Whether the load continues after a request without a response (`-r`).
+    /// Whether the load continues if a request gets no response (`-r`).
     pub may_continue: bool,
     pub verbosity: u32,
     pub is_quiet: bool,
     pub shows_percentiles: bool,
     pub shows_deviations: bool,
-    /// The file for percentiles (`-e`).
+    /// The output file for the percentiles of the response time as CSV (`-e`).
     pub csv: Option<String>,
-    /// The file with a line for each request (`-g`).
+    /// The output file with a line for each request, for gnuplot (`-g`).
     pub gnuplot: Option<String>,
     /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
@@ -55,7 +56,8 @@ pub struct AbOptions {
 const FLAGS_WITH_VALUE: &str = "nctspuTvCHAgemBEbPXZfxyz";
 /// The letters of ab's flags that have no value.
 const SWITCHES: &str = "kiqlrdSVhIw";
-/// The letters of ab's flags that plimsoll refuses, each with the reason.
+/// The letters of ab's flags that plimsoll does not support, each with the reason or the
+/// alternative.
 const REFUSED: [(char, &str); 10] = [
     ('b', "the system sets the size of socket buffers"),
     ('P', "plimsoll does not use proxies"),
@@ -68,7 +70,8 @@ const REFUSED: [(char, &str); 10] = [
     ('f', "the server chooses TLS 1.2 or 1.3"),
     ('I', "TLS always sends the server's name"),
 ];
-/// The largest number of requests that ab sends if `-t` limits the load's duration.
+/// The default number of requests in ab if `-t` limits the load's duration. The load ends at this
+/// number even if time is left.
 const TIMED_REQUESTS: u64 = 50_000;
 
 impl Default for AbOptions {
@@ -163,8 +166,8 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
 }
 
 impl AbOptions {
-    /// Parses one of plimsoll's own flags, which have long names. Takes the value from `words` if
-    /// needed.
+    /// Parses one of plimsoll's own flags, which have long names (such as `--json`). If the flag
+    /// needs a value in the next word, takes the word from `words`.
     fn parse_own_flag<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         match (name, &value) {
@@ -205,7 +208,7 @@ impl AbOptions {
                 if self.body.is_some() {
                     return Err("-p and -u: a request has one body; leave one out".to_owned());
                 }
-                // A method that the user has set is not replaced.
+                // A method that the user set explicitly is not replaced by POST or PUT.
                 if ["GET", "HEAD"].contains(&self.method.as_str()) {
                     self.set_method(if letter == 'p' { "POST" } else { "PUT" })?;
                 }
@@ -240,7 +243,7 @@ impl AbOptions {
         Ok(())
     }
 
-    /// Returns the bytes of the request as ab sends it, with this body.
+    /// Returns the bytes of the request exactly as ab sends it, with `body` as its body.
     pub fn request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
         let given = |name: &str| {
             self.lines

@@ -1,5 +1,5 @@
-//! The command `plimsoll hey`, also used when the executable is called as `hey`. The command has
-//! hey's command line, requests and output, and runs a load of plimsoll.
+//! The command `plimsoll hey`, which also runs if the executable is called under the name `hey`.
+//! The command has hey's command line, requests and output, and runs a load of plimsoll.
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 
@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{HeyOptions, parse};
 
-/// The largest number of requests in one chain of redirects, as in Go.
+/// The maximum number of requests in one redirect chain, as in Go.
 const REDIRECTED_MAX: u64 = 10;
 
 const USAGE: &str = "Usage: hey [options...] <url>
@@ -41,7 +41,7 @@ const USAGE: &str = "Usage: hey [options...] <url>
 What differs from hey: docs/how-to/coming-from.md
 ";
 
-/// Runs the command line of hey, without the program's name. Returns the exit code.
+/// Runs the command line of hey, which is given without the program's name. Returns the exit code.
 pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         None => output::print(USAGE),
@@ -59,7 +59,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     };
     let (mut question, terms) = run.parse(&asked.as_run())?;
     let first = asked.first(&host_header_value(&url.origin), &url.path);
-    // Over HTTP/2, the plan's own request is sent.
+    // Over HTTP/2, the load sends the request of its plan.
     let request = match asked.is_2 {
         false => asked.request(&first, &body),
         true => Vec::new(),
@@ -82,11 +82,11 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if asked.is_2 && asked.compresses && requests_gzip(&asked.method, &asked.headers) {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
-    // The request is sent as written: braces in it are not templates.
+    // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
     (route.request, route.template_parts) =
         (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
-    // The times that hey reports include connecting, so no connection is opened before the load.
-    // The load waits for all outstanding responses.
+    // No connection is opened before the load, because the times that hey reports include
+    // connecting. After the load, plimsoll waits up to one timeout for outstanding responses.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
     let heard = ResponseLog::new(ResponseLogSpec {
         request,
@@ -112,14 +112,16 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         }
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
-        // The text contains hey's tabs, so it is printed unchanged.
+        // The text is printed unchanged, because it contains tabs as in hey.
         output::print_unescaped(&summary(asked, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
-            // On a terminal, plimsoll's own results follow. hey's output cannot contain them.
+            // On a terminal, plimsoll's own results are printed below, because the format of hey
+            // has no fields for them.
             print_results(false, false);
         }
     }
-    // Redirects over HTTP/2 and redirects to another server are not followed.
+    // Redirects that were not followed: over HTTP/2 all redirects, otherwise those to another
+    // server.
     let redirects: u64 = match asked.is_2 && asked.follows {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,

@@ -1,5 +1,5 @@
-//! Formats a load exactly as hey prints it: its summary, or a CSV line for each response. Not here:
-//! measuring the figures.
+//! Formats a load exactly as hey prints it: as a summary, or as a CSV line for each response.
+//! Not here: measuring the figures.
 
 use super::words::HeyOptions;
 use crate::response_log::{ResponseRow, ResponseTally};
@@ -7,7 +7,7 @@ use plimsoll_model::control_characters::lines;
 use plimsoll_model::{Histogram, RequestFailure};
 use std::fmt::Write;
 
-/// The number of histogram steps between the fastest and the slowest response.
+/// The number of equal steps of the histogram between the fastest and the slowest response.
 const STEPS: u32 = 10;
 /// The length of the longest histogram bar, in characters.
 const BAR_CELLS: u64 = 40;
@@ -16,7 +16,7 @@ fn seconds(ns: f64) -> String {
     format!("{:.4} secs", ns / 1e9)
 }
 
-/// Formats hey's summary. `total_ns` is the time from the first request to the last response;
+/// Formats hey's summary. `total_ns` is the time from the first request to the last response in ns;
 /// `host` includes the port.
 pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
     let total = &tally.total;
@@ -42,8 +42,8 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
         }
     }
     text += "\nDetails (average, fastest, slowest):\n";
-    // hey's fields for name lookup and request writing stay zero: names are looked up before the
-    // load, and writing counts as waiting.
+    // The rows for name lookup and for writing the request are always zero. Names are looked up
+    // before the load, and the time of writing counts as waiting.
     let none = Histogram::new();
     for (name, times) in [
         ("DNS+dialup", &tally.connect),
@@ -116,7 +116,8 @@ fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
     format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::redact_query(&asked.url))
 }
 
-/// Formats a CSV line for each response. `began_us` is the start of the load on the load's clock.
+/// Formats a CSV line for each response. `began_us` is the start of the load in us on the load's
+/// clock.
 pub fn csv(rows: &[ResponseRow], began_us: u64) -> String {
     let mut text =
         "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n".to_owned();

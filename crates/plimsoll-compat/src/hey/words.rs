@@ -5,7 +5,7 @@ use crate::go_redirect::RedirectHop;
 use crate::go_request::{GoRequest, canonical};
 use plimsoll_traffic::target_url::{Url, basic};
 
-/// The options of a load, as hey understands them.
+/// The options of a load, with hey's names and defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeyOptions {
     pub url: String,
@@ -13,22 +13,22 @@ pub struct HeyOptions {
     pub workers: u64,
     /// The rate limit of each worker in requests per second; `None` means no limit.
     pub worker_rps: Option<f64>,
-    /// The duration in ns after which the load ends, whatever the number of requests. With `None`,
-    /// the load ends after `requests` requests.
+    /// The duration in ns after which the load ends, regardless of `requests`. With `None`, the
+    /// load ends after `requests` requests.
     pub duration_ns: Option<u64>,
     /// The timeout of a request in seconds; 0 means no timeout.
     pub timeout_s: u64,
     /// Whether to print a CSV line for each response instead of a summary.
     pub is_csv: bool,
     pub method: String,
-    /// The request body as text; `body_file` replaces it.
+    /// The request body as text, which is not used if `body_file` is set.
     pub body: String,
     /// The file that contains the request body.
     pub body_file: Option<String>,
-    /// Header fields (name, value), as they are sent.
+    /// The header fields (name, value) that every request has.
     pub headers: Vec<(String, String)>,
     pub host: Option<String>,
-    /// Whether to use HTTP/2, which hey speaks only over TLS.
+    /// Whether to use HTTP/2. As in hey, this requires TLS.
     pub is_2: bool,
     pub compresses: bool,
     pub keep_alive: bool,
@@ -41,12 +41,11 @@ pub struct HeyOptions {
     pub passed_flags: Vec<String>,
 }
 
-/// Flags that have a value only after an equals sign.
+/// The boolean flags, which take a value only after an equals sign.
 const SWITCHES: [&str; 6] =
     ["h2", "disable-compression", "disable-keepalive", "disable-redirects", "allow-public", "json"];
 const AGENT: &str = "hey/0.0.1";
-/// The timeout in seconds that replaces hey's timeout 0 (no timeout): one hour, the longest timeout
-/// that `run` accepts.
+/// The timeout in seconds for hey's `-t 0` (no timeout): one hour, the maximum that `run` accepts.
 const TIMEOUT_S_MAX: u64 = 3600;
 
 /// Parses the arguments after `hey`; `None` if the user asks for help.
@@ -158,7 +157,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
     Ok(Some(asked))
 }
 
-/// The options that determine the header fields of a request.
+/// The options from which the header fields of a request are made.
 #[derive(Default)]
 struct HeadOptions {
     fields: Vec<(String, String)>,
@@ -169,8 +168,8 @@ struct HeadOptions {
 }
 
 impl HeadOptions {
-    /// Returns the header fields as hey sends them: each name once with its last value, sorted by
-    /// name.
+    /// Returns the header fields as hey sends them, sorted by name. If a name occurs several times,
+    /// only its last value is sent.
     fn headers(self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: String| {
@@ -202,12 +201,12 @@ impl HeadOptions {
 }
 
 impl HeyOptions {
-    /// Returns the first request, to this host and path, before any redirect.
+    /// Returns the first request of a redirect chain, to this host and path.
     pub fn first(&self, host: &str, path: &str) -> RedirectHop {
         RedirectHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
     }
 
-    /// Encodes a request of a redirect chain as Go does over HTTP/1.1, with this body.
+    /// Encodes one request of a redirect chain with this body, exactly as Go does over HTTP/1.1.
     pub fn request(&self, hop: &RedirectHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
             method: &hop.method,
@@ -225,7 +224,7 @@ impl HeyOptions {
     pub fn as_run(&self) -> Vec<String> {
         let mut line = ["--quiet", "--no-preflight"].map(str::to_owned).to_vec();
         line.push(format!("--http={}", if self.is_2 { "2" } else { "1.1" }));
-        // hey does not verify certificates.
+        // Certificates are not verified, because hey does not verify them.
         line.extend(self.url.starts_with("https://").then(|| "--insecure".to_owned()));
         match self.duration_ns {
             Some(ns) => line.push(format!("--duration={}ms", ns.div_ceil(1_000_000))),

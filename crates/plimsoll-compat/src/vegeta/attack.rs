@@ -1,9 +1,9 @@
 //! The command `plimsoll vegeta attack`: sends requests to its targets in turn at a rate, and
-//! writes a result for each request. In plimsoll's load, the targets are an author of requests
-//! (`plimsoll_wire::Author`). The latency of a result counts from the request's intended start,
-//! even if the request was sent later.
+//! writes a result for each request. The requests are written by an author
+//! (`plimsoll_wire::Author`), which plimsoll's load generator calls for each request. The latency
+//! of a result counts from the request's intended start, even if the request was sent later.
 //!
-//! Not here: vegeta's flags (`words`), the formats of targets and results
+//! Not here: vegeta's flags (`words`), and the formats of targets and results
 //! (`plimsoll_traffic::vegeta`).
 
 use super::output_target::{open_output, refuse_bytes_on_terminal, write_failure};
@@ -29,18 +29,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The largest number of results that wait to be written. More results block the load's workers.
+/// The maximum number of results that wait to be written. If the queue is full, the load's workers
+/// wait.
 const WAITING_MAX: usize = 100_000;
 
-/// The largest memory for the targets that are read before the attack, bytes (512 MiB).
+/// The maximum memory for targets that are read before the attack, in bytes (512 MiB).
 const TARGETS_MEMORY_BYTES_MAX: usize = 512 << 20;
-/// The memory that a target needs in addition to its URL and body, bytes.
+/// The estimated memory of a target in addition to its URL and body, in bytes.
 const TARGET_BYTES: usize = 1_024;
 
-/// The error text of a request that got no response before its timeout.
+/// The error text for a request that got no response before its timeout.
 const LATE: &str = "no response within the timeout";
 
-/// A target with resolved origin and body, ready to be sent.
+/// A target whose origin is resolved and whose body is read, so that its request can be sent.
 #[derive(Debug)]
 struct ReadyTarget {
     target: VegetaTarget,
@@ -50,8 +51,8 @@ struct ReadyTarget {
 }
 
 impl ReadyTarget {
-    /// Encodes the request for one step of its redirect chain. `seq` is the request's number,
-    /// `name` the name of the attack.
+    /// Encodes the request of one step in a redirect chain. `seq` is the number of the request in
+    /// the attack, and `name` is the name of the attack.
     fn bytes(&self, hop: &RedirectHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
         let mut headers = self.target.headers.clone();
         if !name.is_empty() {
@@ -71,13 +72,16 @@ impl ReadyTarget {
     }
 }
 
-/// The source of targets: a list that is read before the attack, or a file that is read during it.
+/// The source of targets: a list that is read before the attack, or a file that is read during the
+/// attack.
 struct Targets {
     reader: TargetReader<Box<dyn BufRead + Send>>,
     place: String,
-    /// All targets, used in turn. With `lazy`, only the targets that were read before the attack.
+    /// All targets, which requests use in turn. With `lazy`, only the targets that were read before
+    /// the attack.
     known: Vec<Arc<ReadyTarget>>,
-    /// Whether targets are read during the attack, which then ends with the file.
+    /// Whether targets are read during the attack instead of before it. The attack then ends when
+    /// the file ends.
     lazy: bool,
     host: String,
     asked: AttackOptions,
@@ -87,7 +91,7 @@ struct Targets {
 struct AttackState {
     targets: Mutex<Targets>,
     seq: AtomicU64,
-    /// Unix time in ns at time 0 of the monotonic clock.
+    /// The Unix time in ns at which the monotonic clock was 0.
     wall_ns: u64,
     failure: Mutex<Option<String>>,
     sink: mpsc::SyncSender<VegetaResult>,
@@ -99,11 +103,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Targets {
-    /// Returns the target of the request with this number; `None` if there are no more targets.
+    /// Returns the target of request number `seq`; `None` if there are no more targets.
     fn target(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
         match self.known.len() as u64 {
             count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
-            // The first target was read before the attack.
+            // With `lazy`, the first target was read before the attack.
             count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
             _ => self.read(),
         }
@@ -131,13 +135,14 @@ impl Targets {
             (TargetBody::Usual, Some(path)) => read(path)?,
             (TargetBody::Usual, None) => Vec::new(),
         };
-        // The fields of all targets come before the target's own.
+        // The header fields for all targets come before the fields of this target.
         target.headers.splice(..0, self.asked.headers.iter().cloned());
         target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
         let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
         let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
-        // A host name with other than ASCII characters is sent as it is looked up (punycode).
+        // A host name with non-ASCII characters is sent in its ASCII form (punycode), as in the DNS
+        // lookup.
         let in_ascii = host_header_value(&url.origin);
         let written = if written.is_ascii() { written } else { in_ascii.as_str() };
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
@@ -146,14 +151,15 @@ impl Targets {
     }
 }
 
-/// An author that sends the requests of one worker and reports its results.
+/// Writes the requests of one worker and reports their results.
 struct Attacker {
     shared: Arc<AttackState>,
-    /// The requests in flight, by their number.
+    /// The requests in flight, by the number of the request.
     open: HashMap<u64, OpenTarget>,
 }
 
-/// A request in flight, with its current step in the redirect chain if it was redirected.
+/// A request in flight. If the request was redirected, `hop` is its current step in the redirect
+/// chain.
 struct OpenTarget {
     ready: Arc<ReadyTarget>,
     hop: Option<RedirectHop>,
@@ -179,8 +185,8 @@ impl Attacker {
         self.shared.sink.send(result).map_err(|_| AuthorStopReason::Asked)
     }
 
-    /// Returns the limit of redirects and the next step after the response; `None` if redirects are
-    /// not followed.
+    /// Returns the maximum number of redirects, and the next step after a response; `None` if
+    /// redirects are not followed.
     fn step(&self, answer: &AuthorAnswer) -> Option<(u64, RedirectStep)> {
         let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
@@ -188,7 +194,8 @@ impl Attacker {
         Some((redirects_max, here.after(answer, &ready.origin, (!ready.body.is_empty(), true))))
     }
 
-    /// Removes a request in flight, and returns a result with its method, URL and size.
+    /// Removes a request from the list of requests in flight. Returns a result with the request's
+    /// method, URL and size.
     fn begun(&mut self, mark: u64) -> VegetaResult {
         let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
         VegetaResult {
@@ -261,7 +268,8 @@ impl Author for Attacker {
         };
         let begun = self.begun(answer.mark);
         if let Some(refusal) = unfinished {
-            // If the redirect itself is valid, there was no time left for the next request.
+            // Without a refusal the redirect is valid, so the next request was not sent for lack of
+            // time.
             let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
             return self.tell(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
@@ -274,7 +282,7 @@ impl Author for Attacker {
                 None => headers.push((name, vec![value])),
             }
         }
-        // As in vegeta, the status line of an unsuccessful response is its error text.
+        // As in vegeta, the error text of an unsuccessful response is its status line.
         let line = answer.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line =
             String::from_utf8_lossy(line).trim().split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
@@ -297,12 +305,12 @@ impl Author for Attacker {
             _ => "malformed HTTP response",
         };
         let error = format!("{} \"{}\": {what}", begun.method, begun.url);
-        // The receiver may be gone, so the error is ignored.
+        // The error is ignored, because the thread that receives results may have ended.
         let _ = self.tell(VegetaResult { error, ..begun }, lost.times, lost.mark);
     }
 }
 
-/// The factory of an attack's authors, one for each worker.
+/// Creates the authors of an attack, one for each worker.
 struct Attack(Arc<AttackState>);
 
 impl AuthorFactory for Attack {
@@ -325,17 +333,17 @@ impl AuthorFactory for Attack {
     fn unload(&self) {}
 }
 
-/// Reads bytes in a separate thread. Workers have their own tables of open files, which lack files
-/// opened later by other threads; so only this thread reads the file.
+/// Reads a file in a separate thread. Each worker has its own table of open files, without the
+/// files that other threads open later. Therefore only this thread reads the file.
 struct ThreadReader {
     chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     current: Vec<u8>,
     at: usize,
 }
 
-/// The largest number of bytes that the thread reads from the file at once.
+/// The maximum number of bytes in one chunk that the thread reads.
 const CHUNK_BYTES: usize = 64 << 10;
-/// The number of chunks that the thread reads ahead.
+/// The maximum number of chunks that the thread reads ahead.
 const CHUNKS_AHEAD: usize = 4;
 
 impl ThreadReader {
@@ -380,7 +388,7 @@ impl Read for ThreadReader {
     }
 }
 
-/// Executes an attack, and writes the results as they arrive. Returns the exit code.
+/// Executes an attack, and writes each result when it arrives. Returns the exit code.
 pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let from: Box<dyn Read + Send> = match &asked.targets {
@@ -427,7 +435,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     let line = asked.as_run(&first.target.url);
     let (out, name) = open_output(asked.output.as_deref())?;
     let (mut question, terms) = run.parse(&line)?;
-    // The load waits for all outstanding responses.
+    // After the attack, the load waits up to one timeout for outstanding responses.
     question.plan.load.grace_ns = asked.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
     let writer = VegetaWriter::new(asked.encoding);
@@ -457,11 +465,11 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
             "warning: plimsoll was the limit of this attack, not the server: the latencies include plimsoll's share",
         );
     }
-    // As in vegeta, an attack that ^C ended is a success.
+    // As in vegeta, the exit code is that of a success if ^C ended the attack.
     failed.map_or(Ok(exit::DONE), |why| Err(Failure::usage(why)))
 }
 
-/// Writes results as they arrive, until all senders are gone.
+/// Writes results when they arrive, until every sender has closed its channel.
 fn write_all(
     out: Box<dyn Write + Send>,
     name: &str,
@@ -471,7 +479,7 @@ fn write_all(
     let cannot = |error: std::io::Error| write_failure(name, &error);
     let (mut out, mut line) = (BufWriter::new(out), Vec::new());
     while let Ok(first) = results.recv() {
-        // Results that have arrived by now are written together.
+        // All results that have arrived by now are written together, before one flush.
         for result in std::iter::once(first).chain(results.try_iter()) {
             line.clear();
             writer.write(&result, &mut line);

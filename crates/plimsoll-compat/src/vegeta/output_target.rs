@@ -1,4 +1,5 @@
-//! Opens the place where results are written: a file, or standard output. Not here: the encodings.
+//! Opens the destination of results: a file, or standard output. Not here: the encodings of
+//! results.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::output_file;
@@ -6,7 +7,7 @@ use plimsoll_sys::system_text;
 use plimsoll_traffic::vegeta::VegetaEncoding;
 use std::io::{IsTerminal, Write};
 
-/// Returns an error if binary results would go to a terminal.
+/// Returns an error if results in a binary encoding would be written to a terminal.
 pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) -> Result<(), Failure> {
     match encoding == VegetaEncoding::Gob && output.is_none() && std::io::stdout().is_terminal() {
         true => Err(Failure::usage("-to gob: binary data cannot go to a terminal; add -output FILE or > FILE")),
@@ -14,10 +15,11 @@ pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) 
     }
 }
 
-/// Opens the output file, or standard output without one. Also returns its name for errors.
+/// Opens the output file; with `None`, opens standard output. Also returns the name of the
+/// destination for error messages.
 pub fn open_output(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), Failure> {
     match output {
-        // Writing to a closed standard output would lose results without an error.
+        // A closed standard output is an error, because the results would be lost silently.
         None if plimsoll_sys::process::stdout_was_closed() => {
             Err(Failure::start("'stdout' is closed: results cannot be written; add -output FILE"))
         }
@@ -29,7 +31,7 @@ pub fn open_output(output: Option<&str>) -> Result<(Box<dyn Write + Send>, Strin
     }
 }
 
-/// Returns the error for a failed write to `place`.
+/// Returns the error for a failed write to the destination `place`.
 pub fn write_failure(place: &str, error: &std::io::Error) -> Failure {
     Failure::start(format!("'{place}' cannot be written: {}", system_text(error)))
 }

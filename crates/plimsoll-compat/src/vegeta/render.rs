@@ -6,7 +6,8 @@
 use plimsoll_traffic::vegeta::VegetaFigures;
 use std::fmt::Write;
 
-/// The shares of requests (0 to 1) at which an HdrHistogram plot has points.
+/// The shares of requests (0 to 1) at which the HdrHistogram plot has points. The list is that of
+/// vegeta.
 const SHARES: &[f64] = &[
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.8875, 0.9, 0.9125,
     0.925, 0.9375, 0.94375, 0.95, 0.95625, 0.9625, 0.96875, 0.971875, 0.975, 0.978125, 0.98125, 0.984375, 0.985938,
@@ -118,7 +119,8 @@ pub fn plot(figures: &mut VegetaFigures) -> String {
     aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Formats rows with aligned columns, two blanks apart. The last column is not padded.
+/// Formats rows as a table with aligned columns, which are two spaces apart. The last column is not
+/// padded.
 fn aligned(rows: &[&[&str]]) -> String {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let widest =
@@ -129,7 +131,7 @@ fn aligned(rows: &[&[&str]]) -> String {
         for (at, cell) in row.iter().enumerate() {
             out += cell;
             if at + 1 < row.len() {
-                // An empty column takes no space.
+                // A column whose cells are all empty takes no space.
                 let pad = match widths[at] {
                     0 => 0,
                     width => width + 2 - cell.chars().count(),
@@ -142,7 +144,7 @@ fn aligned(rows: &[&[&str]]) -> String {
     out
 }
 
-/// Rounds a time in ns to the unit below its own, such as us for a time in ms.
+/// Rounds a time in ns to the next smaller unit, such as to us if the time is printed in ms.
 fn rounded(ns: u64) -> u64 {
     const UNITS_NS: [u64; 6] = [3_600_000_000_000, 60_000_000_000, 1_000_000_000, 1_000_000, 1_000, 1];
     let unit = UNITS_NS.windows(2).find(|pair| ns >= pair[0]).map_or(1, |pair| pair[1]);
@@ -210,8 +212,8 @@ mod tests {
         );
     }
 
-    /// Checks that very many rows are aligned in one pass. Alignment once took minutes, because
-    /// each row measured all columns again.
+    /// Very many rows are aligned in one pass. An earlier version took minutes, because it measured
+    /// all columns again for each row.
     #[test]
     fn many_rows_are_aligned_in_one_pass() {
         let row: &[&str] = &["a", "b", "c"];

@@ -1,4 +1,4 @@
-//! Parses vegeta's flags as Go's `flag` package does: one dash or two, `-flag value` or
+//! Parses vegeta's command line as Go's `flag` package does: one dash or two, `-flag value` or
 //! `-flag=value`, and files after the last flag.
 //!
 //! Not here: executing the commands.
@@ -7,7 +7,7 @@ use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_request::canonical;
 use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
 
-/// A parsed command line of vegeta.
+/// A parsed command line of vegeta: its command with the options.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VegetaCommand {
     Usage,
@@ -18,31 +18,34 @@ pub enum VegetaCommand {
     Encode(EncodeOptions),
 }
 
-/// The options of an attack: requests to targets in turn at a rate.
+/// The options of an attack, which sends requests to a list of targets in turn at a given rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttackOptions {
     /// The name of the attack, sent in the header field X-Vegeta-Attack unless it is empty.
     pub name: String,
-    /// The rate in requests per second; 0 means as many requests as `workers_max` workers can send.
+    /// The rate in requests per second. With 0 the attack has no rate limit, and `workers_max`
+    /// workers send requests as fast as they can.
     pub rate_rps: f64,
     pub workers_max: Option<u64>,
-    /// The duration in ns; with 0 the attack lasts until the user interrupts or the targets end.
+    /// The duration in ns. With 0 the attack lasts until the user interrupts it or the list of
+    /// targets ends.
     pub duration_ns: u64,
     pub timeout_ns: u64,
     /// The file with the request body for targets that have no body of their own.
     pub body: Option<String>,
-    /// Header fields that are sent to all targets.
+    /// The header fields that are added to the request of every target.
     pub headers: Vec<(String, String)>,
-    /// The largest number of bytes that are kept of a response body.
+    /// The maximum number of bytes of a response body that are recorded.
     pub body_max: usize,
     pub keep_alive: bool,
-    /// The largest number of redirects that are followed. With `None`, no redirect is followed, and
-    /// a redirect counts as success.
+    /// The maximum number of redirects to follow. With `None`, redirects are not followed, and a
+    /// redirect response counts as a success.
     pub redirects_max: Option<u64>,
-    /// The file of targets; `None` means standard input.
+    /// The file with the list of targets; `None` to read the targets from standard input.
     pub targets: Option<String>,
     pub format: TargetFormat,
-    /// Whether targets are read during the attack, which then ends with the file.
+    /// Whether targets are read during the attack instead of before it. The attack then ends when
+    /// the file ends.
     pub lazy: bool,
     pub output: Option<String>,
     pub encoding: VegetaEncoding,
@@ -54,7 +57,7 @@ impl AttackOptions {
     /// Returns the equivalent arguments of `plimsoll run`.
     pub fn as_run(&self, url: &str) -> Vec<String> {
         let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
-        // A duration of 0 becomes ten years, the longest that `run` accepts.
+        // A duration of 0 (no limit) becomes ten years, the maximum that `run` accepts.
         let duration = if self.duration_ns == 0 { "87600h".to_owned() } else { ms(self.duration_ns) };
         let mut line: Vec<String> =
             ["--quiet", "--no-preflight", "--no-probes", "--http=1.1"].map(str::to_owned).to_vec();
@@ -64,7 +67,7 @@ impl AttackOptions {
             (0.0, workers) => line.push(format!("--concurrency={}", workers.unwrap_or(10))),
             (rate, _) => line.push(format!("--rate={rate}")),
         }
-        // Without TLS, flags about TLS have no effect and are dropped.
+        // For a target without TLS, the flags about TLS have no effect, so they are dropped.
         let is_of_tls = |flag: &&String| TLS_FLAGS.iter().any(|name| flag.split('=').next() == Some(*name));
         let is_plain = !url.starts_with("https://");
         line.extend(self.passed_flags.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
@@ -73,18 +76,18 @@ impl AttackOptions {
     }
 }
 
-/// The options of a report about results.
+/// The options of the command that reports about recorded results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportOptions {
     pub shape: ReportShape,
-    /// Lower bounds of the histogram's buckets, ns.
+    /// The lower bounds of the histogram's buckets, in ns.
     pub buckets_ns: Vec<u64>,
     pub output: Option<String>,
-    /// Files with results. If the list is empty, results come from standard input.
+    /// The files with results to read; empty to read standard input.
     pub files: Vec<String>,
 }
 
-/// The form of a report on results (`-type`).
+/// The output format of a report on results (`-type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportShape {
     Text,
@@ -94,27 +97,27 @@ pub enum ReportShape {
     Plot,
 }
 
-/// The options of an HTML page with a plot of results.
+/// The options of the command that plots recorded results on an HTML page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlotOptions {
     /// The title above the plot.
     pub title: String,
-    /// The largest number of points in one line of the plot.
+    /// The maximum number of points in one line of the plot.
     pub points_max: usize,
     pub output: Option<String>,
-    /// Files with results. If the list is empty, results come from standard input.
+    /// The files with results to read; empty to read standard input.
     pub files: Vec<String>,
 }
 
 /// The flags of `run` that concern TLS.
 const TLS_FLAGS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-resumption"];
 
-/// The options of a conversion to another encoding.
+/// The options of the command that converts recorded results to another encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeOptions {
     pub encoding: VegetaEncoding,
     pub output: Option<String>,
-    /// Files with results. If the list is empty, results come from standard input.
+    /// The files with results to read; empty to read standard input.
     pub files: Vec<String>,
 }
 
@@ -132,14 +135,15 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
     }
 }
 
-/// Parses the flags that come before the command. Returns the words after them; `None` if the user
+/// Parses the flags that come before the command. Returns the remaining words; `None` if the user
 /// asks for the version.
 fn parse_global_flags(words: &[String]) -> Result<Option<Vec<String>>, String> {
     let mut version = false;
     let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
         match flag {
             "version" => version = value == "true",
-            // The number of cores is checked but not used. An attack uses the cores it needs.
+            // The number of cores (`-cpus`) is validated but not used, because an attack uses as
+            // many cores as it needs.
             "cpus" => _ = value.parse::<u32>().map_err(|_| format!("-cpus: '{value}' is no number"))?,
             "profile" if value.is_empty() => {}
             "profile" => return Err("-profile is not supported: use perf record".into()),
@@ -183,7 +187,8 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
             "name" => asked.name = value.to_owned(),
             "rate" => asked.rate_rps = rate_rps(value)?,
             "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
-            // Both values are checked but not used, because arrivals never wait for a worker.
+            // The numbers of workers and connections are validated but not used, because arrivals
+            // never wait for a worker.
             "workers" | "connections" => {
                 number()?;
             }
@@ -337,7 +342,7 @@ fn encoding(name: &str) -> Result<VegetaEncoding, String> {
     VegetaEncoding::from_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
 }
 
-/// Returns the encoding that a file's suffix stands for: gob for `.bin`, and JSON for an unknown
+/// Returns the results encoding for a file name's suffix: gob for `.bin`, and JSON for an unknown
 /// suffix.
 fn encoding_of_suffix(path: &str) -> VegetaEncoding {
     let suffix = std::path::Path::new(path).extension().map(|suffix| suffix.to_string_lossy().to_ascii_lowercase());
@@ -348,12 +353,12 @@ fn encoding_of_suffix(path: &str) -> VegetaEncoding {
     }
 }
 
-/// Flags that have a value only after an equals sign.
+/// The boolean flags, which take a value only after an equals sign.
 const SWITCHES: [&str; 8] =
     ["lazy", "keepalive", "insecure", "http2", "h2c", "session-tickets", "chunked", "allow-public"];
 
-/// Parses the flags of a command, and returns the files after them without the names of standard
-/// input.
+/// Parses the flags of a command. Returns the files after the flags, without `stdin` and `-`, which
+/// stand for standard input.
 fn flags(
     command: &str,
     words: &[String],
@@ -364,8 +369,8 @@ fn flags(
     Ok(files)
 }
 
-/// Parses a list of histogram bounds such as `[0,1ms,10ms]`, in ns. If the first bound is above 0,
-/// a bucket from 0 is added.
+/// Parses a list of histogram bounds such as `[0,1ms,10ms]`, as times in ns. If the first bound is
+/// above 0, a bucket from 0 is added.
 fn buckets(text: &str) -> Result<Vec<u64>, String> {
     let wrong = || format!("'{text}' is not a list of buckets: write the buckets as [0,1ms,10ms], in order");
     let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;

@@ -1,6 +1,6 @@
-//! Measures latencies of whole batches for wrk2's `-B`, from the start of a batch to its last
-//! response. A batch is a group of messages sent together. The load itself still measures each
-//! message.
+//! Measures the latencies of whole batches for wrk2's `-B`: from the start of a batch to its last
+//! response. A batch is a group of messages that are sent together. The load itself still measures
+//! each message.
 //!
 //! Not here: writing the requests (the script does), and formatting figures.
 
@@ -13,20 +13,20 @@ use plimsoll_wire::{
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Batch times of one worker.
+/// The measured times of the batches of one worker.
 #[derive(Debug, Default)]
 struct BatchTimes {
-    /// Service times of batches, from sending to the last response.
+    /// Service times of batches: from sending the batch to its last response.
     service: Histogram,
-    /// Response times of batches, from the intended start to the last response.
+    /// Response times of batches: from the intended start to the last response.
     response: Histogram,
 }
 
-/// Batch times of one worker, shared by the worker and the final report.
+/// The times of one worker's batches. The worker and the final report share them.
 type WorkerBatches = Arc<Mutex<BatchTimes>>;
 
-/// A factory of authors that write the script's requests and time their batches. Clones share the
-/// times.
+/// Creates the authors that write the script's requests and measure the times of their batches.
+/// Clones share the measured times.
 #[derive(Clone)]
 pub struct Batches {
     inner: Arc<dyn AuthorFactory + Send + Sync>,
@@ -34,17 +34,18 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Times the batches of the authors that `inner` creates.
+    /// Creates a factory that measures the batches of the authors which `inner` creates.
     pub fn new(inner: Arc<dyn AuthorFactory + Send + Sync>) -> Batches {
         Batches { inner, times: Arc::default() }
     }
 
-    /// Converts this factory to the form that a runner needs.
+    /// Converts this factory to the type that the function for executing a load expects.
     pub fn into_factory(self) -> Arc<dyn AuthorFactory> {
         Arc::new(self)
     }
 
-    /// Returns the load's figures with the latencies of batches in place of those of messages.
+    /// Returns the figures of a load in which the latencies of whole batches replace those of
+    /// single messages.
     pub fn with_batches(&self, told: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -77,7 +78,8 @@ impl AuthorFactory for Batches {
     }
 }
 
-/// An author that passes on requests of another author, and times each batch at its last response.
+/// An author that lets another author write the requests, and records the time of each batch at its
+/// last response.
 #[derive(Debug)]
 struct TimedAuthor {
     inner: Box<dyn Author>,

@@ -1,6 +1,6 @@
-//! The command `plimsoll wrk`, also used when the executable is called as `wrk` or `wrk2`. The
-//! command has wrk's command line, scripts and output. A command line of wrk becomes arguments of
-//! `run`, and the script writes the requests of that load.
+//! The command `plimsoll wrk`, which also runs if the executable is called under the name `wrk` or
+//! `wrk2`. The command has wrk's command line, scripts and output. The command line of wrk becomes
+//! arguments of `run`, and the script writes the requests of that load.
 //!
 //! Not here: the script API (`plimsoll_script`), and executing the load.
 
@@ -21,7 +21,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{WrkOptions, WrkRefusal, parse};
 
-/// Runs the command line of wrk or wrk2, without the program's name. Returns the exit code.
+/// Runs the command line of wrk or wrk2, which is given without the program's name. Returns the
+/// exit code.
 pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Result<u8, Failure> {
     let asked = match parse(words, dialect) {
         Ok(asked) => asked,
@@ -30,7 +31,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
                 output::note(&why);
             }
             output::print(usage(dialect));
-            // wrk also exits with code 1 after a usage error.
+            // As in wrk, a usage error gives the exit code 1.
             return Ok(1);
         }
     };
@@ -38,10 +39,12 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
         output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
     }
     let (mut question, terms) = run.parse(&run_arguments_of(&asked))?;
-    // As in wrk, all connections are opened and kept, even those that the rate would not need.
+    // As in wrk, all connections are opened before the load and kept, even those that the rate does
+    // not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     if asked.json {
-        // What a script prints goes to standard error, so that the output is one document.
+        // With JSON output, a script's own output goes to standard error, so that standard output
+        // has only the JSON document.
         plimsoll_sys::stdout::reserve();
     }
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
@@ -70,7 +73,8 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     }
     let failed = scripted.and_then(|scripted| scripted.done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
-        // On a terminal, plimsoll's own results follow, because wrk's output cannot contain them.
+        // On a terminal, plimsoll's own results are printed below, because the format of wrk has no
+        // fields for them.
         output::print("\n");
         print_results(false, false);
     }
@@ -78,7 +82,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     drop(print_results);
     measured.end(&notes);
     // As in wrk, the exit code is 0 even if requests failed or ^C ended the load. Only a failed
-    // script changes it.
+    // script changes the exit code.
     Ok(if failed.is_some() { exit::CROSSED } else { exit::DONE })
 }
 
@@ -101,7 +105,7 @@ fn run_arguments_of(asked: &WrkOptions) -> Vec<String> {
     asked.headers.iter().for_each(|(name, value)| add("--header", &format!("{name}: {value}")));
     asked.output.iter().for_each(|path| add("--output", path));
     line.push("--quiet".to_owned());
-    // wrk does not verify certificates.
+    // Certificates are not verified, because wrk does not verify them.
     if asked.url().starts_with("https://") {
         line.push("--insecure".to_owned());
     }
@@ -116,7 +120,7 @@ fn run_arguments_of(asked: &WrkOptions) -> Vec<String> {
     line
 }
 
-/// Formats the text that wrk prints after a run.
+/// Formats the text that wrk prints after a load.
 fn text_of(asked: &WrkOptions, told: &RunFigures) -> String {
     let distribution = match (asked.latency, asked.dialect) {
         (false, _) => Distribution::Hidden,

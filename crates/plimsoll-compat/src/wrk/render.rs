@@ -1,29 +1,30 @@
 //! Formats a run exactly as wrk and wrk2 print it, so that programs which parse their output keep
 //! working.
 //!
-//! Not here: measuring the figures, and plimsoll's own results below them.
+//! Not here: measuring the figures, and plimsoll's own results, which are printed below.
 
 use super::units::{binary, metric, time_s, time_us};
 use plimsoll_script::{ScriptFigures, ScriptSummary};
 use std::fmt::Write;
 
-/// The data that wrk prints of a run.
+/// The data of a run that wrk's output needs.
 pub struct WrkReport<'a> {
     pub summary: &'a ScriptSummary,
-    /// Latencies in us: service times for wrk, response times (from the intended start) for wrk2.
+    /// The latencies in us. For wrk these are service times; for wrk2 they are response times,
+    /// which count from the intended start.
     pub latency_us: &'a ScriptFigures,
-    /// The rate of each thread in requests per second, sampled every tenth of a second.
+    /// The request rate of each thread in requests per second, sampled every tenth of a second.
     pub requests: &'a ScriptFigures,
     pub distribution: Distribution<'a>,
 }
 
-/// The latency distribution that wrk prints: none, short or full.
+/// Which latency distribution the output contains: none, the one of wrk, or the one of wrk2.
 pub enum Distribution<'a> {
     Hidden,
-    /// The short form of wrk: four percentiles.
+    /// The distribution of wrk: four percentiles.
     Short,
-    /// The form of wrk2: eight percentiles and the spectrum; with `-U`, also the percentiles and
-    /// spectrum of service times.
+    /// The distribution of wrk2: eight percentiles and the detailed spectrum. With `-U`, the output
+    /// also has the percentiles and spectrum of service times.
     Full {
         uncorrected_us: Option<&'a ScriptFigures>,
     },
@@ -38,7 +39,8 @@ pub fn opening_lines(duration_ns: u64, url: &str, threads: u64, connections: u64
     format!("Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n")
 }
 
-/// Aligns a text to the right in `width` columns, of which the last two are for the unit.
+/// Aligns a text to the right in `width` characters. The last two characters are reserved for the
+/// unit.
 fn column(text: &str, width: usize) -> String {
     let letters = text.bytes().rev().take(2).take_while(u8::is_ascii_alphabetic).count();
     let pad = 2 - letters;
@@ -102,7 +104,8 @@ pub fn render(run: &WrkReport) -> String {
     text
 }
 
-/// Formats wrk2's percentiles, and the detailed spectrum that histogram tools read.
+/// Formats wrk2's percentiles, and its detailed percentile spectrum, which HdrHistogram tools can
+/// plot.
 fn spectrum(figures: &ScriptFigures, what: &str) -> String {
     let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");
     for percent in [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0] {
@@ -136,8 +139,8 @@ fn spectrum(figures: &ScriptFigures, what: &str) -> String {
     text
 }
 
-/// Returns the points of the spectrum as (value, share, number of values up to it). Shares from 0
-/// to 1 advance by five steps for each halving of the rest.
+/// Returns the points of the spectrum as (value, share, number of values up to this value). From 0
+/// to 1, the share advances by five steps for each halving of the remaining share.
 fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let count = figures.count();
     let mut found = Vec::new();
@@ -154,7 +157,7 @@ fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
             return found;
         }
         found.push((value, share, total));
-        // At the last power of two, a step is a tenth of the remaining share.
+        // If the remaining share is a power of two, a step is a tenth of the remaining share.
         let half_distance = 2f64.powi(((1.0 / (1.0 - share)).log2().floor()) as i32 + 1);
         share += 1.0 / (5.0 * half_distance);
     }

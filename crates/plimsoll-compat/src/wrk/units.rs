@@ -1,6 +1,7 @@
-//! Parses and formats numbers with units as wrk does. Not here: the flags and lines that use them.
+//! Parses and formats numbers with units as wrk does. Not here: the flags, and the lines of output
+//! that contain such numbers.
 
-/// A family of units: the factor from each unit to the next, and the names of the units.
+/// A family of units, such as those of time. `scale` is the factor from each unit to the next.
 struct Units {
     scale: f64,
     base: &'static str,
@@ -13,8 +14,8 @@ const BINARY: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "
 const METRIC: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
 
 impl Units {
-    /// Formats a number with its unit. A larger unit is used from 0.85 of that unit on. As in wrk,
-    /// the last unit is never used.
+    /// Formats a number with its unit. A larger unit is used if the number is at least 0.85 of that
+    /// unit. As in wrk, the last unit in the list is never used.
     fn format_with_unit(&self, number: f64, digits: usize) -> String {
         let (mut number, mut unit) = (number, self.base);
         for name in &self.names[..self.names.len() - 1] {
@@ -28,22 +29,22 @@ impl Units {
     }
 }
 
-/// Formats a time given in microseconds: `12.34ms`.
+/// Formats a time in microseconds, such as `12.34ms`.
 pub fn time_us(us: f64) -> String {
     if us >= 1e6 { TIME_S.format_with_unit(us / 1e6, 2) } else { TIME_US.format_with_unit(us, 2) }
 }
 
-/// Formats a time given in seconds, without a fraction: `30s`, `2m`.
+/// Formats a time in seconds without a fraction, such as `30s` or `2m`.
 pub fn time_s(s: f64) -> String {
     TIME_S.format_with_unit(s, 0)
 }
 
-/// Formats a number of bytes, without the `B`: `1.50M`.
+/// Formats a number of bytes without the letter `B`, such as `1.50M`.
 pub fn binary(bytes: f64) -> String {
     BINARY.format_with_unit(bytes, 2)
 }
 
-/// Formats a number with decimal units: `12.34k`.
+/// Formats a number with decimal units, such as `12.34k`.
 pub fn metric(number: f64) -> String {
     METRIC.format_with_unit(number, 2)
 }
@@ -63,8 +64,8 @@ pub fn read_metric(text: &str) -> Option<u64> {
     number.checked_mul(1000u64.checked_pow(power)?)
 }
 
-/// Parses a time, in ns: digits, followed by `ms`, `s`, `m` or `h`; seconds without a unit. wrk
-/// itself does not accept `ms`.
+/// Parses a time as ns: digits, followed by `ms`, `s`, `m` or `h`. Without a unit, the time is in
+/// seconds. The unit `ms` is an addition to those of wrk.
 pub fn read_time_ns(text: &str) -> Option<u64> {
     let (number, unit) = digits(text)?;
     number.checked_mul(match unit.to_ascii_lowercase().as_str() {

@@ -1,13 +1,13 @@
-//! Parses the command line of wrk and wrk2 as their getopt does. Short flags may stand together
+//! Parses the command line of wrk and wrk2 as their getopt does. Short flags may be joined
 //! (`-t2c10`), and a value may follow its flag directly or in the next word. Long names may be
-//! abbreviated, and flags may follow the URL. `--` precedes the script's arguments.
+//! abbreviated, and flags may follow the URL. The word `--` precedes the script's arguments.
 //!
 //! Not here: running the load.
 
 use super::units::{read_metric, read_time_ns};
 use plimsoll_script::Dialect;
 
-/// The options of a load, as wrk understands them.
+/// The options of a load, with wrk's names and defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrkOptions {
     pub dialect: Dialect,
@@ -15,16 +15,17 @@ pub struct WrkOptions {
     pub threads: u64,
     pub duration_ns: u64,
     pub timeout_ns: u64,
-    /// The rate in messages per second (wrk2 only); `None` for a closed loop.
+    /// The rate in messages per second (wrk2 only); `None` for a closed loop, in which each
+    /// connection waits for its response.
     pub rate: Option<u64>,
     pub script: Option<String>,
-    /// Additional header fields of each request (name, value).
+    /// The additional header fields (name, value) that each request has.
     pub headers: Vec<(String, String)>,
     /// Whether the latency distribution is printed (`--latency`).
     pub latency: bool,
     /// Whether the distribution of service times is also printed (wrk2 only).
     pub u_latency: bool,
-    /// Whether latencies are those of whole batches (wrk2 only).
+    /// Whether the latencies are measured for whole batches of messages (wrk2 only).
     pub batch_latency: bool,
     /// Whether plimsoll's version is printed before the load (`-v`).
     pub version: bool,
@@ -32,19 +33,19 @@ pub struct WrkOptions {
     pub words: Vec<String>,
     /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
-    /// plimsoll's own flag: whether load may go to public addresses.
+    /// plimsoll's own flag: whether load may be sent to public addresses.
     pub allow_public: bool,
     /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
 }
 
-/// A refused command line, which is invalid or asks for help. The value is the error line to print
-/// before the usage text, if any.
+/// The rejection of a command line that is invalid or asks for help. The value is the error message
+/// to print before the usage text; `None` for no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrkRefusal(pub Option<String>);
 
-/// The flags of wrk and wrk2: letter, long name, whether the flag has a value, and whether only
-/// wrk2 has the flag.
+/// The flags of wrk and wrk2: letter, long name, whether the flag has a value, and whether it
+/// exists only in wrk2.
 const FLAGS: [(char, &str, bool, bool); 15] = [
     ('c', "connections", true, false),
     ('d', "duration", true, false),
@@ -63,7 +64,7 @@ const FLAGS: [(char, &str, bool, bool); 15] = [
     ('A', "allow-public", false, false),
 ];
 
-/// Parses the arguments after the program's name.
+/// Parses the arguments that follow the program's name.
 pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusal> {
     let mut asked = WrkOptions {
         dialect,
@@ -111,7 +112,8 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {
-                // `--json` and `--allow-public` have only long names; their letters are internal.
+                // The letters `J` and `A` are only internal, because `--json` and `--allow-public`
+                // have no short form.
                 let flag = FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && !['J', 'A'].contains(&letter));
                 let Some((_, _, has_value, _)) = flag else {
                     return Err(usage(format!("invalid option -- '{letter}'")));
@@ -136,7 +138,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
 }
 
 impl WrkOptions {
-    /// Returns the URL of the target, which is the first word.
+    /// Returns the URL of the target, which is the first word that is not a flag.
     pub fn url(&self) -> &str {
         &self.words[0]
     }
@@ -154,7 +156,8 @@ impl WrkOptions {
             's' => self.script = Some(value),
             'H' => {
                 let Some((name, text)) = value.split_once(':') else {
-                    // The text is not quoted, because it may be a secret.
+                    // The error message does not quote the header, because its value may be a
+                    // secret.
                     return Err(WrkRefusal(Some("-H wants 'Name: value'".to_owned())));
                 };
                 self.headers.push((name.trim().to_owned(), text.trim().to_owned()));

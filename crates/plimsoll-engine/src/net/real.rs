@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 
 /// The maximum number of events that one fetch returns. A busy loop rarely needs a second fetch,
-/// and handling so many events does not delay arrivals.
+/// and handling this number of events does not delay arrivals noticeably.
 const EVENTS: usize = 256;
 
 /// The network of this machine, for one worker.

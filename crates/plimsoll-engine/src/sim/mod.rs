@@ -88,7 +88,7 @@ impl Simulation<'_> {
         self.run_from(&mut |_| (), on_tick)
     }
 
-    /// Like [`Simulation::run`], but `sourced` first modifies the source of requests.
+    /// Like [`Simulation::run`], but `sourced` first modifies each worker's source of requests.
     pub fn run_from(
         &self,
         sourced: &mut dyn FnMut(&mut Source),
@@ -97,8 +97,8 @@ impl Simulation<'_> {
         let Setup { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
-        // The simulated world knows a single request, so routes may differ only in their
-        // expectations.
+        // The simulated server knows only one request, so the routes of a plan may differ only in
+        // their expectations.
         let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
@@ -192,7 +192,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
-    // No response is faster than the round trip. (An early response skips the service time.)
+    // No response is faster than the round trip. (A response before the end of its request skips
+    // the service time.)
     let way_ns = 2 * server.latency_ns;
     claim(
         totals.routes_sum.ttfb.count() == 0 || totals.routes_sum.ttfb.min_ns() >= way_ns,

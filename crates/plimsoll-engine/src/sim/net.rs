@@ -2,8 +2,9 @@
 //! between a worker's [`Net`] and a [`SimServer`].
 //!
 //! Readiness is that of Linux's edge-triggered epoll on TCP. Each arrival (bytes, an end, a reset,
-//! room after a blocked send) queues the connection. A fetched event reports the state at that
-//! time. Bytes that arrived before a reset stay readable. All randomness comes from the seed.
+//! room after a blocked send) queues an event for the connection. An event reports the state at the
+//! time when the worker fetches the event. Bytes that arrived before a reset stay readable. All
+//! randomness comes from the seed.
 
 mod serving;
 
@@ -38,7 +39,7 @@ pub struct SimMachine {
     pub connect_ns: u64,
     pub send_ns: u64,
     pub receive_ns: u64,
-    /// The time from the end of a sleep to the first instruction, ns.
+    /// The time between the end of a sleep and the first instruction of the worker, ns.
     pub wake_ns: u64,
     /// Whether a connect succeeds at once, as within one machine.
     pub connects_at_once: bool,
@@ -59,7 +60,7 @@ pub struct SimCounts {
     pub connects_despite_idle: u64,
     /// The maximum number of concurrent connections, including those that were opening.
     pub connections_max: u64,
-    /// The number of connections that the worker knew as open.
+    /// The number of connections whose opening the worker noticed.
     pub connected: u64,
     /// The number of requests that the server received completely.
     pub requests: u64,
@@ -199,7 +200,8 @@ struct Link {
     taking: bool,
     /// Whether the server has stopped reading.
     deaf: bool,
-    /// A counter that increases whenever the server receives or sends something.
+    /// A counter of the server's receives and sends. It shows whether the connection was idle since
+    /// a given event.
     activity: u64,
     /// The time of the latest arrival at the client, ns. Data that the server sends later cannot
     /// arrive earlier.
@@ -221,7 +223,8 @@ pub struct SimWorld {
     serial: u64,
     links: Vec<Link>,
     ready: VecDeque<usize>,
-    /// For each busy slot of the server, the time at which the slot becomes free.
+    /// For each service slot of the server, the time at which the slot becomes free; empty without
+    /// a limit of slots.
     slots: BinaryHeap<Reverse<u64>>,
     /// The start of the schedule (absolute, ns); `u64::MAX` before it is set.
     origin_ns: u64,

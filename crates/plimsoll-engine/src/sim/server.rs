@@ -43,8 +43,8 @@ pub enum Service {
     Constant(u64),
     /// Service times are exponentially distributed with this mean, ns.
     Exponential(u64),
-    /// Most requests take the first time, ns. One request in as many as the third number takes the
-    /// second time.
+    /// Slow requests among usual ones: the usual time in ns, the slow time in ns, and n. On average
+    /// one of n requests is slow.
     SlowOneIn(u64, u64, u64),
 }
 

@@ -76,7 +76,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles that the slot's connection is open: starts the TLS handshake, or makes the
+    /// Handles that the slot's connection has opened: starts the TLS handshake, or makes the
     /// connection ready for requests.
     fn connected(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
@@ -127,7 +127,8 @@ impl<N: Net> Worker<N> {
         self.give_up(slot, RequestFailure::Tls);
     }
 
-    /// Handles that the slot's connection is ready for requests: sends the waiting exchanges.
+    /// Makes the slot's connection ready for requests after it opened, and sends the waiting
+    /// exchanges.
     fn stands(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Standing;
@@ -156,8 +157,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Continues the exchanges that wait for the slot's connection, after it got room or was
-    /// closed.
+    /// Continues the exchanges that wait for the slot's connection, after the connection got room
+    /// or was closed.
     #[cold]
     pub(super) fn send_waiting_requests(&mut self, slot: u32) {
         match self.connections[slot as usize].state {

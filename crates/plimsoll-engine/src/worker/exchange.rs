@@ -18,7 +18,8 @@ use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailur
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
-/// The maximum number of times that a request is sent again after a server did not process it.
+/// The maximum number of times that a request is sent again because a server did not process it.
+/// After that the request fails.
 const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
@@ -50,7 +51,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Sends an exchange on the slot's connection, at once or as soon as possible.
+    /// Sends the request of an exchange on the slot's connection, at once or as soon as the
+    /// connection has room.
     #[inline]
     fn carry(&mut self, slot: u32, number: u32) {
         if self.connections[slot as usize].has_room() {
@@ -78,8 +80,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether the server sent GOAWAY on the slot's connection while exchanges are still in
-    /// flight there. The users of such a connection need another one (closed loops).
+    /// Returns whether a user needs another connection than the slot's. This happens in closed
+    /// loops, after the server sent GOAWAY on a connection that is still open.
     fn has_goaway_with_exchanges(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.state == State::Standing
@@ -93,8 +95,8 @@ impl<N: Net> Worker<N> {
         if let Some(other) = self.connections[slot as usize].goaway_replacement {
             return other;
         }
-        // The first slots belong to users. The slots after these replaced connections with GOAWAY
-        // before.
+        // The first slots belong to users. Later slots were added to replace connections with
+        // GOAWAY, and such a slot is used again once it is spare.
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
@@ -124,7 +126,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Sends pending bytes of the slot's connection.
+    /// Sends pending bytes of the slot's connection, at most [`SLICE_BYTES`] at a time.
     #[inline]
     pub(super) fn send(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
@@ -166,7 +168,8 @@ impl<N: Net> Worker<N> {
         connection.sending = false;
     }
 
-    /// Reads from the slot's connection.
+    /// Reads from the slot's connection and handles the bytes, for at most one slice of bytes or
+    /// time.
     pub(super) fn on_readable(&mut self, slot: u32, hangup: bool) {
         let Some(mut buffers) = self.buffers.take() else { return };
         let generation = self.connections[slot as usize].generation;
@@ -343,7 +346,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Counts complete messages of a gRPC response, and for streams records their times. `first`:
-    /// the messages came with the first bytes of the response.
+    /// the messages arrived with the first bytes of the response.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -555,9 +558,9 @@ impl<N: Net> Worker<N> {
         self.carry(slot, number);
     }
 
-    /// Reports a response to the author, or follows its redirect. A redirect is followed only if
-    /// the exchange has a single response (`is_only`) and enough time. Returns whether the redirect
-    /// was followed.
+    /// Reports a response to the author, or lets the author follow its redirect. A redirect is
+    /// followed only before the deadline, and only if the exchange has a single response
+    /// (`is_only`). Returns whether the redirect was followed.
     fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.response_times_now(number);
         let exchange = &self.exchanges[number];
@@ -578,7 +581,7 @@ impl<N: Net> Worker<N> {
 
     /// Handles the complete response of an exchange on the slot's connection, with its gRPC status
     /// if it has one. `last`: the last piece of the response, with the number of surplus bytes.
-    /// `hangup`: the peer has closed its side.
+    /// `hangup`: the peer has closed its end of the connection.
     #[inline]
     fn answered(
         &mut self,
@@ -671,8 +674,8 @@ impl<N: Net> Worker<N> {
         self.exchanges[number].first_byte_ns = 0;
     }
 
-    /// Sends an exchange's request again, because the server did not process it. If possible, the
-    /// request uses another connection.
+    /// Sends an exchange's request again, because the server did not process it. In an open loop
+    /// the request may use another connection. After [`RESENT_MAX`] repetitions the exchange fails.
     #[cold]
     fn send_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
@@ -707,7 +710,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Ends an exchange that has reached its deadline.
+    /// Ends an exchange that has reached its deadline, and counts a timeout.
     #[cold]
     pub(super) fn time_out(&mut self, number: u32) {
         let slot = self.exchanges[number].slot;
@@ -750,8 +753,8 @@ impl<N: Net> Worker<N> {
         self.fallen = fallen;
     }
 
-    /// Fails an exchange, and removes it from its connection. If this makes the connection
-    /// unusable, closes the connection.
+    /// Fails an exchange and continues its user. Closes the exchange's connection if the connection
+    /// is unusable now.
     #[cold]
     fn fail(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);

@@ -7,11 +7,11 @@ use crate::net::{Net, Wait};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
-/// The maximum number of connections that all workers open at the same time. It is less than the
-/// accept queue of common servers holds. If an accept queue overflows, a connection waits for a SYN
-/// retransmission.
+/// The maximum number of connections that all workers open at the same time. It is below the length
+/// of the accept queue of common servers. If an accept queue overflows, a connection waits for a
+/// SYN retransmission.
 const OPENING_MAX: u64 = 100;
-/// The number of connections that are opened before the pace is checked again.
+/// The number of connections that are opened in one burst, before the pace is checked again.
 const BURST: u64 = 32;
 /// A time limit of the preparation, ns. A shorter request timeout lowers the limit, but not below
 /// four times the expected time. Connections that are missing at the limit are opened during the
@@ -37,7 +37,8 @@ impl<N: Net> Worker<N> {
         let mut opened: u64 = 0;
         let mut slot = 0;
         while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
-            // The number of connections that should be open by now, rounded up to whole bursts.
+            // The number of connections that should have been started by now, rounded up to whole
+            // bursts.
             let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST * 1_000_000_000) + 1;
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST {

@@ -21,12 +21,12 @@ const TIMEOUTS_PER_TURN: u32 = 512;
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Returns the time at which the next action is due, ns: a start, a timeout or the end.
-    /// Expected responses are not considered.
+    /// Returns the time at which the next action is due, ns: a tick, a start, a timeout, a change
+    /// of users or the end. Expected responses are not considered.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
-        // The next end is that of the schedule, and after that the end of the grace period.
+        // The next end is the end of the schedule, and after that the end of the grace period.
         let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
         let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
         if let Some((at_ns, _)) = self.exchanges.first_deadline() {
@@ -118,15 +118,15 @@ impl<N: Net> Worker<N> {
         released > 0
     }
 
-    /// Counts the requests of a measured arrival that cannot start as unsent.
+    /// Counts the requests of a measured arrival as unsent, because the arrival cannot start.
     fn unsent(&mut self, route: RouteNumber) {
         for _ in 0..self.job.source.messages_per_arrival() {
             self.recorder.unsent(route);
         }
     }
 
-    /// Counts a request as unsent because no connection is available, and ends the session of its
-    /// arrival.
+    /// Counts an arrival's request as unsent, if it is measured, because no connection is
+    /// available. Ends the session of the arrival.
     #[cold]
     fn count_unsent_arrival(&mut self, user: u64, route: RouteNumber, measured: bool) {
         if measured {
@@ -161,8 +161,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns the slot for an arrival's next request. If the session has a connection of its own,
-    /// it is the slot of that connection.
+    /// Returns the slot for the next request of an arrival. A session with a connection of its own
+    /// always gets the slot of that connection.
     #[inline]
     pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
@@ -255,7 +255,8 @@ impl<N: Net> Worker<N> {
         connection.conn.carries(is_of_user) || self.exchanges.numbers_in_queue(&connection.waiting).any(is_of_user)
     }
 
-    /// Sets the number of active users of a closed loop as the schedule demands.
+    /// Sets the number of active users of a closed loop to the number that the schedule demands
+    /// now.
     fn change_users(&mut self) {
         let Starts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
@@ -360,8 +361,9 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Prepares the next request of `user` with this intended start. `route` is its route; `None`:
-    /// the user begins. Returns whether a measured request may start.
+    /// Starts the next request of `user` with this intended start, unless the load or the user has
+    /// ended. `route` is the request's route; `None`: the user begins. Returns whether a measured
+    /// request started.
     #[inline]
     fn prepare_next_request(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
@@ -415,8 +417,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Executes the next action of a user within its session, or after a failed connect
-    /// (`refused`).
+    /// Executes the next action of a user within its session. `refused`: the last connect failed,
+    /// so the user pauses first.
     #[inline(never)]
     fn continue_session(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
         // While this user waits, other users may use the connection (open loop).
@@ -435,8 +437,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether a number of requests has ended the load: all of them have started, or all
-    /// sessions have ended.
+    /// Returns whether the load ended before its duration: all requests have started and all
+    /// sessions have ended, or no more requests exist.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => {

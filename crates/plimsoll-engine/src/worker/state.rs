@@ -53,7 +53,7 @@ pub(super) enum Starts {
     },
 }
 
-/// The size of the receive buffer in bytes; longer replies are read in pieces.
+/// The size of the receive buffer in bytes. Longer responses are read in pieces.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The buffers for the bytes that the worker reads from one connection.
@@ -87,7 +87,8 @@ pub struct Worker<N: Net> {
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
-    /// Whether the current response is a redirect, so that its exchange continues.
+    /// Whether the response that is being handled is a redirect, so that its exchange sends another
+    /// request.
     pub(super) follows: bool,
     /// The connections whose events the next turn handles, in order, as (slot, generation). An
     /// entry whose connection was closed is ignored.

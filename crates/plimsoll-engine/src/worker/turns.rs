@@ -1,6 +1,7 @@
-//! Divides the time of the event loop into turns. A connection is left after a slice (a number of
-//! bytes), a turn ends after a limited time, and remaining work waits in a queue. So no server can
-//! delay deadlines, arrivals, other connections or the end of the load for long.
+//! Divides the time of the event loop into turns. The loop leaves a connection after a slice (a
+//! number of bytes or a time). A turn ends after a limited time, and remaining work waits in a
+//! queue. So no server can delay deadlines, arrivals, other connections or the end of the load for
+//! long.
 //!
 //! Events are edge-triggered: unread bytes cause no second event. So unfinished work is recorded at
 //! the connection, and the loop does not sleep until the work is done. In a usual exchange (a short
@@ -10,8 +11,8 @@ use super::state::Worker;
 use crate::connection::{Readiness, State, slot_and_generation};
 use crate::net::{Net, Wait};
 
-/// The maximum number of bytes that a connection reads or sends in one slice. So many bytes take
-/// about 100 us, and fetching events again takes only 1 us.
+/// The maximum number of bytes that a connection reads or sends in one slice. This number of bytes
+/// takes about 100 us, while fetching events takes only 1 us.
 pub(super) const SLICE_BYTES: usize = 512 << 10;
 pub(super) const SLICE_NS: u64 = 500_000;
 /// The maximum duration of a fetch of available events, ns. A longer fetch included a sleep.

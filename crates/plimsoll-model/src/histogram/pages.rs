@@ -5,8 +5,8 @@ use super::geometry::BUCKETS;
 use super::sparse::Bucket;
 use std::ops::Range;
 
-/// Buckets of a page, and the number of pages. A byte indexes both, so that neither index needs a
-/// bounds check.
+/// Number of buckets of a page, and also the number of pages. One byte is the index in each case,
+/// so that neither index needs a bounds check.
 const PAGE: usize = 1 << u8::BITS;
 const _: () = assert!(BUCKETS <= PAGE * PAGE);
 
@@ -19,7 +19,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         Pages([const { None }; PAGE])
     }
 
-    /// Returns the count of bucket `index`.
+    /// Returns the mutable count of bucket `index`; its page is allocated at the first use.
     #[inline]
     pub(super) fn count_mut(&mut self, index: usize) -> &mut C {
         let [at, number] = (index as u16).to_le_bytes();

@@ -78,8 +78,8 @@ impl SparseHistogram {
         if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|bucket| bucket.count()).sum() }
     }
 
-    /// Adds all values of `other`, in place from the end. This suits the usual case: a small
-    /// histogram is added to a large one.
+    /// Adds all values of `other`, in place from the last bucket to the first. This is fast in the
+    /// usual case: a small histogram is added to a large histogram.
     pub fn merge(&mut self, other: &SparseHistogram) {
         if self.buckets.is_empty() {
             self.clone_from(other);
@@ -107,8 +107,8 @@ impl SparseHistogram {
                 }
             };
         }
-        // The remaining buckets of `self` are in place. Each bucket that both histograms had left
-        // one gap.
+        // The remaining buckets of `self` are in place. Each bucket that both histograms had leaves
+        // one gap, which is removed.
         mine.drain(a..to);
         self.exact.merge(&other.exact);
     }

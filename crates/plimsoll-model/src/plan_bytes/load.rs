@@ -21,7 +21,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
         new_users: newcomers,
     } = load;
     number(out, 1, *seed);
-    // The curve of given arrival times is computed from the times, so it is not written.
+    // The curve of given arrival times is computed from the times, so the curve is not written.
     let follows = Curve { stages: Vec::new() };
     let (kind, curve) = match shape {
         LoadShape::Closed { users } => (0, users),
@@ -50,7 +50,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
     number(out, 12, u64::from(*newcomers));
 }
 
-/// Appends the arrival times, and the range of times that is measured.
+/// Appends the arrival times, and the end of the measured part in schedule time, ns.
 fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
     field(out, 10, |out| append_times(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);

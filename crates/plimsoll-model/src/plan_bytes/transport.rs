@@ -62,7 +62,7 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
     Some(ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max })
 }
 
-/// Returns the bytes of the IP address and the port; for IPv6 also the flow label and the scope.
+/// Appends the bytes of the IP address and the port; for IPv6 also the flow label and the scope.
 fn address(out: &mut Vec<u8>, address: &SocketAddr) {
     match address {
         SocketAddr::V4(v4) => out.extend_from_slice(&v4.ip().octets()),

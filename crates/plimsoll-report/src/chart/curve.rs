@@ -1,5 +1,5 @@
-//! Charts of one quantity over another on a log axis, such as burstiness over the width of its
-//! windows.
+//! Charts of one quantity over another on two log axes, such as burstiness over the width of the
+//! time window.
 
 use super::plot::{
     Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty_chart, margin,
@@ -10,7 +10,7 @@ use super::scale::Scale;
 use super::svg::{Canvas, Mark};
 use super::theme::Theme;
 
-/// The quantity of an axis: its title and unit.
+/// The quantity that an axis shows: its title and unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AxisQuantity<'a> {
     /// The title of the axis in words.
@@ -19,7 +19,7 @@ pub struct AxisQuantity<'a> {
     pub unit: AxisUnit,
 }
 
-/// Draws lines over two log axes. A value of 0 or less is a gap.
+/// Draws lines over two log axes. A value of 0 or less is a gap in the line.
 pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &[Line], theme: Theme) -> String {
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
@@ -56,8 +56,8 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     canvas.finish(&heading.label())
 }
 
-/// Marks the points of a line with few points, so that a reader sees that the line between them was
-/// not measured.
+/// Marks the points of a line if it has few points, so that a reader sees which values were
+/// measured.
 fn mark_sparse_points(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
     if line.points.len() <= 12 {
         for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {

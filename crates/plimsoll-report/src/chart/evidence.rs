@@ -1,32 +1,33 @@
 //! The chart of the evidence for a cause. Each signal has three bars: at the low load, at the load
-//! line and above it. Each signal has a separate scale that begins at 0, because only its change
-//! with the load matters.
+//! line and above it. Each signal has its own scale that begins at 0, because only its change with
+//! the load matters.
 
 use super::plot::{EDGE, Heading, SMALL, TEXT, empty_chart};
 use super::svg::{Canvas, Font, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, Theme};
 
-/// One signal: its name, and its value with the formatted text at each load; `None` where the
-/// signal was not observed.
+/// One signal of the chart: its name, and its values at the three loads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceBars {
     /// The name of the signal in words.
     pub name: String,
-    /// The values at the low load, at the load line and above it, each with its text; `None`: not
-    /// observed.
+    /// The values at the low load, at the load line and above it, each with its formatted text. A
+    /// value is `None` if the signal was not observed.
     pub values: [Option<(f64, String)>; 3],
 }
 
-/// The names and colours of the three loads in a chart: a low load, the load line, and above it.
+/// The labels and colours of the three loads in a chart: the low load, the load line, and above the
+/// load line.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
-/// The height of a bar with its gap, in user units.
+/// The height of a bar including the gap to the next bar, in SVG user units.
 const BAR_HEIGHT: f64 = 16.0;
-/// The height of the row with a signal's name above its bars, in user units.
+/// The height of the row with a signal's name, which is above its bars, in SVG user units.
 const NAME_HEIGHT: f64 = 24.0;
-/// The gap between two signals, in user units.
+/// The gap between two signals, in SVG user units.
 const GAP: f64 = 12.0;
 
-/// Draws a chart with three bars for each signal: at the low load, at the load line and above it.
+/// Draws a chart in which each signal has three bars: at the low load, at the load line and above
+/// it.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
         return empty_chart(heading, "no evidence for a cause was observed", theme);
@@ -53,7 +54,7 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
             };
-            // A value of 0 gets a short bar, so that the reader sees that it was measured.
+            // A value of 0 also gets a short bar, which shows that the signal was observed.
             canvas.rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
             let end = from_x + share * length + 7.0;
             let font = Font::new(SMALL, if value.is_some() { Paint::Ink } else { Paint::Muted });

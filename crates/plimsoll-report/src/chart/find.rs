@@ -16,10 +16,10 @@ use plimsoll_analysis::summary::WORK_SHARE_MAX;
 use plimsoll_analysis::{Findings, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// A search in the chart: its result under the name of the server.
+/// One search in the chart: its result, and the name of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedSearch<'a> {
-    /// The name of the server or build; drawn only where the chart has two searches.
+    /// The name of the server or build, which is shown only if the chart has two searches.
     pub name: &'a str,
     /// The result of the search.
     pub findings: &'a Findings,
@@ -27,15 +27,17 @@ pub struct NamedSearch<'a> {
 
 const PLOT_HEIGHT: f64 = 270.0;
 const STRIP_HEIGHT: f64 = 46.0;
-/// The height of the row with the name of a load line, in user units.
+/// The height of the row with the name of a load line, in SVG user units.
 const LABEL_ROW: f64 = 17.0;
 /// The title of the vertical axis of the chart.
 const Y_NAME: &str = "p99 response time";
-/// Trials closer than this many user units on the rate axis are joined to one point of the curve.
+/// Two trials whose distance on the rate axis is less than this number of SVG user units become one
+/// point of the curve.
 const JOIN_DISTANCE: f64 = 9.0;
 
-/// Returns the trials with an offered rate, each with this rate in requests/s, by ascending rate.
-/// Settling and profiling trials are excluded, because they measure something else.
+/// Returns the trials with an offered rate, each with this rate in requests/s, in ascending order.
+/// Trials that only settle or profile the server are excluded, because they do not test a rate
+/// against the SLO.
 fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     let open = findings.trials.iter().filter(|t| !matches!(t.purpose, Purpose::Settle | Purpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
@@ -44,8 +46,8 @@ fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     trials
 }
 
-/// Returns the median on a log axis: with an even count, the geometric mean of the two middle
-/// values. Sorts `values`, which must not be empty.
+/// Returns the median of `values` for a log axis. With an even count, this is the geometric mean of
+/// the two middle values. Sorts `values`, which must not be empty.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -55,10 +57,10 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Returns the points of the curve of p99 over the rate, in user units. Void trials are skipped,
-/// because a void trial has no information about the server. Close trials become one point at their
-/// mean rate and median p99. The p99 of a trial that stopped early is only a lower bound. Such a
-/// point is omitted if it is below the point before.
+/// Returns the points of the curve of p99 over the rate, in SVG user units. Void trials are
+/// skipped, because a void trial has no information about the server. Neighbouring trials become
+/// one point at their mean rate and median p99. The p99 of a trial that stopped early is only a
+/// lower bound. A point made only of such trials is omitted if it is below the previous point.
 fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -79,8 +81,8 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
             points.push((at, plot.area.at_y(plot.y, value)));
             before = value;
         }
-        // At overload p99 grows with the length of the trial, so the curve ends at the first point
-        // whose trials all broke the SLO.
+        // At overload p99 grows with the length of the trial, so its value is arbitrary. The curve
+        // therefore ends at the first point whose trials all broke the SLO.
         if group.iter().all(|p| p.1.verdict == Verdict::Fail) {
             break;
         }
@@ -114,7 +116,7 @@ struct SearchPaints {
     met_slo: Paint,
     /// The colour of trials that broke the SLO.
     broke_slo: Paint,
-    /// The colour of the waterline, which marks the load line.
+    /// The colour of the vertical line at the load line.
     water: Paint,
 }
 
@@ -129,19 +131,19 @@ impl SearchPaints {
     }
 }
 
-/// The end of the rate axis as a multiple of the highest rate of interest: the load line or a trial
-/// that met the SLO. Failed trials at several times the line would leave no room for the remaining
-/// trials.
+/// The end of the rate axis, as a multiple of the highest rate that the chart must show. The rate
+/// to show is the load line or the highest rate of a trial that met the SLO. Failed trials far
+/// beyond the axis end would leave no space for the remaining trials.
 const AXIS_END_RATIO: f64 = 1.3;
-/// The peak throughput is shown only if it is at most this multiple of the highest rate of
-/// interest.
+/// The maximum ratio of the peak throughput to the load line for which the chart shows the peak. If
+/// a trial at a higher rate met the SLO, this rate replaces the load line.
 const PEAK_RATIO_MAX: f64 = 2.0;
-/// The maximum ratio on the time axis between a response time and the largest SLO bound or passing
-/// p99.
+/// The end of the time axis, as a multiple of the largest SLO bound or p99 of a trial that met the
+/// SLO. Longer times are drawn at the edge.
 const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 
-/// Creates the scale of the rate axis. It ends a little above the load line and all trials that met
-/// the SLO. Higher rates are named at the right edge.
+/// Creates the scale of the rate axis. The axis ends a little above the load line and above all
+/// trials that met the SLO. Trials at higher rates are listed at the right edge of the plot.
 fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
@@ -153,7 +155,7 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     if hi / lo.max(1e-9) > 300.0 {
         return Scale::log(lo / 1.2, hi * 1.2);
     }
-    // The label of the peak needs room to the right of the peak's line.
+    // The label of the peak needs space to the right of the peak's vertical line.
     let peak = match searched {
         [one] => one.findings.peak.as_ref().map_or(0.0, |peak| peak.rps),
         _ => 0.0,
@@ -161,7 +163,8 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_RATIO_MAX { peak * 1.18 } else { 0.0 }))
 }
 
-/// Creates the scale of the time axis. It contains the p99 of the trials and the bounds of the SLO.
+/// Creates the scale of the time axis. The axis contains the p99 of the trials, up to
+/// `TIME_AXIS_RATIO_MAX`, and the latency bounds of the SLO.
 fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
@@ -172,8 +175,8 @@ fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &S
     Scale::log_covering(told.iter().copied().chain(others))
 }
 
-/// Draws the chart of one search for the load line, or of two. `change` is a short text, such as
-/// `+12.3 %`, between two load lines. Searches after the second are ignored.
+/// Draws the chart of one search for the load line, or of two searches. `change` is the text
+/// between two load lines, such as `+12.3 %`. Searches after the second are ignored.
 pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
@@ -185,8 +188,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     let y = Axis::new(time_scale(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
-    // With two searches, each load line has a separate row for its name. On a narrow screen the
-    // axis title has a separate row, too.
+    // With two searches, each load line has its own row for its name. On a narrow screen the title
+    // of the vertical axis has its own row, too.
     let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
     let entries = verdict_key(&all);
     let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
@@ -200,7 +203,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
-    // The shading is drawn first, so that the grid lines and everything else are above it.
+    // The shaded interval is drawn first, so that the grid lines and all other shapes are on top of
+    // it.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
         draw_interval(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
@@ -243,7 +247,7 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     canvas.finish(&heading.label())
 }
 
-/// The key entry for trials that broke the SLO, used where some of these trials stopped early.
+/// The key entry for trials that broke the SLO, if at least one of these trials stopped early.
 const STOPPED_EARLY_NAME: &str = "broke the SLO (arrow: p99 is higher)";
 
 /// Returns the shapes that labels must not cover: curves, load lines, peaks, points and SLO bounds.
@@ -273,13 +277,13 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
 }
 
 /// Returns the position of a trial in the plot. A trial without any response has no p99 and is
-/// drawn at the top.
+/// drawn at the upper edge.
 fn trial_position(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
     plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
-/// Returns whether a failed trial's p99 is above its point, because the trial stopped early or the
-/// axis ends below.
+/// Returns whether the true p99 of a failed trial is higher than its point in the chart. The point
+/// is too low if the trial stopped early, or if its p99 is beyond the end of the time axis.
 fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
 }
@@ -348,8 +352,8 @@ fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     .collect()
 }
 
-/// Shades the 90 % interval of the load line. Without an upper end the shade reaches the right edge
-/// and is faint.
+/// Shades the 90 % interval of the load line. If the interval has no upper end, the shaded area
+/// reaches the right edge of the plot and is faint.
 fn draw_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
@@ -386,14 +390,15 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
     }
 }
 
-/// Draws the peak throughput of the closed-loop climb as a dashed line with a label, if the peak is
-/// on the axis.
+/// Draws the peak throughput, measured with a rising number of closed-loop users, as a dashed line
+/// with a label. Draws nothing if the peak is beyond the rate axis.
 fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
     let (Some(at), Some(peak)) = (peak_position(area, x, findings), &findings.peak) else { return };
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL, bold: false };
-    // The preferred position of the label is low in the plot, on the side away from the load line.
+    // The first positions tried are low in the plot, on the side of the peak that is away from the
+    // load line.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
@@ -403,7 +408,8 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     }
 }
 
-/// Returns the position of the peak on the rate axis in user units, if the peak is on the axis.
+/// Returns the position of the peak throughput on the rate axis in SVG user units; `None` if the
+/// peak is beyond the axis.
 fn peak_position(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
     (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
@@ -435,8 +441,8 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
     }
 }
 
-/// Draws a ring on top of each load line, after the Plimsoll mark on ships, and labels each line
-/// with its rate.
+/// Draws a ring at the upper end of each load line, after the Plimsoll mark on ships. Each line is
+/// labelled with its rate.
 fn draw_load_lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -450,7 +456,7 @@ fn draw_load_lines(
         .map(|s| s.findings.load_line_rps.rps)
         .map(|lower| (lower > 0.0).then(|| area.at_x(x, lower)))
         .collect();
-    // The label of the first of two searches is in the upper row.
+    // With two searches, the label of the first load line is in the upper row.
     let row = |number: usize| area.y - 11.0 - (searched.len() - 1 - number) as f64 * LABEL_ROW;
     for (number, place) in places.iter().enumerate() {
         let (Some(at), top) = (*place, row(number)) else { continue };
@@ -489,8 +495,9 @@ fn draw_load_lines(
     }
 }
 
-/// Draws a label to the right of a point if there is room. Otherwise the label is on the left, but
-/// not over the axis title. Without room on either side the label ends at the right edge.
+/// Draws a label to the right of a point if it fits there. Otherwise the label is to the left of
+/// the point, but never over the axis title. If it fits on neither side, the label ends at the
+/// right edge.
 fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT, true) + gap;
     let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL, false) + 8.0 };
@@ -505,7 +512,8 @@ fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f
     }
 }
 
-/// Draws an arrow from the first load line to the second, with the change as text above.
+/// Draws an arrow from the first load line to the second, with the text of the change above the
+/// arrow.
 fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
     let half = text_width(change, TEXT, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
@@ -519,8 +527,8 @@ fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f6
     canvas.polygon(&[(to, y + 3.0), (to - ahead * 8.0, y - 1.0), (to - ahead * 8.0, y + 7.0)], Paint::Ink);
 }
 
-/// Draws the strip with the utilisation of the load generator in each trial: the share of time in
-/// which its busiest thread worked.
+/// Draws the strip with the utilisation of the load generator in each trial. The utilisation is the
+/// share of time in which the busiest thread of the generator worked.
 fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
     let y = Axis { scale: Scale::linear(0.0, 1.0), unit: AxisUnit::Share, ticks: vec![0.0, 1.0] };
     draw_x_grid(canvas, strip, x);

@@ -18,8 +18,8 @@ pub fn target(plan: &PlanRecord) -> String {
     }
 }
 
-/// Creates the heading of the chart of one search for the load line: the line as a sentence, and
-/// the conditions of the search.
+/// Creates the heading of the chart of one search: the load line as a sentence, and the conditions
+/// of the search.
 pub fn find(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
@@ -41,13 +41,14 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
     Heading { title, subtitle }
 }
 
-/// Formats the load line as a sentence for a reader without prior knowledge. The sentence begins
-/// with "The service sustains about 1 880 requests a second", for example.
+/// Formats the load line as a sentence for a reader without prior knowledge. An example is "The
+/// service sustains about 1 880 requests a second while ...".
 pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = slo_sentence(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
-    // The title must not claim more than the report, so doubts about the line weaken its verb.
+    // If there are doubts about the load line, the verb is weaker, so that the title does not claim
+    // more than the report.
     let carries = match (line.confirmed, findings.doubts.inline_texts().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",
@@ -77,18 +78,17 @@ pub fn line_title(findings: &Findings) -> String {
 }
 
 /// Formats a value with three significant digits, rounded down, so that the text never exceeds the
-/// measurement.
+/// measured value.
 fn round_down_text(value: f64) -> String {
     if !(1e-6..1e15).contains(&value) {
         return rate(value);
     }
     let unit = 10f64.powf(value.log10().floor() - 2.0);
-    // The small addend is needed because a quotient of decimals may be slightly below the exact
-    // number.
+    // Without the small addend, the rounding error of a division could lower the last digit by one.
     rate((value / unit + 1e-9).floor() * unit)
 }
 
-/// Formats the SLO in words: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
+/// Formats the SLO as a clause: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
 fn slo_sentence(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
@@ -161,8 +161,8 @@ fn range(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
-/// Formats how much the goodput varied within the levels of one recording, or says that the file
-/// does not contain it.
+/// Formats how much the goodput varied within the levels of one recording, or states that the
+/// recording does not contain its variation.
 pub fn spread(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
@@ -180,7 +180,7 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
     }
 }
 
-/// Formats a sentence about what a comparison of two separate recordings cannot prove.
+/// Formats a caveat: the differences that a comparison of two separate recordings cannot prove.
 pub fn comparison_caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
         return "Two separate recordings prove no difference smaller than their own variation, and neither file \
@@ -223,10 +223,10 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     Heading { title, subtitle: comparison_caveat(a, b) }
 }
 
-/// Formats the load and the outcome of a run as the subtitle of its charts.
+/// Formats the load and the outcome of a run, for the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
-    // A load that replays a log is described by its number of requests.
+    // If the load replays a log, the text omits the duration where it equals that of the log.
     let of_log = match &plan.load.shape {
         LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,
@@ -272,8 +272,8 @@ pub fn heat_map_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
 }
 
-/// Creates the heading of the chart of a ladder, which measures several servers (rungs) in order.
-/// The title compares the throughput of the last rung with the first.
+/// Creates the heading of the chart of a ladder, which measures several servers (rungs) in turn.
+/// The title compares the throughput of the last rung with that of the first rung.
 pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),
@@ -288,8 +288,8 @@ fn blocks(counting: usize, void: usize) -> String {
     }
 }
 
-/// Creates the heading of the chart of a comparison of A and B: the verdict, the two sides, and the
-/// load.
+/// Creates the heading of the chart that compares two servers, A and B: the verdict, the two sides,
+/// and the load.
 pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
     let mut title = crate::prove::prove_answer(proof);
     if let Some(first) = title.get(..1).map(str::to_uppercase) {

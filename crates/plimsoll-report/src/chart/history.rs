@@ -1,6 +1,6 @@
-//! The chart of runs over time. Each run has its estimate and the interval of the estimate. A
-//! horizontal line shows the mean between two changes, and a vertical line shows each change with
-//! its size. A strip below shows the bottleneck of each run.
+//! The chart of a series of runs over time. Each run has its estimate with the interval. A
+//! horizontal line shows the mean between two changes of the series, and a vertical line shows each
+//! change with its size. A strip below shows the bottleneck of each run.
 //!
 //! Not here: detecting where a series changed.
 
@@ -13,12 +13,12 @@ use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
 const PLOT_HEIGHT: f64 = 230.0;
 const STRIP_HEIGHT: f64 = 12.0;
-/// The height of the title of the vertical axis, in user units.
+/// The height of the row with the title of the vertical axis, in SVG user units.
 const Y_NAME_ROW: f64 = 18.0;
 const KEY_ROW: f64 = 18.0;
-/// The margin above and below the values on the vertical axis, as a share of the values.
+/// The empty space on the vertical axis above and below all values, as a share of the values.
 const VALUE_MARGIN: f64 = 0.04;
-/// The maximum width of one point with its gap, in user units.
+/// The maximum horizontal distance between two points, in SVG user units.
 const STEP_MAX: f64 = 60.0;
 
 /// Draws the chart of one lane: a series of comparable runs of one service.
@@ -72,7 +72,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         let anchor = if number == 0 { TextAnchor::Start } else { TextAnchor::End };
         let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
         let name = truncate_to_width(&point_name(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
-        // With few points there is room for only one label.
+        // The label of the last point is omitted if it would overlap the label of the first point.
         if number == 0 || x(at) - area.x > text_width(&name, SMALL, false) * 2.0 {
             let font = Font::new(SMALL, Paint::Muted).anchored(anchor);
             canvas.text((at_x, area.bottom() + STRIP_HEIGHT + 22.0), &name, font);
@@ -81,7 +81,8 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
     canvas.finish(&heading.label())
 }
 
-/// Returns the name of a point: the short commit if the lane is ordered by commits, or the date.
+/// Returns the name of a point: the short commit if the series is ordered by commits, otherwise the
+/// date.
 fn point_name(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[at].runs[0]];
     let day = || date(run.started_unix_ms).chars().take(16).collect::<String>();
@@ -91,8 +92,8 @@ fn point_name(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Draws the mean value between two changes of the series as a horizontal line, and each change as
-/// a vertical line with its size.
+/// Draws the mean value between two changes of the series as a horizontal line. Each change is a
+/// vertical line with the size of the change.
 fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
@@ -114,13 +115,14 @@ fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane
     }
 }
 
-/// Returns the bottleneck of the run at a point of the series; `None` if the run has no diagnosis.
+/// Returns the bottleneck that the first run at a point of the series found; `None` if this run has
+/// no diagnosis.
 fn point_bottleneck(lane: &HistoryLane, at: usize) -> Option<&str> {
     lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
 }
 
-/// Returns the bottlenecks of a lane's runs, in the order in which they first occur. A lane is a
-/// series of comparable runs.
+/// Returns the bottlenecks of a lane (a series of comparable runs), in the order in which they
+/// first occur.
 fn causes(lane: &HistoryLane) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
     for cause in (0..lane.points.len()).filter_map(|at| point_bottleneck(lane, at)) {
@@ -131,8 +133,8 @@ fn causes(lane: &HistoryLane) -> Vec<&str> {
     causes
 }
 
-/// Returns the position of each entry in the colour key: x in user units, and the number of the
-/// row.
+/// Returns the position of each entry in the key (legend) of bottlenecks: x in SVG user units, and
+/// the number of the row.
 fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     let (mut x, mut row) = (area.x, 0.0);
     let place = |cause: &&str| {
@@ -147,7 +149,8 @@ fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     causes.iter().map(place).collect()
 }
 
-/// Draws the strip of bottlenecks: one box for each point, in the colours of the key below.
+/// Draws the strip of bottlenecks. Each point of the series has a box in the colour of its
+/// bottleneck.
 fn draw_bottleneck_strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, causes: &[&str], step: f64) {
     for at in 0..lane.points.len() {
         let Some(cause) = point_bottleneck(lane, at) else { continue };

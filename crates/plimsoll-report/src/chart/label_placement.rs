@@ -1,4 +1,4 @@
-//! Placement of labels in a plot: chooses the position that covers the fewest drawn shapes.
+//! Placement of labels in a plot: chooses the position at which a label covers the fewest shapes.
 
 use super::plot::Area;
 use super::svg::{TextAnchor, text_width};
@@ -6,12 +6,12 @@ use super::svg::{TextAnchor, text_width};
 /// The shapes already drawn in a chart, which labels should not cover.
 #[derive(Debug, Default)]
 pub struct OccupiedArea {
-    /// The rectangles: left, top, right, bottom, in user units.
+    /// The occupied rectangles (left, top, right, bottom) in SVG user units.
     boxes: Vec<[f64; 4]>,
     lines: Vec<((f64, f64), (f64, f64))>,
 }
 
-/// The text of a label with its font size in user units.
+/// The text of a label, with its font size in SVG user units.
 pub struct TextLabel<'a> {
     pub text: &'a str,
     pub size: f64,
@@ -19,8 +19,8 @@ pub struct TextLabel<'a> {
 }
 
 impl TextLabel<'_> {
-    /// Returns the rectangle (left, top, right, bottom) of the label with its baseline at the given
-    /// point.
+    /// Returns the rectangle (left, top, right, bottom) that the label covers if its baseline is at
+    /// the point (x, y).
     fn rectangle(&self, (x, y): (f64, f64), anchor: TextAnchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
         let left = match anchor {
@@ -33,30 +33,31 @@ impl TextLabel<'_> {
 }
 
 impl OccupiedArea {
-    /// Adds a point as an occupied square; `reach` is half its side in user units.
+    /// Marks a square around a point as occupied. `reach` is half the side of the square, in SVG
+    /// user units.
     pub fn point(&mut self, (x, y): (f64, f64), reach: f64) {
         self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
     }
 
-    /// Adds a straight line as an occupied shape.
+    /// Marks a straight line as occupied.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
         self.lines.push((from, to));
     }
 
-    /// Adds a line through several points as occupied shapes.
+    /// Marks a line through several points as occupied.
     pub fn curve(&mut self, points: &[(f64, f64)]) {
         points.windows(2).for_each(|pair| self.line(pair[0], pair[1]));
     }
 
-    /// Returns how many drawn shapes a rectangle covers.
+    /// Returns the number of occupied shapes that a rectangle covers.
     fn covered(&self, room: &[f64; 4]) -> usize {
         let boxes = self.boxes.iter().filter(|b| b[0] < room[2] && b[2] > room[0] && b[1] < room[3] && b[3] > room[1]);
         boxes.count() + self.lines.iter().filter(|(from, to)| crosses(room, *from, *to)).count()
     }
 
-    /// Chooses the position of a label inside `area` and marks its rectangle as drawn. The chosen
-    /// position covers the fewest shapes; the earliest wins a tie. Returns `None` if no position is
-    /// inside.
+    /// Chooses one of the positions `places` for a label inside `area`, and marks the label's
+    /// rectangle as occupied. The chosen position covers the fewest shapes; of equal positions, the
+    /// first is chosen. Returns `None` if no position is inside `area`.
     pub fn place(
         &mut self,
         words: &TextLabel,
@@ -73,7 +74,7 @@ impl OccupiedArea {
     }
 }
 
-/// Returns whether a line crosses a rectangle (Liang and Barsky's clipping).
+/// Returns whether a line crosses a rectangle, by the Liang-Barsky clipping algorithm.
 fn crosses(room: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);
@@ -106,7 +107,8 @@ mod tests {
         let mut taken = OccupiedArea::default();
         taken.point((20.0, 45.0), 4.0);
         assert_eq!(taken.place(&words, &area, places), Some(places[1]));
-        // The second position is now occupied, and a line crosses the first.
+        // The second position is occupied by the previous label, and a line crosses the first
+        // position.
         taken.line((0.0, 0.0), (60.0, 90.0));
         assert_eq!(taken.place(&words, &area, places), Some(places[2]));
         let wide = TextLabel { text: "words that have no room at all, in no place of these", ..words };

@@ -1,5 +1,6 @@
-//! Charts of figures over the load. One chart shows throughput and time to last byte on two axes,
-//! the other the success rate. Both charts also exist for a comparison of two recordings.
+//! Charts of figures over the load, for several measured loads (levels). One chart shows throughput
+//! and time to last byte on two vertical axes, the other the success rate. Both charts also exist
+//! for a comparison of two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
@@ -10,12 +11,14 @@ use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 
-/// The smallest ratio between the longest and the shortest latency that is drawn on a log axis.
+/// The minimum ratio of the longest to the shortest latency from which the latency axis is
+/// logarithmic.
 const LOG_FROM: f64 = 30.0;
-/// The maximum number of levels (measured loads) for which the chart prints figures.
+/// The maximum number of levels (measured loads) up to which the chart prints the figure of each
+/// level.
 const FIGURES_MAX: usize = 12;
 
-/// Returns the title of the load axis for its unit.
+/// Returns the title of the load axis, which names the unit of the load.
 fn load_title(over: LoadUnit) -> &'static str {
     match over {
         LoadUnit::Concurrency => "concurrency: requests in flight at once",
@@ -24,8 +27,8 @@ fn load_title(over: LoadUnit) -> &'static str {
     }
 }
 
-/// Creates the load axis with a tick at each level. It is a log axis if the highest load is at
-/// least 8 times the lowest.
+/// Creates the load axis with a tick at each level. The axis is logarithmic if the highest load is
+/// at least 8 times the lowest.
 fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     let mut loads: Vec<f64> = levels.map(|l| l.load).filter(|l| l.is_finite() && *l > 0.0).collect();
     loads.sort_by(f64::total_cmp);
@@ -39,7 +42,8 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     Axis { scale, unit: AxisUnit::Count, ticks }
 }
 
-/// Returns the levels by ascending load. Levels without a positive finite load are omitted.
+/// Returns the levels (measured loads) in the order of their loads. Levels without a positive
+/// finite load are omitted.
 fn sorted_levels(levels: &[Level]) -> Vec<&Level> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| l.load.is_finite() && l.load > 0.0).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -54,7 +58,7 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
     }
 }
 
-/// Draws a line and marks its points; points without a finite value are gaps.
+/// Draws a line with a mark at each point. Points without a finite value are gaps in the line.
 fn draw_series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
     let places: Vec<Option<(f64, f64)>> =
         points.iter().map(|(load, value)| value.is_finite().then(|| plot.point(*load, *value))).collect();
@@ -87,7 +91,8 @@ fn level_text(level: &Level) -> String {
     )
 }
 
-/// Adds the text of each level that a page shows when the pointer is at its load.
+/// Adds the figures of each level as a text that a page shows when the pointer is at the load of
+/// the level.
 fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.add_pointer_text((area.at_x(x, level.load), area.y), || {
@@ -97,7 +102,7 @@ fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, leve
 }
 
 /// Draws throughput and mean time to last byte over the load, each with its own vertical axis.
-/// `levels`: the measured loads.
+/// `levels` are the measured loads.
 pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted_levels(levels);
     if levels.is_empty() {
@@ -122,7 +127,7 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
         line: Some(line),
         name: name.to_owned(),
     };
-    // The key entries of the left axis, and of the right axis.
+    // The left vertical axis and the right vertical axis each have a key (legend).
     let left_key = [entry("successful requests/s (left)", Mark::Disc, styles.0)];
     let mut right_key = vec![entry("mean time to last byte (right)", Mark::Square, styles.1)];
     if !p99.is_empty() {
@@ -132,7 +137,7 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     let area_x = EDGE + margin(&[&left]);
     let right_margin = EDGE + margin(&[&right]) + 2.0;
     let width = theme.width();
-    // On a narrow screen the two keys are on separate rows.
+    // On a narrow screen the keys of the two axes are on separate rows.
     let below = if theme.is_narrow() { KEY_ROW } else { 0.0 };
     let top = heading.height_in(width) + 40.0 + below;
     let area = Area { x: area_x, y: top, width: width - right_margin - area_x, height: 290.0 };
@@ -159,7 +164,8 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     canvas.finish(&heading.label())
 }
 
-/// Creates the axis of success rates. It begins at 0 %, or higher if all rates are near 100 %.
+/// Creates the axis of success rates. The axis begins at 0 %, or at a higher value if all rates are
+/// near 100 %.
 fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
     let lowest = extent(rates).map_or(0.0, |(lo, _)| lo);
     let from = [0.999, 0.99, 0.9, 0.5].into_iter().find(|from| lowest >= *from + (1.0 - from) * 0.1).unwrap_or(0.0);
@@ -173,7 +179,8 @@ fn success_axis_title(axis: &Axis) -> String {
     }
 }
 
-/// Formats a success rate with a few digits, never rounded up.
+/// Formats a success rate with at most four decimals of the share, rounded down so that the text
+/// never exaggerates.
 fn success_figure(rate: f64) -> String {
     match rate {
         r if !r.is_finite() => String::new(),
@@ -182,7 +189,7 @@ fn success_figure(rate: f64) -> String {
     }
 }
 
-/// Writes the figure of each point above or below the point, where there is space.
+/// Prints the figure of each point above or below the point, if there is space.
 fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
     let widths: Vec<(f64, f64)> = places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL, false))).collect();
     for ((place, text), shown) in places.iter().zip(texts).zip(visible_labels(&widths, 6.0)) {
@@ -193,7 +200,7 @@ fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], pa
     }
 }
 
-/// Draws the success rate over the load. `levels`: the measured loads.
+/// Draws the success rate over the load. `levels` are the measured loads.
 pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted_levels(levels);
     if levels.is_empty() {
@@ -234,8 +241,8 @@ pub struct NamedLevels<'a> {
     pub levels: &'a [Level],
 }
 
-/// The definition of one panel: the value that it shows for each level, and the text of the value's
-/// change.
+/// The definition of one panel. `value` is the figure that the panel shows for each level, and
+/// `change` formats the change of the figure.
 struct LevelPanel {
     title: &'static str,
     unit: AxisUnit,
@@ -263,8 +270,8 @@ fn percentage_points(change: f64) -> String {
 const STYLES: [(Mark, Stroke); 2] =
     [(Mark::Disc, Stroke::new(Paint::Blue, 2.2)), (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0))];
 
-/// Draws panels of two recordings, one below the other. The row below each panel has the change
-/// from the first recording to the second at each load.
+/// Draws panels with the figures of two recordings, one panel below the other. The row below each
+/// panel has the change from the first recording to the second at each load.
 fn draw_diff_panels(
     heading: &Heading,
     over: LoadUnit,
@@ -317,7 +324,7 @@ fn draw_diff_panels(
             }
         }
         draw_end_labels(&mut canvas, &area, &ends, right - EDGE);
-        // The changes are on a separate row, below the labels of the loads.
+        // The changes have their own row, below the labels of the load axis.
         draw_x(&mut canvas, &area, &x, "");
         let texts: Vec<(f64, String)> =
             changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();
@@ -340,8 +347,8 @@ fn draw_diff_panels(
     canvas.finish(&heading.label())
 }
 
-/// Draws throughput and mean time to last byte of two recordings, with the change of the second
-/// compared with the first.
+/// Draws throughput and mean time to last byte of two recordings, with the relative change from the
+/// first recording to the second.
 pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLevels; 2], theme: Theme) -> String {
     let list = [
         LevelPanel {
@@ -364,7 +371,8 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Named
     draw_diff_panels(heading, over, recorded, &list, &axis, theme)
 }
 
-/// Draws the success rates of two recordings, with the change in percentage points.
+/// Draws the success rates of two recordings, with the change from the first to the second in
+/// percentage points.
 pub fn success_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLevels; 2], theme: Theme) -> String {
     let list = [LevelPanel {
         title: "success rate",

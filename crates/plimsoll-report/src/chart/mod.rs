@@ -1,8 +1,9 @@
-//! Charts of results. Each chart is one SVG document, inline in a page or converted to a PNG image.
+//! Charts of results. Each chart is one SVG document, which is embedded in a page or converted to a
+//! PNG image.
 //!
 //! [`scale`] maps values to positions, `plot` draws the common parts of charts, and `svg` writes
 //! the document. Each other file contains one kind of chart. A chart is a pure function of figures
-//! and a [`Theme`]. A chart without figures states the reason.
+//! and a [`Theme`]. A chart without figures states why there are none.
 //!
 //! Not here: computing figures, files, pages.
 

@@ -5,11 +5,11 @@ use super::scale::Scale;
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, Theme};
 
-/// The width of a wide chart in user units; see [`Theme::width`]. The height varies.
+/// The width of a wide chart in SVG user units; see [`Theme::width`]. The height varies.
 pub const WIDTH: f64 = 800.0;
-/// The space at the left and right edges of the page, in user units.
+/// The empty margin at the left and right edges of the chart, in SVG user units.
 pub const EDGE: f64 = 22.0;
-/// The text size of the title, in user units.
+/// The text size of the title, in SVG user units.
 pub const TITLE: f64 = 17.0;
 pub const TEXT: f64 = 13.0;
 pub const SMALL: f64 = 12.0;
@@ -21,7 +21,7 @@ pub enum AxisUnit {
     Count,
     /// A time in ns.
     Time,
-    /// A share, 0..=1.
+    /// A share between 0 and 1, which is formatted as a percentage.
     Share,
     /// A time since the start of the load, in s.
     Clock,
@@ -41,7 +41,7 @@ fn plain(value: f64) -> String {
 }
 
 impl AxisUnit {
-    /// Returns the name of the unit in the data for a page's script.
+    /// Returns the name of the unit as the page's script expects it.
     pub(super) fn name(self) -> &'static str {
         match self {
             AxisUnit::Count => "count",
@@ -82,7 +82,7 @@ impl AxisUnit {
     }
 }
 
-/// A rectangle in a chart, in user units, in which data are drawn.
+/// A rectangle in a chart, in SVG user units, in which data are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {
     pub x: f64,
@@ -100,12 +100,13 @@ impl Area {
         self.y + self.height
     }
 
-    /// Returns the horizontal position of `value` in user units.
+    /// Returns the horizontal position of `value` on `scale` in this area, in SVG user units.
     pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
         self.x + scale.position(value) * self.width
     }
 
-    /// Returns the vertical position of `value` in user units; larger values are higher up.
+    /// Returns the vertical position of `value` on `scale` in this area, in SVG user units. Larger
+    /// values are higher up.
     pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
         self.bottom() - scale.position(value) * self.height
     }
@@ -120,7 +121,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Creates an axis with at most `n` round ticks.
+    /// Creates an axis with at most `n` ticks at round values.
     pub fn new(scale: Scale, unit: AxisUnit, n: usize) -> Axis {
         let mut ticks = scale.ticks(n);
         if unit == AxisUnit::Clock && !scale.is_log() {
@@ -129,14 +130,14 @@ impl Axis {
         Axis { scale, unit, ticks }
     }
 
-    /// Returns the width of the widest tick label.
+    /// Returns the width of the widest tick label, in SVG user units.
     pub fn label_width(&self) -> f64 {
         self.ticks.iter().map(|t| text_width(&self.unit.tick(*t), SMALL, false)).fold(0.0, f64::max)
     }
 }
 
-/// Returns ticks on whole minutes, hours or days for a range of more than 4 minutes, and round
-/// numbers of seconds otherwise.
+/// Returns the ticks of a time axis in s. For a range of more than 4 minutes the ticks are whole
+/// minutes, hours or days, otherwise round numbers of seconds.
 fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     let (lo, hi) = scale.range();
     let step = [60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
@@ -149,7 +150,7 @@ fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     }
 }
 
-/// Returns the minimum width of a margin that has space for the tick labels of these axes, in user
+/// Returns the minimum width of a margin with space for the tick labels of these axes, in SVG user
 /// units.
 pub fn margin(axes: &[&Axis]) -> f64 {
     axes.iter().map(|axis| axis.label_width()).fold(0.0, f64::max) + 8.0
@@ -158,7 +159,7 @@ pub fn margin(axes: &[&Axis]) -> f64 {
 const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
 const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
-/// A plot: an area with the scales of its horizontal and vertical axes.
+/// A plot: its area in the chart, and the scales of its horizontal and vertical axes.
 #[derive(Clone, Copy)]
 pub struct Plot<'a> {
     pub area: &'a Area,
@@ -167,29 +168,30 @@ pub struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// Returns the position of a pair of values in user units.
+    /// Returns the position in the chart of the data point (x, y), in SVG user units.
     pub fn point(&self, x: f64, y: f64) -> (f64, f64) {
         (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
     }
 }
 
-/// The side of a plot that has a vertical axis.
+/// The edge of a plot where a vertical axis is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisSide {
     Left,
     Right,
 }
 
-/// Opens a group of shapes that a page's script moves when a reader zooms. The group ends at
-/// `close`. The class `z` follows both axes; the class `h` follows only this vertical axis.
+/// Opens a group of shapes that the page's script moves when a reader zooms. [`Canvas::close`] ends
+/// the group. Shapes of the class `z` follow both axes; shapes of the class `h` follow only this
+/// vertical axis.
 pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_vertical_group(class, (area.y, area.bottom()), &scale);
 }
 
-/// Opens the group with the ticks of a vertical axis, which a page's script redraws after a zoom.
-/// The group's data give the ends of each tick and the position of its label.
+/// Opens the group with the ticks of a vertical axis, which the page's script redraws after a zoom.
+/// The data of the group state the ends of each tick and the position of its label.
 fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css(Theme::Page);
     let places = match side {
@@ -201,7 +203,7 @@ fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     canvas.open_vertical_group('v', (area.y, area.bottom()), &places);
 }
 
-/// Draws the grid and labels of the left vertical axis.
+/// Draws the horizontal grid lines and the tick labels of the left vertical axis.
 pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     open_ticks(canvas, area, AxisSide::Left, Paint::Muted);
     for tick in &axis.ticks {
@@ -217,7 +219,7 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     canvas.close();
 }
 
-/// Draws the labels of the right vertical axis, in the colour of its series.
+/// Draws the tick labels of the right vertical axis, in the colour of its series.
 pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
     open_ticks(canvas, area, AxisSide::Right, paint);
     for tick in &axis.ticks {
@@ -267,9 +269,9 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
 }
 
-/// Returns for each axis label whether there is space to show it. Labels are pairs of (middle,
-/// width), ascending. A shown label is at least `gap` from the shown label before. The first and
-/// the last label are shown whenever possible.
+/// Returns for each axis label whether it fits next to the labels shown before. Labels are pairs of
+/// (middle, width) in ascending order. Two shown labels are at least `gap` apart. The first and the
+/// last label are shown whenever possible.
 pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -285,12 +287,12 @@ pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Returns positions moved apart so that neighbours are at least `gap` from each other. Moves are
-/// small, keep the order, and stay inside `lo..=hi` if the positions fit.
+/// Returns label positions moved apart, so that neighbours are at least `gap` from each other. The
+/// moves are small and keep the order. The results stay inside `lo..=hi` if they fit.
 pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
-    // Overlapping neighbours become one group around their mean.
+    // Neighbours that would overlap become one group around their mean position.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &at in &order {
         blocks.push((places[at].clamp(lo, hi.max(lo)), 1));
@@ -319,8 +321,8 @@ pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     out
 }
 
-/// Draws the names of lines to the right of the plot. Labels are (height, text, colour). A label
-/// that would overlap another is moved, and a thin line leads to its height.
+/// Draws the name of each line to the right of the plot. Each label is (height, text, colour). If
+/// labels would overlap, one is moved, and a thin line connects it with the end of its line.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
     let heights = separate_labels(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
@@ -333,7 +335,7 @@ pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String,
     }
 }
 
-/// One entry of a chart's key: the style of a series, and its name.
+/// One entry of a chart's key (legend): the style of a series, and its name.
 pub struct KeyEntry {
     pub paint: Paint,
     pub mark: Option<Mark>,
@@ -348,7 +350,7 @@ impl KeyEntry {
     }
 }
 
-/// Draws a key in one row that begins at `x`. Returns the right end of the row.
+/// Draws a key (legend) in one row that begins at `x`. Returns the right end of the row.
 pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f64 {
     let mut x = x;
     for entry in entries {
@@ -368,7 +370,8 @@ pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f6
     x
 }
 
-/// Draws a key in as many rows as the canvas needs, the first at `y`. Returns the number of rows.
+/// Draws a key (legend) in as many rows as the width of the canvas requires, the first at `y`.
+/// Returns the number of rows.
 pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize {
     let rows = key_rows(entries, canvas.width());
     for (number, row) in rows.iter().enumerate() {
@@ -377,10 +380,10 @@ pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize
     rows.len()
 }
 
-/// The height of a row of a chart's key, in user units.
+/// The height of one row of a chart's key (legend), in SVG user units.
 pub const KEY_ROW: f64 = 17.0;
 
-/// Divides a key into rows that fit a chart of this width.
+/// Splits the entries of a key (legend) into rows that fit a chart of this width.
 pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
     let mut rows = Vec::new();
     let (mut first, mut taken) = (0, 0.0);
@@ -397,7 +400,7 @@ pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
     rows
 }
 
-/// Returns unique names: names that occur more than once get a number in brackets.
+/// Returns unique names: a number in brackets is appended to names that occur more than once.
 pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let mut out: Vec<String> = Vec::new();
@@ -414,7 +417,7 @@ pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 pub struct Heading {
     /// The title: the finding in one sentence.
     pub title: String,
-    /// The subtitle: the conditions of the measurement. Empty: the chart has no subtitle.
+    /// The subtitle: the conditions of the measurement. If it is empty, the chart has no subtitle.
     pub subtitle: String,
 }
 
@@ -435,18 +438,18 @@ impl Heading {
         (lines(&self.title, TITLE, true), lines(&self.subtitle, SMALL, false))
     }
 
-    /// Returns the height of the heading on a wide chart, in user units.
+    /// Returns the height of the heading on a wide chart, in SVG user units.
     pub fn height(&self) -> f64 {
         self.height_in(WIDTH)
     }
 
-    /// Returns the height of the heading on a chart of this width, in user units.
+    /// Returns the height of the heading on a chart of this width, in SVG user units.
     pub fn height_in(&self, width: f64) -> f64 {
         let (title, subtitle) = self.lines(width);
         16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
     }
 
-    /// Draws the heading at the top of the canvas and returns its height in user units.
+    /// Draws the heading at the top of the canvas and returns its height in SVG user units.
     pub fn draw(&self, canvas: &mut Canvas) -> f64 {
         let (title, subtitle) = self.lines(canvas.width());
         let mut y = 12.0;
@@ -461,7 +464,8 @@ impl Heading {
         y + 4.0
     }
 
-    /// Returns title and subtitle as the description for a screen reader.
+    /// Returns title and subtitle as one text, which a screen reader reads out instead of the
+    /// chart.
     pub fn label(&self) -> String {
         let said = [&self.title, &self.subtitle].into_iter().filter(|text| !text.is_empty());
         said.map(String::as_str).collect::<Vec<_>>().join(". ")

@@ -1,14 +1,14 @@
-//! Picture files as PNG: a chart is rasterised from its SVG with the embedded font, at twice the
+//! Picture files as PNG. A chart is rasterised from its SVG with the embedded font, at twice the
 //! resolution of the page. No font, library or setting of the system is used, so the result is
-//! equal on every machine. The version without PNG support is `png_off.rs`.
+//! equal on every machine. The file `png_off.rs` replaces this file in builds without PNG support.
 
 use plimsoll_model::library_panic::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, OnceLock};
 
-/// The number of pixels for each user unit.
+/// The number of pixels in the PNG for each SVG user unit.
 const PIXELS_PER_UNIT: f32 = 2.0;
-/// The suffix of picture files.
+/// The suffix of picture files, without a dot.
 pub const PICTURE_SUFFIX: &str = "png";
 
 static FONTS: [&[u8]; 2] =
@@ -25,11 +25,12 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
     Arc::clone(DATABASE.get_or_init(make))
 }
 
-/// Rasterises `svg`, a chart of this crate, to the bytes of a PNG file in the colours of its theme.
+/// Rasterises `svg`, a chart of this crate, in the colours of its theme. Returns the bytes of a PNG
+/// file.
 ///
 /// # Errors
-/// Returns an error if the drawing library panics. Names from users and servers are part of a chart
-/// and may cause this.
+/// Returns an error if the drawing library panics. A chart contains names from users and servers,
+/// which may cause a panic.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     library_panic::catch("charts", || render_png(svg))
 }

@@ -1,16 +1,16 @@
-//! Picture files for builds without PNG support. The picture file is then the SVG itself. The
-//! version with PNG support is `png.rs`.
+//! Picture files for builds without PNG support, in which the picture file is the SVG itself. The
+//! file `png.rs` replaces this file in builds with PNG support.
 
 use plimsoll_model::library_panic::LibraryPanic;
 
-/// The suffix of picture files.
+/// The suffix of picture files, without a dot.
 pub const PICTURE_SUFFIX: &str = "svg";
 
 /// Returns the SVG as the bytes of a picture file.
 ///
 /// # Errors
-/// This version never returns an error. The version in `png.rs` can fail, and both have one
-/// signature.
+/// This version never returns an error. Both versions have one signature, and the version in
+/// `png.rs` can fail.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     Ok(svg.as_bytes().to_vec())
 }

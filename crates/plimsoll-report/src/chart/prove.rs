@@ -1,7 +1,8 @@
-//! The chart of a comparison of A and B. A block measures both sides once. The upper plot shows the
-//! value of both sides in each block, and their levels, which are the values over all blocks. Next
-//! to the levels are the estimated change and the verdict. The lower plot shows how the interval of
-//! the change narrowed with more blocks, compared with the margin.
+//! The chart of a comparison of two servers, A and B. A block is one round in which both are
+//! measured once. The upper plot shows the value of both sides in each block, and their levels,
+//! which are the values over all blocks. Next to the levels are the estimated change and the
+//! verdict. The lower plot shows how the interval of the change narrowed with more blocks, compared
+//! with the margin.
 //!
 //! The chart agrees with the sentence above the chart. The levels differ by the estimate, an arrow
 //! is drawn only if a difference was found, and the verdict sets the colour.
@@ -19,29 +20,30 @@ use plimsoll_analysis::prove::{
     Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
 };
 
-/// The result of one comparison with the blocks that it summarises.
+/// The result of one comparison, with the blocks from which the result was computed.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedBlocks<'a> {
     /// The result of the comparison.
     pub proof: &'a Proof,
     /// All blocks of the comparison, in order of time.
     pub blocks: &'a [Block],
-    /// The estimates of the primary measure after one block, two blocks and so on.
+    /// The interim estimates of the primary measure: after one block, after two blocks, and so on.
     pub narrowing: &'a [InterimEstimate],
 }
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// The height above the plot on a narrow screen, in user units: two rows for the levels of A and B,
-/// and a row of the key.
+/// The height above the plot on a narrow screen, in SVG user units. The space is for two rows with
+/// the levels of A and B, and a row of the key.
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
-/// The maximum number of blocks for which each value has a mark.
+/// The maximum number of blocks for which each value is drawn with a mark. With more blocks only
+/// lines are drawn.
 const MARKS_MAX: usize = 120;
-/// The space of the lower plot beyond the final interval, both sides together, as a multiple of the
-/// interval's width or the margin.
+/// The space of the change axis above and below the final interval together, as a multiple of the
+/// interval's width. If the margin is larger than the width, the space is a multiple of the margin.
 const CHANGE_AXIS_SPACE: f64 = 2.0;
 
-/// Returns the colour, mark and line of a side: 0 is A, 1 is B.
+/// Returns the colour, point mark and line style of a side of the comparison: 0 is A, 1 is B.
 fn side_style(arm: usize) -> (Paint, Mark, Stroke) {
     match arm {
         0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).opacity(0.7)),
@@ -49,7 +51,7 @@ fn side_style(arm: usize) -> (Paint, Mark, Stroke) {
     }
 }
 
-/// Returns the title and unit of the vertical axis for a measure.
+/// Returns the title and the unit of the vertical axis for a measure.
 fn measure_axis(measure: Criterion) -> (&'static str, AxisUnit) {
     match measure {
         Criterion::Goodput => ("goodput, requests/s", AxisUnit::Count),
@@ -63,15 +65,15 @@ fn signed(share: f64) -> String {
     format!("{:+.1} %", share * 100.0).replace('-', "\u{2212}")
 }
 
-/// Returns the values of one side by block: `None` where the block is void or has no value.
+/// Returns the value of one side in each block; `None` if the block is void or has no value.
 fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let drawn = |value: &f64| value.is_finite();
     let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(drawn).filter(|_| block.void().is_none());
     blocks.iter().map(of).collect()
 }
 
-/// Returns a range around the 5 % and 95 % quantiles of the values, so that a few outliers do not
-/// widen it. The chart draws values outside the range at its edge.
+/// Returns an axis range around the 5 % and 95 % quantiles of the values, so that a few outliers do
+/// not widen the axis. The chart draws values outside the range at its edge.
 fn robust_range(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -82,11 +84,13 @@ fn robust_range(values: &[f64]) -> (f64, f64) {
     ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
 }
 
-/// The text and the arrow between the levels of A and B, which show the direction of the change.
+/// The text of the estimated change and the arrow between the levels of A and B. The arrow shows
+/// the direction of the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ChangePointer {
     text: String,
-    /// Whether B is above A. `None`: no arrow, because no difference was found.
+    /// Whether the arrow points up, because the level of B is above that of A. `None` if no
+    /// difference was found, and then no arrow is drawn.
     up: Option<bool>,
     paint: Paint,
 }
@@ -140,7 +144,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
     let (width, top) = (theme.width(), heading.height_in(theme.width()) + 52.0);
-    // On a narrow screen the labels of the levels are above the plot instead of to its right.
+    // On a narrow screen the labels of the two levels are above the plot; on a wide screen they are
+    // to its right.
     let area = match theme.is_narrow() {
         true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE - 4.0 - left, height: BLOCKS_HEIGHT },
         false => Area { x: left, y: top, width: width - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT },
@@ -171,7 +176,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     draw_level_lines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
-    // The estimate after n valid blocks is drawn at the position of the n-th valid block.
+    // The estimate after n valid blocks is drawn at the horizontal position of the n-th valid
+    // block.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<InterimEstimate> =
@@ -187,8 +193,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     canvas.finish(&heading.label())
 }
 
-/// Returns the block numbers with ticks: round numbers, and the first block if there would be a gap
-/// before them.
+/// Returns the block numbers that have a tick: round numbers, and block 1 if the first round number
+/// is greater than 2.
 fn block_ticks(count: usize) -> Vec<f64> {
     let scale = Scale::linear(0.0, count.max(1) as f64);
     let mut ticks: Vec<f64> = scale.ticks(10).into_iter().filter(|t| *t >= 1.0 && t.fract() == 0.0).collect();
@@ -198,8 +204,8 @@ fn block_ticks(count: usize) -> Vec<f64> {
     ticks
 }
 
-/// Creates the axis of the relative change. It contains zero, the margin, and the final interval
-/// with space around for the wider earlier intervals.
+/// Creates the axis of the relative change. The axis contains zero, the margin, and the final
+/// interval. The space around the final interval shows the wider intervals of earlier blocks.
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
@@ -247,8 +253,8 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
     }
 }
 
-/// Draws the line and the points of one side, A or B, over the blocks. Values outside the axis are
-/// drawn as hollow marks at its edge.
+/// Draws the values of one side, A or B, over the blocks, as a line with points. Values outside the
+/// axis are drawn as hollow marks at its edge.
 fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side_style(arm);
     let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));
@@ -268,8 +274,8 @@ fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, v
     }
 }
 
-/// Draws the levels of A and B as horizontal lines with a ring at the end. On a wide chart the
-/// names and the change are to the right.
+/// Draws the levels of A and B as horizontal lines that end with a ring. On a wide screen the names
+/// and the change are to the right of the rings.
 fn draw_level_lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -289,7 +295,8 @@ fn draw_level_lines(
     if narrow {
         return;
     }
-    // The names and the change must not overlap, even if the levels are close.
+    // The names and the change are moved apart, so that they do not overlap if the levels are
+    // close.
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
@@ -300,14 +307,16 @@ fn draw_level_lines(
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
     canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
     let Some(up) = pointer.up else { return };
-    // The arrow points from A to B. A smaller y value is higher on the page.
+    // The arrow points in the direction from the level of A to the level of B. In SVG a smaller y
+    // value is higher on the page.
     let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
     canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
     canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
 }
 
-/// Draws the levels of both sides in the row at `y`, and the change between them in the row below.
+/// On a narrow screen, draws the level of each side as text in the row at `y`, and the change in
+/// the row below.
 fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &ChangePointer) {
     let mut x = EDGE;
     for (arm, label) in labels.iter().enumerate() {
@@ -317,8 +326,8 @@ fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer:
     canvas.text((EDGE, y + 18.0), &pointer.text, Font::new(TEXT, pointer.paint).bold());
 }
 
-/// Draws the 90 % equivalence interval as a bar at the last valid block. This interval decides that
-/// A and B are the same.
+/// Draws the 90 % interval of the equivalence test as a bar at the last valid block. The verdict
+/// "the same" depends on this interval.
 fn draw_equivalence_interval(
     canvas: &mut Canvas,
     area: &Area,
@@ -335,16 +344,16 @@ fn draw_equivalence_interval(
     canvas.close();
 }
 
-/// The data of the plot of estimates after successive blocks.
+/// The data of the lower plot: the interim estimate after each number of blocks.
 struct NarrowingPlot<'a> {
     standings: &'a [InterimEstimate],
-    /// The position of each valid block on the axis of blocks; entry 0 is the first valid block.
+    /// The position of each valid block on the block axis; entry 0 is the first valid block.
     numbers: &'a [f64],
     margin: f64,
 }
 
-/// Draws how the interval of the change narrowed with more blocks. The interval is a band, the
-/// estimate is a line, and the margin is a shaded area.
+/// Draws how the interval of the change narrowed with more blocks. A band shows the interval, a
+/// line shows the estimate, and a shaded area shows the margin.
 fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
@@ -434,7 +443,8 @@ mod tests {
         }
     }
 
-    /// Chart and sentence agree for every verdict, whether a higher or a lower value is better.
+    /// Chart and sentence state the same result for every verdict, whether a higher or a lower
+    /// value is better.
     #[test]
     fn chart_and_sentence_agree() {
         use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};

@@ -10,8 +10,8 @@ use super::svg::{Canvas, Font, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, SERIES, Theme};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 
-/// A named line of a chart: points (x, y) by ascending x. A point with a value that is not finite
-/// is a gap in the line.
+/// A named line of a chart: points (x, y) by ascending x. A point with a NaN or infinite value is a
+/// gap in the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// The name of the line, which the chart shows at its end.
@@ -20,8 +20,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Returns the style of line number `n`. Neighbouring lines differ in colour and dashes, so that
-/// readers need not tell colours apart.
+/// Returns the colour and dash pattern of line number `n`. Neighbouring lines differ in both, so
+/// that readers need not tell colours apart.
 pub(super) fn line_style(n: usize) -> Stroke {
     let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
     match n % 4 {
@@ -35,7 +35,7 @@ pub(super) fn line_style(n: usize) -> Stroke {
 pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
     let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
-    // A point without neighbours would be invisible in a line, so it gets a mark.
+    // A single point between two gaps would be invisible as a line, so it gets a mark.
     for (at, place) in places.iter().enumerate() {
         let alone = |other: Option<&Option<(f64, f64)>>| other.is_none_or(Option::is_none);
         let before = at.checked_sub(1).and_then(|b| places.get(b));
@@ -46,7 +46,7 @@ pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: S
     canvas.polyline(places, stroke);
 }
 
-/// Returns the name of each line with its height at the right end of the line, and its colour.
+/// Returns the label of each line for the right edge of the plot: height, name and colour.
 pub(super) fn line_end_labels(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
     let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
@@ -61,8 +61,8 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
     widest.min(150.0) + 10.0
 }
 
-/// Creates a canvas with its heading, and the area of one plot below the heading. `left` and
-/// `right` are the margins in user units; `measure` is the title of the vertical axis.
+/// Creates a canvas with a heading, and the area of one plot below the heading. `left` and `right`
+/// are the widths of the margins in SVG user units; `measure` is the title of the vertical axis.
 pub(super) fn open_plot_below_heading(
     heading: &Heading,
     measure: &str,
@@ -82,7 +82,7 @@ pub(super) fn open_plot_below_heading(
     (area, canvas)
 }
 
-/// Draws latency in ns over the quantile (0..1). The horizontal axis is that of HdrHistogram's
+/// Draws latency in ns over the quantile (0..1). The horizontal axis is divided as in HdrHistogram
 /// plots: 90 %, 99 %, 99.9 % and so on are equally far apart.
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
@@ -91,7 +91,7 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
     let mut x = Axis::new(x, AxisUnit::Share, 20);
-    // The tick at 75 % is removed, because the axis has little space below 90 %.
+    // The tick at 75 % is removed, because its label would collide with others below 90 %.
     x.ticks.retain(|t| *t != 0.75);
     let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
@@ -112,23 +112,23 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.finish(&heading.label())
 }
 
-/// Adds the texts that a page shows under the pointer: the latencies of all lines at 121 positions
-/// spread evenly over the axis.
+/// Adds the texts that a page shows under the pointer. At 121 evenly spaced positions on the axis,
+/// the text has the latencies of all lines.
 fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
         canvas.add_pointer_text((area.at_x(x, quantile), area.y), || {
             let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick(v))));
-            // The percentage has more decimals the closer the quantile is to 100 %.
+            // A quantile close to 100 % needs more decimals, so that 99.99 % is not shown as 100 %.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
             format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
         });
     }
 }
 
-/// Adds the texts that a page shows under the pointer: at each time the values of every line of
-/// every panel. At most about 400 times are included.
+/// Adds the texts that a page shows under the pointer. At each point in time, the text has the
+/// values of all lines in all panels. Longer series are thinned to about 400 points in time.
 fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
@@ -149,21 +149,21 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     }
 }
 
-/// One of several plots above each other with a common time axis.
+/// One of several plots that are arranged one below the other with a common time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     /// The title of the panel.
     pub title: String,
     /// The unit of the panel's values.
     pub unit: AxisUnit,
-    /// Whether the vertical axis is a log axis, where a value of 0 or less is a gap.
+    /// Whether the vertical axis is logarithmic. On such an axis, a value of 0 or less is a gap.
     pub log: bool,
-    /// The lines of the panel; x is the time since the start in s.
+    /// The lines of the panel, whose x values are times since the start in s.
     pub lines: Vec<Line>,
 }
 
-/// Creates the panels of one load from its figures by interval: rates, response times, errors, lag
-/// of the generator, and utilisation of the generator. Panels without data are omitted.
+/// Creates the panels of one load from its figures by interval: rates, response times, errors, and
+/// the lag and utilisation of the load generator. Panels without data are omitted.
 pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| Line {
         name: name.to_owned(),
@@ -209,7 +209,8 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
         false,
         vec![of("busy", &|m| during(m, m.work_share))],
     ));
-    // Panels without any point are removed, such as that of response times if no request succeeded.
+    // Panels without any point are removed, such as the panel of response times if no request
+    // succeeded.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
@@ -276,11 +277,11 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     canvas.finish(&heading.label())
 }
 
-/// The number of colours of a heat map, from few requests to many.
+/// The number of colours in a heat map. The first is for few requests, the last for many.
 const STEPS: u8 = 10;
 
-/// Draws the heat map of response times over time. Cells with more requests are darker, or lighter
-/// on a dark page. `lines`, such as p50 and p99, are drawn on top.
+/// Draws the heat map of response times over time. Cells with more requests are darker (on a dark
+/// page lighter). `lines`, such as p50 and p99, are drawn on top of the cells.
 pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
@@ -292,8 +293,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
     let (area, mut canvas) = open_plot_below_heading(heading, "response time", left, right, theme);
 
-    // The colours follow the logarithm of the counts, so that one slow response among thousands is
-    // visible.
+    // The colour depends on the logarithm of the count, so that one slow response among thousands
+    // is visible.
     let step_of = |count: u64| {
         let share = (count as f64).ln_1p() / (most as f64).ln_1p();
         ((share * f64::from(STEPS)).ceil() as u8).clamp(1, STEPS) - 1
@@ -315,7 +316,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         canvas.cells(cells, Paint::Heat(step as u8));
     }
     for (n, line) in lines.iter().enumerate() {
-        // A wider line in the page's background colour separates the line from the cells.
+        // Each line gets a wider outline in the page's background colour, which separates the line
+        // from the cells.
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
         draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
         let stroke = Stroke { paint: HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()], ..line_style(n) };
@@ -330,8 +332,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     canvas.finish(&heading.label())
 }
 
-/// Adds the texts that a page shows under the pointer for each column: the number of responses and
-/// the values of the lines.
+/// Adds the texts that a page shows under the pointer. For each column of the heat map, the text
+/// has the number of responses and the values of the lines.
 fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
     let mut counts = vec![0u64; heat.columns];
     for &(column, _, count) in &heat.cells {
@@ -353,10 +355,11 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
     }
 }
 
-/// The colours of lines on top of the heat map, which contrast with its blue.
+/// The colours of lines on top of the heat map, chosen for contrast with the blue cells.
 const HEATMAP_LINE_COLOURS: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 
-/// Draws the key of the heat map's colours, from 1 request to the maximum. The key ends at `right`.
+/// Draws the key (legend) of the heat map's colours, from 1 request to the maximum. The key ends at
+/// the x coordinate `right`.
 fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
     let font = Font::new(SMALL, Paint::Muted);

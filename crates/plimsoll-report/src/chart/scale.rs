@@ -1,4 +1,4 @@
-//! Scales map values to positions between 0 and 1, and choose ticks.
+//! Scales map values to positions between 0 and 1, and choose the ticks of an axis.
 //!
 //! Every function accepts any input: no value, one value, infinities, NaN. A position is always
 //! finite. Ticks are ascending and inside the range, and there are at most as many as requested.
@@ -10,8 +10,8 @@
 enum ScaleKind {
     Linear,
     Log,
-    /// A percentile scale, as in plots of HdrHistogram: 90 %, 99 %, 99.9 % and so on are equally
-    /// far apart.
+    /// A scale as in HdrHistogram's percentile plots: 90 %, 99 %, 99.9 % and so on are equally far
+    /// apart.
     Percentile,
 }
 
@@ -23,9 +23,10 @@ pub struct Scale {
     hi: f64,
 }
 
-/// The lower bound of log scales. The upper end of a log scale is at least ten times this value.
+/// The smallest value on a log scale. The upper end of a log scale is at least ten times this
+/// value.
 const LOG_FLOOR: f64 = 1e-9;
-/// The largest absolute value on any scale; larger values are clamped to it.
+/// The largest absolute value on any scale. Larger values are clamped to this limit.
 const HUGE: f64 = 1e300;
 
 /// Returns the minimum and the maximum of the finite values; `None` if no value is finite.
@@ -38,14 +39,15 @@ pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 impl Scale {
-    /// Creates a linear scale over this range. An empty range is widened.
+    /// Creates a linear scale from `lo` to `hi`. An empty range is widened.
     pub fn linear(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = order_and_clamp(lo, hi, 0.0, 1.0);
         let hi = if hi - lo > lo.abs().max(hi.abs()) * 1e-9 { hi } else { lo + lo.abs().max(1.0) };
         Scale { kind: ScaleKind::Linear, lo, hi }
     }
 
-    /// Creates a linear scale from 0 over all `values`, ending on a tick, with at most `n` ticks.
+    /// Creates a linear scale that begins at 0, contains all `values`, and ends on a tick. The
+    /// scale has at most `n` ticks.
     pub fn from_zero(values: impl IntoIterator<Item = f64>, n: usize) -> Scale {
         let hi = extent(values).map_or(1.0, |(_, hi)| hi);
         let hi = if hi > 0.0 { hi } else { 1.0 };
@@ -53,8 +55,8 @@ impl Scale {
         Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
     }
 
-    /// Creates a log scale over this range. An empty range is widened. A lower end of 0 or less
-    /// becomes a thousandth of the upper end.
+    /// Creates a log scale from `lo` to `hi`. An empty range is widened. If the lower end is 0 or
+    /// less, it is replaced by a thousandth of the upper end.
     pub fn log(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = order_and_clamp(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);
@@ -70,8 +72,8 @@ impl Scale {
         Scale::log(round_125(lo, false), round_125(hi, true))
     }
 
-    /// Creates the percentile scale from 0 to the quantile `1 - 10^-nines`. `nines` is limited to 1
-    /// to 12, so the scale reaches at least 90 %.
+    /// Creates the percentile scale from 0 to the quantile `1 - 10^-nines`. `nines` is clamped to
+    /// 1..=12, so the scale reaches at least 90 %.
     pub fn percentile(nines: f64) -> Scale {
         let nines = if nines.is_finite() { nines.clamp(1.0, 12.0) } else { 1.0 };
         Scale { kind: ScaleKind::Percentile, lo: 0.0, hi: 1.0 - 10f64.powf(-nines) }
@@ -82,7 +84,7 @@ impl Scale {
         (self.lo, self.hi)
     }
 
-    /// Returns the name of the scale's kind in the data for a page's script.
+    /// Returns the name of the scale's kind as the page's script expects it.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.kind {
             ScaleKind::Linear => "linear",
@@ -96,7 +98,8 @@ impl Scale {
         self.kind == ScaleKind::Log
     }
 
-    /// Transforms a value to the coordinate in which the scale is linear.
+    /// Transforms a value to the coordinate that is proportional to the position on the axis, such
+    /// as the logarithm.
     fn linear_coordinate(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,
@@ -105,15 +108,15 @@ impl Scale {
         }
     }
 
-    /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. Values outside the
-    /// range are at the nearest end. NaN is at 0.
+    /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. A value outside the
+    /// range has the position of the nearest end, and NaN has the position 0.
     pub fn position(&self, value: f64) -> f64 {
         let (lo, hi) = (self.linear_coordinate(self.lo), self.linear_coordinate(self.hi));
         let place = (self.linear_coordinate(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
-    /// Returns the value at the position `place` (0..=1).
+    /// Returns the value at the position `place`, which is between 0 and 1.
     pub fn value_at(&self, place: f64) -> f64 {
         let (lo, hi) = (self.linear_coordinate(self.lo), self.linear_coordinate(self.hi));
         let straight = lo + (hi - lo) * place.clamp(0.0, 1.0);
@@ -144,8 +147,8 @@ impl Scale {
     fn linear_ticks(&self, n: usize) -> Vec<f64> {
         let step = nice_step(self.hi - self.lo, n.max(2) - 1);
         let first = (self.lo / step - 1e-9).ceil();
-        // A tick that differs from the end of the range only by a rounding error is moved to that
-        // end.
+        // If a tick differs from the upper end of the range only by a rounding error, it is set to
+        // that end.
         let snap = |t: f64| if (t - self.hi).abs() < step * 1e-6 { self.hi } else { t };
         (0..=n).map(|k| snap((first + k as f64) * step)).collect()
     }
@@ -171,8 +174,8 @@ impl Scale {
         [0.0, 0.5, 0.75, 0.9].into_iter().chain(nines).collect()
     }
 
-    /// Returns the minor ticks of a log scale: 1 to 9 times each power of ten. Other scales, and
-    /// log scales over more than six decades, have none.
+    /// Returns the minor ticks of a log scale: 1 to 9 times each power of ten. The result is empty
+    /// for other scales and for log scales over more than six decades.
     pub fn minor_ticks(&self) -> Vec<f64> {
         if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();
@@ -183,7 +186,7 @@ impl Scale {
     }
 }
 
-/// Returns `digit x 10^exponent`, equal to the decimal literal where possible.
+/// Returns `digit x 10^exponent`, if possible as the floating-point number of the decimal literal.
 fn snap_decimal(digit: f64, exponent: i32) -> f64 {
     if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
 }
@@ -194,8 +197,8 @@ fn order_and_clamp(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, 
     (lo.min(hi), lo.max(hi))
 }
 
-/// Returns a round step of 1, 2, 2.5, 5 or 10 times a power of ten. It is the smallest step that
-/// divides `span` into at most `parts` parts.
+/// Returns a round step of 1, 2, 2.5, 5 or 10 times a power of ten. The result is the smallest step
+/// that divides `span` into at most `parts` parts.
 fn nice_step(span: f64, parts: usize) -> f64 {
     let raw = span / parts.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {

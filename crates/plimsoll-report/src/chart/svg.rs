@@ -1,18 +1,18 @@
-//! The writer of SVG: shapes and text on a canvas. A user unit is one CSS pixel. Shapes with a
-//! number that is not finite are omitted, so that the document never contains such a number.
+//! The writer of SVG: shapes and text on a canvas. An SVG user unit is one CSS pixel. Shapes with a
+//! number that is not finite are omitted, so that the document never contains NaN or infinity.
 //!
-//! Not here: scales, axes, what a chart means.
+//! Not here: scales, axes, and the meaning of a chart.
 
 use super::theme::{Paint, Theme};
 use crate::visible_controls::is_control_character;
 use crate::wrap::unbreakable_parts;
 use std::fmt::Write;
 
-/// The fonts of charts, by preference: the embedded font Inter, then similar fonts.
+/// The fonts of charts in order of preference: the embedded font Inter, then similar fonts.
 const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
-/// The advance widths of the characters from space to tilde in 1/1000 of the font size: of Inter
-/// Regular, and of Inter Semi Bold.
+/// The width of each character from space to tilde, in 1/1000 of the font size. The first list is
+/// for Inter Regular, the second for Inter Semi Bold.
 const ADVANCES: [[u16; 95]; 2] = [
     [
         281, 278, 403, 631, 638, 812, 639, 222, 362, 362, 500, 659, 280, 460, 276, 357, 625, 464, 605, 636, 642, 608,
@@ -30,7 +30,7 @@ const ADVANCES: [[u16; 95]; 2] = [
     ],
 ];
 
-/// Returns the width of `text` in the chart font, in user units.
+/// Returns the width of `text` in the chart font, in SVG user units.
 pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     let advances = &ADVANCES[usize::from(bold)];
     let of = |c: char| match (c as usize).checked_sub(32).and_then(|at| advances.get(at)) {
@@ -50,8 +50,8 @@ pub fn truncate_to_width(text: &str, size: f64, bold: bool, width: f64) -> Strin
     cut.trim_end().to_owned() + "\u{2026}"
 }
 
-/// Breaks `text` between words into lines of at most `width`. Text beyond `lines_max` lines is
-/// replaced by an ellipsis.
+/// Breaks `text` between words into at most `lines_max` lines of at most `width` SVG user units. If
+/// the text is longer, an ellipsis replaces its end.
 pub fn wrap_to_width(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in unbreakable_parts(text) {
@@ -70,7 +70,7 @@ pub fn wrap_to_width(text: &str, size: f64, bold: bool, width: f64, lines_max: u
     lines.iter().map(|line| truncate_to_width(line, size, bold, width)).collect()
 }
 
-/// The horizontal alignment of text relative to its x.
+/// The horizontal alignment of a text relative to its x coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextAnchor {
     Start,
@@ -113,7 +113,7 @@ impl Font {
 pub struct Stroke {
     pub paint: Paint,
     pub width: f64,
-    /// The lengths of dash and gap in user units; `None` for a solid line.
+    /// The lengths of dash and gap in SVG user units; `None` for a solid line.
     pub dash: Option<(f64, f64)>,
     pub opacity: f64,
 }
@@ -137,17 +137,17 @@ impl Stroke {
 pub enum Mark {
     Disc,
     Cross,
-    /// A diamond that is not filled: void trials, and values beyond an axis.
+    /// A diamond that is not filled, for void trials and for values beyond the end of an axis.
     Diamond,
     Square,
 }
 
-/// The rule by which a page's pointer selects the text that the page shows.
+/// The rule by which the mouse pointer over a page's chart selects the figures that the page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointerMode {
-    /// The pointer selects the data that are nearest along the horizontal axis.
+    /// The page shows the figures whose horizontal position is nearest to the pointer.
     Across,
-    /// The pointer selects the nearest point in both directions.
+    /// The page shows the figures of the point that is nearest to the pointer in both directions.
     Point,
 }
 
@@ -157,8 +157,8 @@ pub struct Canvas {
     width: f64,
     body: String,
     height: f64,
-    /// The positions with the text that a page shows when the pointer is there; empty in standalone
-    /// files.
+    /// The texts that a page shows under the pointer, each with its position (x, y) in the chart.
+    /// The list is empty in standalone files.
     places: Vec<(f64, f64, String)>,
     nearest: PointerMode,
     axis: String,
@@ -166,11 +166,11 @@ pub struct Canvas {
 
 fn number(value: f64) -> String {
     let rounded = (value * 100.0).round() / 100.0;
-    // Minus zero would be written as `-0`.
+    // The value -0.0 is replaced by 0.0, because it would be written as `-0`.
     format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
-/// Escapes `text` for XML and HTML, including attributes.
+/// Escapes `text` for XML and HTML, so that it is also safe inside attributes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -179,8 +179,8 @@ pub fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // These characters are not allowed in XML, or change the direction of the following
-            // text.
+            // Characters that XML forbids, and characters that reverse the direction of the
+            // following text, become spaces.
             c if is_control_character(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
             c => out.push(c),
         }
@@ -199,36 +199,36 @@ impl Canvas {
         Canvas { theme, width, height, body, places, nearest: PointerMode::Across, axis }
     }
 
-    /// Returns the width of the canvas in user units.
+    /// Returns the width of the canvas in SVG user units.
     pub fn width(&self) -> f64 {
         self.width
     }
 
-    /// Returns the theme of the chart: its colours, and the place where it is viewed.
+    /// Returns the theme of the chart, which sets its colours and its width.
     pub fn theme(&self) -> Theme {
         self.theme
     }
 
-    /// Returns whether the chart is for a page, where a script reads its data.
+    /// Returns whether the chart is for an HTML page, where a script reads the chart's data.
     pub fn in_page(&self) -> bool {
         self.theme.in_page()
     }
 
-    /// Adds the text that a page shows when the pointer is at this position. Standalone charts
-    /// ignore it.
+    /// Adds a text that a page shows when the pointer is at the position `at`. In standalone charts
+    /// this method has no effect.
     pub fn add_pointer_text(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && finite(&[at.0, at.1]) {
             self.places.push((at.0, at.1, text()));
         }
     }
 
-    /// Sets how the pointer selects the text to show.
+    /// Sets the rule by which the pointer selects the figures that the page shows.
     pub fn read_nearest(&mut self, nearest: PointerMode) {
         self.nearest = nearest;
     }
 
-    /// Sets the axis along which a page zooms the chart. `x` and `width` are its position on the
-    /// canvas in user units. `lo` and `hi` are the values at its ends.
+    /// Sets the horizontal axis along which the page's script zooms the chart. `x` and `width` are
+    /// the position of the axis in SVG user units. `lo` and `hi` are the values at its ends.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
@@ -236,9 +236,9 @@ impl Canvas {
         }
     }
 
-    /// Opens a group of shapes that follow the horizontal axis when a page zooms; [`Canvas::close`]
-    /// ends it. A group of `class` `z` is stretched. A group of class `t` contains ticks between
-    /// the heights `y`, with labels at the height `label`.
+    /// Opens a group of shapes that the page's script moves along the horizontal axis on a zoom;
+    /// [`Canvas::close`] ends the group. A group of class `z` is stretched. A group of class `t`
+    /// has the ticks of the axis between the heights `y`, with labels at the height `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(number);
@@ -248,9 +248,9 @@ impl Canvas {
     }
 
     /// Opens a group of shapes that follow a vertical axis between the heights `y`;
-    /// [`Canvas::close`] ends it. A page fits this axis to the visible data. `class`: `z` as in
-    /// [`Canvas::open`]; `h` moves vertically only; `v` contains the ticks of the axis. `scale`
-    /// describes the axis.
+    /// [`Canvas::close`] ends the group. After a zoom, the page's script fits this axis to the
+    /// visible data. `class`: `z` as in [`Canvas::open`]; `h` for shapes that only move vertically;
+    /// `v` for the ticks of the axis. `scale` describes the axis.
     pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
@@ -265,7 +265,7 @@ impl Canvas {
         }
     }
 
-    /// Returns the attributes of the root element with the data for a page's script.
+    /// Returns the attributes of the SVG's root element with the data that the page's script reads.
     fn script_data(&self) -> String {
         if self.places.is_empty() {
             return self.axis.clone();
@@ -313,7 +313,7 @@ impl Canvas {
         }
     }
 
-    /// Draws a line through all points, with gaps at missing points.
+    /// Draws a line through all points. A missing point makes a gap in the line.
     pub fn polyline(&mut self, points: impl IntoIterator<Item = Option<(f64, f64)>>, stroke: Stroke) {
         let mut path = String::new();
         let mut drawing = false;
@@ -335,7 +335,7 @@ impl Canvas {
         }
     }
 
-    /// Draws many rectangles of one colour as (x, y, width, height). Adjacent rectangles have no
+    /// Draws many rectangles (x, y, width, height) in one colour. Adjacent rectangles have no
     /// visible seam.
     pub fn cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
         let mut path = String::new();
@@ -358,7 +358,7 @@ impl Canvas {
         }
     }
 
-    /// Fills the area inside the points, without an outline.
+    /// Fills the area inside `points`, without an outline.
     pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
         if points.len() > 2 && points.iter().all(|(x, y)| finite(&[*x, *y])) {
             let corners: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", number(*x), number(*y))).collect();
@@ -377,8 +377,8 @@ impl Canvas {
         }
     }
 
-    /// Draws the mark of a point; `hint` is the text of its tooltip, if not empty. Only standalone
-    /// charts have tooltips.
+    /// Draws the mark of a data point. `hint` is the text of the mark's tooltip, which only
+    /// standalone charts have; empty for no tooltip.
     pub fn mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
         if !finite(&[at.0, at.1, radius]) {
             return;
@@ -428,8 +428,8 @@ impl Canvas {
                 )
             }
         };
-        // A page's script moves marks but does not stretch them. It also shows their text under the
-        // pointer, so a tooltip would repeat the text.
+        // The class `m` tells the page's script to move the mark on a zoom, but not to stretch it.
+        // The script shows the text of the mark under the pointer, so the mark has no tooltip.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),
@@ -437,7 +437,7 @@ impl Canvas {
         };
     }
 
-    /// Draws one line of text with its baseline at the y of `at`.
+    /// Draws one line of text. The y coordinate of `at` is the baseline of the text.
     pub fn text(&mut self, at: (f64, f64), text: &str, font: Font) {
         if !finite(&[at.0, at.1]) || text.is_empty() {
             return;
@@ -460,7 +460,7 @@ impl Canvas {
         let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
     }
 
-    /// Returns the SVG document. Screen readers read `label` instead of the drawing.
+    /// Returns the SVG document. Screen readers read out `label` instead of the drawing.
     pub fn finish(self, label: &str) -> String {
         let [width, height] = [self.width, self.height].map(number);
         let (page, label, data) = (Paint::Surface.css(self.theme), escaped(label), self.script_data());
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(wrap_to_width("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
         assert!(wrap_to_width("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
         assert_eq!(wrap_to_width("", 10.0, false, 45.0, 2), [""]);
-        // A number and its unit stay on one line.
+        // The line is never broken between a number and its unit.
         assert_eq!(wrap_to_width("in all 500 ms", 10.0, false, 52.0, 2), ["in all", "500 ms"]);
     }
 

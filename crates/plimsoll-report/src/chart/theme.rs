@@ -1,46 +1,47 @@
-//! The colours of charts, named by their meaning. The palette of Okabe and Ito works for readers
-//! with any kind of colour blindness. The colours differ in lightness enough for grey print, and no
-//! chart relies on colour alone.
+//! The colours of charts, named by their meaning. The palette of Okabe and Ito is readable with any
+//! kind of colour blindness. The colours also differ in lightness, for print in grey. No chart
+//! relies on colour alone.
 
-/// The place where a chart is viewed, which sets its colours and width.
+/// The medium for which a chart is drawn, which sets its colours and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Theme {
     /// A standalone chart on a white background, such as for print.
     Light,
     /// A standalone chart on a dark background.
     Dark,
-    /// A chart inside an HTML page. Every colour is a CSS variable `--plimsoll-NAME`; the light
-    /// colour applies if the variable is not set.
+    /// A chart inside an HTML page. Every colour is a CSS variable `--plimsoll-NAME`. If the page
+    /// does not set the variable, the light colour is used.
     Page,
-    /// An HTML page on a narrow screen, such as a phone's, with the colours of [`Theme::Page`].
+    /// A chart inside an HTML page on a narrow screen, such as a phone. The colours are those of
+    /// [`Theme::Page`].
     Phone,
 }
 
 impl Theme {
-    /// Returns the width of a chart in user units.
+    /// Returns the width of a chart in SVG user units.
     pub fn width(self) -> f64 {
         if self.is_narrow() { 380.0 } else { 800.0 }
     }
 
-    /// Returns whether the screen is narrow.
+    /// Returns whether the chart is for a narrow screen.
     pub fn is_narrow(self) -> bool {
         self == Theme::Phone
     }
 
-    /// Returns whether the chart is inside a page, where a script may read it.
+    /// Returns whether the chart is inside an HTML page, where a script may read the chart's data.
     pub fn in_page(self) -> bool {
         matches!(self, Theme::Page | Theme::Phone)
     }
 }
 
-/// A colour by its meaning in a chart.
+/// A colour, named by its meaning in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// The background of the page.
     Surface,
     /// The text of titles and figures.
     Ink,
-    /// Text of secondary importance.
+    /// Text of less importance, such as subtitles and tick labels.
     Muted,
     /// The lines of axes.
     Axis,
@@ -62,11 +63,11 @@ pub enum Paint {
     Heat(u8),
 }
 
-/// The colours of series in one chart, in order.
+/// The colours of the series in one chart: the first series has the first colour.
 pub const SERIES: [Paint; 5] = [Paint::Blue, Paint::Vermilion, Paint::Green, Paint::Purple, Paint::Amber];
 
-/// The colours of a heat map on white, from few requests to many. The dark theme uses the same
-/// blue, from dark to light.
+/// The colours of a heat map on a white background, from few requests to many. The dark theme uses
+/// the same blue with the lightness reversed.
 const HEAT_LIGHT: [&str; 10] =
     ["#e3eef8", "#cadff1", "#a9cce8", "#80b4da", "#569ac9", "#3280b6", "#17679e", "#0b4f83", "#073a66", "#04264a"];
 const HEAT_DARK: [&str; 10] =
@@ -104,7 +105,8 @@ impl Paint {
     }
 }
 
-/// Returns the colours of both themes as CSS variables, for the pages that contain charts.
+/// Returns CSS that defines the colours of the light and the dark theme as variables, for pages
+/// that contain charts.
 pub fn css_variables() -> String {
     let paints = [Paint::Surface, Paint::Ink, Paint::Muted, Paint::Axis, Paint::Grid, Paint::Water];
     let paints = || paints.into_iter().chain(SERIES).chain((0..10).map(Paint::Heat));

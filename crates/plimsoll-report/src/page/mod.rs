@@ -2,8 +2,8 @@
 //! works as a local file.
 //!
 //! Every text and chart is readable without the page's script. The script shows figures under the
-//! pointer and zooms charts. Colours are CSS variables, so that charts follow the reader's light or
-//! dark theme.
+//! mouse pointer and zooms charts. Colours are CSS variables, so that charts follow the reader's
+//! light or dark theme.
 //!
 //! Not here: the content of a report, and the drawing of charts.
 
@@ -14,12 +14,12 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The fonts of charts, embedded in each page by weight. The layout of charts is computed with
-/// these fonts; text in another font could overlap its neighbours.
+/// The fonts of charts by weight, which are embedded in each page. The positions in charts are
+/// computed for these fonts; text in another font could overlap its neighbours.
 const FONTS: [(u32, &[u8]); 2] =
     [(400, include_bytes!("../../fonts/Inter-Regular.otf")), (600, include_bytes!("../../fonts/Inter-SemiBold.otf"))];
 
-/// Returns the fonts as CSS, about 75 kB.
+/// Returns the fonts as CSS font faces, about 75 kB.
 fn font_faces() -> String {
     let face = |(weight, bytes): &(u32, &[u8])| {
         format!(
@@ -45,12 +45,12 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the script of a page: it shows figures under the pointer and zooms charts.
+/// Returns the JavaScript of a page, which shows figures under the mouse pointer and zooms charts.
 pub fn script() -> &'static str {
     SCRIPT
 }
 
-/// Returns the CSS of a page, with its fonts and colours.
+/// Returns the CSS of a page, which includes its fonts and colours.
 pub fn style() -> String {
     format!("{}{}{STYLE}", font_faces(), css_variables())
 }
@@ -75,8 +75,8 @@ pub fn render_body(report: &Report) -> String {
     let mut answered = false;
     let is_answer = |block: &ReportBlock| matches!(block, ReportBlock::Text(Tone::Answer, _));
     let first_answer = report.blocks.iter().position(is_answer).unwrap_or(0);
-    // The warnings before the answer are shown in one box below the answer, because the answer
-    // comes first.
+    // The page begins with the answer. Warnings that precede the answer in the report are shown in
+    // one box below the answer.
     let (before, _) = report.blocks.split_at(first_answer);
     let warnings: Vec<&str> = before
         .iter()
@@ -108,7 +108,7 @@ pub fn render_body(report: &Report) -> String {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
                     match label.is_empty() {
-                        // A value without a label continues the fact before it.
+                        // A value without a label continues the previous fact.
                         true => drop(writeln!(body, "<dd>{}</dd>", escaped(value))),
                         false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value))),
                     }
@@ -125,8 +125,8 @@ pub fn render_body(report: &Report) -> String {
     body
 }
 
-/// Renders all warnings in one box. If there are several, only the first is visible until the
-/// reader unfolds the box.
+/// Renders all warnings in one box. If there are several warnings, only the first is visible until
+/// the reader opens the box.
 fn warning_box(out: &mut String, warnings: &[&str]) {
     let line = |text: &str| format!("<strong>Warning:</strong> {}", escaped(text));
     let _ = match warnings {
@@ -149,7 +149,8 @@ fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// Renders a chart that scrolls on narrow screens, with its figures as a folded table.
+/// Renders a chart that can be scrolled on narrow screens. A table with its figures follows, which
+/// is hidden until the reader opens it.
 fn figure(out: &mut String, chart: &ChartBlock) {
     let wide = if chart.narrow.is_some() { "wide" } else { "only" };
     let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
@@ -164,8 +165,8 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
-/// The maximum length in bytes of a cell that stays on one line. A column with a longer cell is
-/// wrapped.
+/// The maximum length in bytes of a table cell that stays on one line. A column with a longer cell
+/// is wrapped.
 const WRAPPED_FROM: usize = 34;
 
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
@@ -231,7 +232,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");
         }
-        // The warning is right below the answer.
+        // The box with the warning is directly below the answer.
         assert!(
             page.contains("more</h1>\n<p class=\"warning\" role=\"note\"><strong>Warning:</strong> look"),
             "{page}"

@@ -1,19 +1,20 @@
-//! A histogram of times drawn with characters ([`Bars`]): rows of equal width up to p99, and one
-//! row for the slowest 1 %.
+//! A histogram of times, drawn with characters ([`Bars`]). Its rows have equal width up to the p99,
+//! and the last row has the slowest 1 %.
 //!
 //! Not here: charts in SVG (`chart`).
 
 use crate::format::{count, duration};
 use plimsoll_model::Histogram;
 
-/// The maximum number of rows of a histogram. With fewer than `ROWS_MIN` rows a histogram shows no
-/// shape.
+/// The maximum number of rows of a histogram. With fewer than `ROWS_MIN` rows, the shape of the
+/// distribution is not visible.
 const ROWS_MAX: usize = 10;
 const ROWS_MIN: usize = 4;
 /// The length of the longest bar in characters.
 const BAR_COLUMNS: f64 = 32.0;
 
-/// A histogram of times, drawn as one bar of characters for each range.
+/// A histogram of times. Each row is a range of times, with a bar of characters for the number of
+/// times in the range.
 pub(crate) struct Bars {
     title: String,
     times: Histogram,
@@ -21,19 +22,20 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    /// Creates the histogram of these times; `None` if there are none.
+    /// Creates the histogram of these times; `None` if `times` is empty.
     pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<Bars> {
         (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
     }
 
-    /// Limits the histogram to `lines` lines below its title. Returns `None` if so few lines show
-    /// no shape.
+    /// Limits the histogram to at most `lines` rows. Returns `None` if these are too few rows to
+    /// show the shape of the distribution.
     pub(super) fn within(self, lines: usize) -> Option<Bars> {
         let rows = self.rows.min(lines);
         (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
     }
 
-    /// Returns for each row its upper bound in ns, and the number of times in the row.
+    /// Returns the rows of the histogram: the upper bound of the row in ns, and the number of times
+    /// in it.
     fn counted(&self) -> Vec<(u64, u64)> {
         let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
         let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
@@ -59,8 +61,8 @@ impl Bars {
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
         let mut out = format!("  {}\n", self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
-            // A row with any request has a bar of at least one character. Otherwise the bar of the
-            // slowest requests would have length 0.
+            // A row with at least one request has a bar of at least one character. Otherwise the
+            // row of the slowest requests would often have no bar.
             let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
             let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
             out += &format!("{}\n", row.trim_end());
@@ -69,7 +71,7 @@ impl Bars {
     }
 }
 
-/// Rounds a time in ns to three significant digits, the precision of the printed bounds.
+/// Rounds a time in ns to three significant digits, which is the precision of the printed bounds.
 fn three_digits(ns: f64) -> u64 {
     let unit = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
     ((ns / unit).round() * unit) as u64

@@ -18,13 +18,14 @@ use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
 use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
-/// The maximum number of signals, and of functions, on a screen.
+/// The maximum number of signals on a screen, and also the maximum number of functions.
 const SHOWN: usize = 3;
-/// The maximum number of places of requests in flight that have a row of their own on a screen.
+/// The maximum number of places with requests in flight (such as queues) that have their own row on
+/// a screen.
 const PLACES_SHOWN: usize = 3;
 
-/// Formats the certainty of the cause: the next likely cause, and experiments for or against the
-/// cause. Returns `None` if the diagnosis names no cause.
+/// Formats the certainty of the named cause: the next likely cause, and the experiments that
+/// support or contradict the named cause. Returns `None` if the diagnosis names no cause.
 fn certainty_text(explanation: &Explanation) -> Option<String> {
     let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
     if explanation.abstained {
@@ -47,7 +48,8 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
     Some(text)
 }
 
-/// Returns the rows of the first signals that changed with the load and support the cause.
+/// Returns table rows for the first `SHOWN` signals that changed with the load. If the diagnosis
+/// names a cause, only signals that support this cause are included.
 fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
@@ -59,8 +61,8 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     rows.filter(changed).take(SHOWN).collect()
 }
 
-/// Formats which parts of the system were not observed, each with the reason; `None` if every part
-/// was observed.
+/// Formats which parts of the system were not observed, each with the reason; `None` if all parts
+/// were observed.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
@@ -77,8 +79,8 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// Formats the functions with the highest CPU cost per request, without their callees. `level`: the
-/// name of the load.
+/// Formats the functions with the highest CPU cost per request, not counting their callees. `level`
+/// is the name of the load. Returns `None` if no function used CPU.
 fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
     rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
@@ -88,8 +90,9 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// Formats the functions from profiles in a few words. For a comparison they are the functions with
-/// the largest change between A and B, otherwise the functions with the highest cost.
+/// Formats in a few words the functions that profiles show. For a comparison these are the
+/// functions with the largest change between A and B, otherwise the functions with the highest
+/// cost.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::SingleTarget(profiles) => {
@@ -112,8 +115,8 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     }
 }
 
-/// Formats whether a varied setting of the server limits the load line, with the goodput at each
-/// value of the setting.
+/// Formats whether a setting of the server that was varied limits the load line, with the goodput
+/// at each value of the setting.
 fn varied_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied
         .steps
@@ -188,7 +191,7 @@ pub(crate) fn explain_screen(
     }
     let places = place_rows(explanation, PLACES_SHOWN);
     if !places.is_empty() {
-        // The last row sums up the other places.
+        // The last row has the sum of the other places.
         screen.table(0, &place_headings(findings), places, PLACES_SHOWN + 1);
         if let Some(note) = unobserved_note(found) {
             screen.note(1, note);

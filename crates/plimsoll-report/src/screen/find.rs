@@ -1,5 +1,6 @@
-//! The first screen of a search: the load line, its certainty, the bottleneck, and the figures at
-//! the line and at the peak.
+//! The first screen of a search for the load line, the highest rate that meets the SLO. The screen
+//! has the load line, its certainty, the bottleneck, and the figures at the load line and at the
+//! peak.
 //!
 //! Not here: the table of trials (`find`).
 
@@ -18,11 +19,11 @@ use plimsoll_analysis::{Doubts, FailedKind, Findings, ServerView, Slo, TrialOutc
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
-/// The maximum relative distance between a trial's rate and the load line for which the trial
+/// The maximum relative difference between the rate of a trial and the load line at which the trial
 /// counts as measured at the line.
 const AT_LINE: f64 = 0.1;
 
-/// Formats the result of a search as one sentence, shorter than the answer of the full report.
+/// Formats the result of a search as one sentence, which is shorter than in the full report.
 pub(super) fn line_sentence(findings: &Findings) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let (counted, slo) = (findings.counted, &findings.slo);
@@ -57,7 +58,7 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
 }
 
 /// Formats the certainty of the load line: whether a separate trial confirmed it, the doubts, and a
-/// budget that would narrow it. Returns `None` without a line.
+/// budget that would narrow its interval. Returns `None` if no load line was found.
 pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
     let line = findings.load_line_rps;
     if line.rps <= 0.0 {
@@ -77,15 +78,15 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.upper.is_none() {
         parts.push("no upper bound was found".to_owned());
     }
-    // On a disturbed machine a longer budget helps little. A warning on the screen states what
-    // helps.
+    // A longer budget is not recommended on a disturbed machine. A warning on the screen states the
+    // remedy.
     if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
         parts.push(format!("--budget {} narrows the interval", budget_text(s)));
     }
     Some(parts.join("; "))
 }
 
-/// Returns the longest trial near the load line that met the SLO.
+/// Returns the longest trial near the load line that met the SLO; `None` without such a trial.
 fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
     let line = findings.load_line_rps.rps;
     let is_near = |trial: &&TrialOutcome| {
@@ -104,13 +105,13 @@ fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String
     ]
 }
 
-/// Formats the goodput, p99 and requests in flight at the load line and at the peak. Loads that
-/// were not measured have no row.
+/// Formats the goodput, the p99 and the requests in flight, in a row for the load line and a row
+/// for the peak. A load that was not measured has no row.
 fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
         .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
-    // All figures of the row come from one trial: the trial with the most typical goodput.
+    // All figures of the row come from the closed-loop trial whose goodput is closest to the peak.
     let at_peak = findings.peak.as_ref().map(|peak| {
         let closed = findings.trials.iter().filter_map(|trial| Some((trial, trial.concurrency()?)));
         let distance = |trial: &TrialOutcome| (trial.achieved_rps - peak.rps).abs();
@@ -122,8 +123,8 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     at_line.into_iter().chain(at_peak).collect()
 }
 
-/// Formats how much CPU the server used, or why this was not observed; `None` without any reading
-/// of the server.
+/// Formats how much CPU the server used, or why the CPU use was not observed; `None` if no probe
+/// read the server.
 pub(super) fn server_text(server: &ServerView) -> Option<String> {
     if !server.watched() {
         return None;
@@ -134,7 +135,7 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
     })
 }
 
-/// Formats the target and the SLO as arguments of a plimsoll command.
+/// Formats the target and the SLO as arguments of a plimsoll command line.
 pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     let mut words = match context.plan.traffic.routes.as_slice() {
         [_] => shell::word(&context.url()),
@@ -146,7 +147,7 @@ pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     words
 }
 
-/// Renders the first screen of a search. `held_by`: the bottleneck, if the trials of the search
+/// Renders the first screen of a search. `held_by` is the bottleneck, if the trials of the search
 /// show it clearly.
 pub(crate) fn find_screen(
     experiment: &Experiment,
@@ -205,7 +206,7 @@ pub(crate) fn find_screen(
     screen
 }
 
-/// Formats the command that the user should run after a search.
+/// Formats the next command that the user should run after a search.
 fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {

@@ -1,7 +1,6 @@
 //! The first screen of a finding ([`Screen`]): the answer, its certainty, the limit, and the next
-//! step. A screen has at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Each part has a rank.
-//! If the parts do not fit, those with the highest rank are omitted; the verbose text still
-//! contains every part.
+//! step. A screen has at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Each part of the
+//! screen has a rank. If the parts do not fit, those with the highest rank are omitted first.
 //!
 //! Not here: the verbose text (`text`), which contains every part, and the content of each
 //! finding's screen (the modules below).
@@ -34,18 +33,20 @@ use plimsoll_analysis::{DoubtKind, FailedKind};
 
 /// The maximum number of lines of a screen, including blank lines.
 pub const LINES_MAX: usize = 25;
-/// The maximum width of a screen in columns. A longer word, such as a URL, is not broken.
+/// The maximum width of a screen in columns. Only a single longer word, such as a URL, may exceed
+/// it.
 pub const COLUMNS_MAX: usize = 100;
-/// The maximum number of warnings on a screen; `WARNING_LINES_MAX` bounds their lines.
+/// The maximum number of warnings on a screen. `WARNING_LINES_MAX` limits the lines of all warnings
+/// together.
 const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
-/// The maximum number of lines of the answer.
+/// The maximum number of lines of the answer. The rest of a longer answer is omitted.
 const ANSWER_LINES_MAX: usize = 3;
-/// The text that replaces the end of a clipped text.
+/// The text at the end of a shortened text, which names the flag for the full text.
 const CLIPPED: &str = "(more: --verbose)";
 
-/// One part of a screen. Parts with the highest rank are dropped first; parts of rank 0 are never
-/// dropped.
+/// One part of a screen. If the parts do not fit, parts with the highest rank are omitted first.
+/// Parts of rank 0 are never omitted.
 struct ScreenPart<'a> {
     rank: u8,
     content: ScreenContent<'a>,
@@ -56,9 +57,9 @@ enum ScreenContent<'a> {
     Fact(&'static str, String),
     /// A table: headings and rows.
     Table(Vec<String>, Vec<Vec<String>>),
-    /// A line below a table.
+    /// A line of text directly below a table.
     Note(String),
-    /// A function that returns lines for a terminal with the given number of columns.
+    /// A function that renders lines for a terminal with the given number of columns.
     Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
     /// A histogram, which is drawn only if enough lines remain.
     Bars(Box<Bars>),
@@ -74,20 +75,20 @@ pub(crate) struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// Creates a screen that has only an answer, clipped to three lines.
+    /// Creates a screen that contains only an answer, shortened to `ANSWER_LINES_MAX` lines.
     pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
         let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), omitted_warnings: 0, next: None }
     }
 
-    /// Adds a labelled value. The value is clipped to two lines.
+    /// Adds a label with a value, which is shortened to two lines.
     pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
         let value = clip(&visible(&value.into()), FACT_INDENT, 2);
         self.parts.push(ScreenPart { rank, content: ScreenContent::Fact(label, value) });
         self
     }
 
-    /// Adds a fact about the first kind of failed responses, if there is one.
+    /// Adds a fact about the first kind of failed responses; adds nothing if no response failed.
     pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
         if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
             self.fact(rank, label, text);
@@ -116,13 +117,13 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds a line below a table. The text must fit into one line.
+    /// Adds a line of text below a table. The text must fit on one line.
     pub(crate) fn note(&mut self, rank: u8, text: impl Into<String>) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Note(text.into()) });
         self
     }
 
-    /// Adds lines that a function renders for a given width in columns.
+    /// Adds lines of text that the function `lines` renders for a width in columns.
     pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Lines(Box::new(lines)) });
         self
@@ -134,8 +135,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds the warnings that change the meaning of the figures, the most serious first. Less
-    /// serious warnings, and warnings that do not fit, are only counted.
+    /// Adds the warnings that change the meaning of the figures, the most serious first. For less
+    /// serious warnings, and for those without space, the screen states only their number.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -160,8 +161,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Renders the screen as text for a terminal with this number of columns. Parts are chosen for
-    /// the usual width, so a narrow terminal shows the same parts in more lines.
+    /// Renders the screen as text for a terminal with this number of columns. The parts to show are
+    /// chosen for the width `COLUMNS_MAX`. So a narrow terminal shows the same parts in more lines.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
@@ -226,11 +227,12 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// The assumed width in columns of a fact's label with its indentation, for clipping values.
+/// The estimated width in columns of a fact's label with its indentation. The value is shortened to
+/// the remaining width.
 const FACT_INDENT: usize = 19;
 
-/// Returns the rank of a warning: 0 for a warning that changes the meaning of the figures most.
-/// Returns `None` if the warning is only counted.
+/// Returns the rank of a warning by its kind. Rank 0 is for warnings that change the meaning of the
+/// figures most. Returns `None` if the screen only counts warnings of this kind.
 fn weight(kind: DoubtKind) -> Option<u8> {
     Some(match kind {
         DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
@@ -253,9 +255,9 @@ fn line_count(text: &str, indent: usize) -> usize {
     wrap(text, Some(COLUMNS_MAX - indent), 0).lines().count()
 }
 
-/// Returns `text`, shortened to the clauses that fit into `lines_max` lines of the usual width. If
-/// these are less than half of the words that fit, the text is shortened to the words. `indent`:
-/// the columns that are not available.
+/// Shortens `text` to `lines_max` lines of the usual width, if possible at the end of a clause. If
+/// that would remove more than half of the words that fit, the text ends at a word instead.
+/// `indent` is the number of columns that are not available.
 pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();
@@ -268,7 +270,7 @@ pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     clipped(at_clause.unwrap_or(fitting))
 }
 
-/// Returns whether a clause ends with the first `count` words, outside of parentheses.
+/// Returns whether a clause ends after the first `count` words, outside of parentheses.
 fn ends_with_clause(words: &[&str], count: usize) -> bool {
     let first = &words[..count];
     let number = |bracket: char| first.iter().map(|word| word.matches(bracket).count()).sum::<usize>();

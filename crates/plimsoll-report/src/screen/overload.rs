@@ -1,5 +1,5 @@
-//! The first screen of an overload test: the goodput beyond the load line, and whether the server
-//! recovers.
+//! The first screen of an overload test: the goodput beyond the load line (the highest rate that
+//! meets the SLO), and whether the server recovers.
 //!
 //! Not here: the page (`overload`).
 

@@ -1,5 +1,5 @@
-//! The first screens of a comparison and of a ladder: the verdict, the effect with its interval,
-//! and what the effect means in practice.
+//! The first screens of a comparison (two servers, A and B) and of a ladder (several servers). A
+//! screen has the verdict, the effect with its interval, and what the effect means in practice.
 //!
 //! Not here: the sentence of the verdict, and the full tables (`prove`).
 
@@ -15,15 +15,16 @@ use plimsoll_analysis::prove::{Ladder, MeasureComparison, Proof, ProveVerdict, R
 use plimsoll_model::shell;
 use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
 
-/// The maximum number of servers in the sentence about how many servers A and B need.
+/// The maximum number of servers in the sentence that compares how many servers A and B need.
 const SERVERS_MAX: u32 = 5;
-/// The maximum number of rungs, and of routes, on a screen.
+/// The maximum number of rungs (servers of a ladder) on a screen. `ROUTES_MAX` limits the routes of
+/// a comparison.
 const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
-/// Returns the smallest numbers of servers (A, B) with about equal capacity, B's being lower.
-/// `cost_ratio`: the cost of a request on B divided by the cost on A. Returns `None` if no number
-/// up to the maximum saves a server.
+/// Returns the smallest numbers of servers (A, B) with about equal capacity, where B needs fewer.
+/// `cost_ratio` is the cost of a request on B divided by the cost on A. Returns `None` if B needs
+/// fewer servers only beyond `SERVERS_MAX`.
 fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
@@ -34,8 +35,8 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// Formats a change of CPU time per request as a number of servers, from the end of the interval
-/// with the smaller change. Returns `None` without a certain change.
+/// Formats a change of CPU time per request as a number of servers. The computation uses the end of
+/// the interval with the smaller change. Returns `None` if the change is not certain.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
@@ -47,8 +48,8 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
-/// Formats what the result of a comparison means in practice. The text claims only what follows
-/// from the figures.
+/// Formats what the result of a comparison means in practice. The text claims nothing beyond the
+/// measured figures.
 fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
@@ -69,14 +70,14 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
         Criterion::P99 => format!("{load}, B sends 99 % of its responses within {b}, and A within {a}"),
         Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
     };
-    // CPU time says nothing about the number of servers unless the deciding measure agrees: the
-    // work of B may be in processes that plimsoll does not count.
+    // The number of servers is stated only if the verdict for CPU time agrees with the deciding
+    // verdict. Otherwise the work of B may be in processes whose CPU time is not counted.
     let cpu = proof.measures.iter().find(|one| one.measure == Criterion::Cpu && one.verdict == primary.verdict);
     let cpu = cpu.and_then(cpu_meaning);
     Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
 }
 
-/// Formats the routes that became worse or better, as names in a sentence.
+/// Formats one sentence that names the routes (kinds of requests) that became worse or better.
 fn routes_text(routes: &[RouteComparison]) -> String {
     let names = |verdict: ProveVerdict| {
         let is_so = |route: &&RouteComparison| route.measures.iter().any(|one| one.verdict == verdict);
@@ -129,7 +130,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     if !proof.routes.is_empty() {
         screen.fact(1, "by request", routes_text(&proof.routes));
     }
-    // The screen has no column of p-values; the full report has one.
+    // The screen has no column for p-values, which are in the full report.
     let rows = measure_rows(proof).into_iter().map(|mut row| {
         row.remove(P_COLUMN);
         row

@@ -1,5 +1,5 @@
-//! Shortens a report to the size of a screen: tables lose their last rows, and a line names the
-//! flag that shows all rows.
+//! Shortens a report so that it fits on a screen. Tables lose their last rows, and a line of text
+//! names the flag that shows all rows.
 //!
 //! Not here: building reports, and the screens of findings (`Screen`).
 
@@ -7,14 +7,15 @@ use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
 use crate::text::{render_in, wrap};
 
-/// The number of rows above which a table is shortened first. When no table has more rows, whole
+/// Tables with more rows than this number are shortened first. If no table has more rows, whole
 /// tables are omitted.
 const ROWS_MANY: usize = 10;
-/// The minimum number of rows of a table that is not omitted.
+/// The minimum number of rows of a shortened table.
 const ROWS_MIN: usize = 1;
 
-/// Renders a report in at most `lines_max` lines by shortening and omitting tables. Sentences and
-/// facts are never shortened, so they may exceed the limit. `more`: the flag that shows all rows.
+/// Renders a report in at most `lines_max` lines by shortening and omitting tables. The result may
+/// be longer, because sentences and facts are never shortened. `more` names the flag that shows all
+/// rows.
 pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines_max: usize, more: &str) -> String {
     let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
     let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::Fragment(_));
@@ -43,8 +44,8 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
     text(&short, colour, columns, left_out)
 }
 
-/// Removes one row of the longest table, or the last table if no table is long and there are
-/// several. Returns the number of removed rows; 0 if nothing can be removed.
+/// Removes one row from the longest table. If several tables are left and none is long, removes the
+/// last table instead. Returns the number of removed rows; 0 if nothing can be removed.
 fn shrink(report: &mut Report) -> usize {
     let rows = |block: &ReportBlock| match block {
         ReportBlock::Table(_, rows) => Some(rows.len()),

@@ -1,7 +1,7 @@
-//! The first screen of a single load: its success, its response times with a histogram, its
+//! The first screen of a single load: its success rate, its response times with a histogram, its
 //! failures, and the server's CPU.
 //!
-//! Not here: the full ledger, further kinds of times, and connections (`run`).
+//! Not here: the numbers of requests by outcome, further kinds of times, and connections (`run`).
 
 use super::find::server_text;
 use super::{Bars, Screen};
@@ -14,11 +14,11 @@ use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
 use plimsoll_model::shell;
 
-/// The maximum number of routes, and of stages, on a screen.
+/// The maximum number of routes on a screen, and also the maximum number of stages.
 const ROUTES_MAX: usize = 4;
-/// The maximum number of agents on a screen.
+/// The maximum number of agents (load-generating machines) on a screen.
 const AGENTS_MAX: usize = 5;
-/// The labels of the facts that the screen has only if requests failed.
+/// The labels of the facts that are shown only if requests failed.
 const FAILED: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
 
 /// Renders the first screen of a single load.

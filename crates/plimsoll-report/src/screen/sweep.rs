@@ -1,4 +1,6 @@
-//! The first screen of a sweep: peak and knee in the answer, and a row for each level.
+//! The first screen of a sweep, which measures several numbers of concurrent users (levels). The
+//! answer states the peak throughput and the knee (the fewest users with 95 % of the peak), and
+//! each level has a row.
 //!
 //! Not here: formatting the rows, and the page (`sweep`).
 
@@ -9,14 +11,13 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
-/// The maximum number of levels on a screen. If there are more levels, evenly spaced ones are
-/// shown.
+/// The maximum number of levels on a screen. Of more levels, the screen shows evenly spaced ones.
 const LEVELS_MAX: usize = 10;
 /// The indentation of the reason why a level was not measured, in columns.
 const REASON_INDENT: usize = 10;
 
-/// Returns the levels to show: the first, the last, the peak, the knee, and levels evenly spaced
-/// between.
+/// Returns the levels that the screen shows: the first, the last, those with the peak and the knee,
+/// and evenly spaced levels between.
 fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     let all = &found.levels;
     if all.len() <= LEVELS_MAX {
@@ -32,13 +33,14 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
-/// The number of characters by which a remark is recognised at the beginning of a line. A narrow
-/// terminal may break the line after these characters.
+/// The number of characters by which the beginning of the remark is recognised. A narrow terminal
+/// may break the line after these characters.
 const REMARK_BEGINNING: usize = 15;
 
-/// Returns a row without the remark about interference, because a warning on the screen states it.
+/// Removes the remark about interference from a table row, because a warning on the screen states
+/// it.
 fn without_interference_remark(row: &str) -> String {
-    // The remark is the end of the row, and takes several lines on a narrow terminal.
+    // The remark is at the end of the row. On a narrow terminal it takes several lines.
     let beginning: String = REMARK.chars().take(REMARK_BEGINNING).collect();
     let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
     row.lines().take_while(is_row).collect::<Vec<_>>().join("\n")
@@ -52,7 +54,7 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     screen.lines(0, move |columns| {
         let row = |level: &&SweepLevel| match &level.outcome {
             Ok(_) => without_interference_remark(&sweep_row(level, Some(columns))),
-            // The row states why the level was not measured.
+            // For a level that was not measured, the row states the reason.
             Err(_) => wrap(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
         };
         let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));

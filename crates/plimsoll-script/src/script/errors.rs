@@ -16,11 +16,11 @@ impl ScriptError {
 }
 
 /// Returns the message of a Lua error, without the stack traceback and without the library's own
-/// words. Words that look like keys are shortened, because run files keep the message.
+/// words. Words that look like keys are shortened, because run files contain the message.
 pub(crate) fn message(error: &Error) -> String {
     let text = match error {
-        // A Rust function raised the error. The traceback contains the place in the script that
-        // called it.
+        // A Rust function raised the error. The traceback contains the line of the script that
+        // called the function.
         Error::CallbackError { traceback, cause } => {
             let text = message(cause);
             return match caller(traceback).filter(|_| !has_place(&text)) {
@@ -40,8 +40,8 @@ pub(crate) fn message(error: &Error) -> String {
     }
 }
 
-/// Removes the place from a message if that place is in plimsoll's own Lua code, which users cannot
-/// look up.
+/// Removes script name and line number from a message if they refer to plimsoll's own Lua code,
+/// which users cannot look up.
 fn without_internal_place(text: &str) -> &str {
     let rest = text.strip_prefix("wrk:").filter(|_| has_place(text));
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
@@ -59,7 +59,7 @@ fn caller(traceback: &str) -> Option<&str> {
     traceback.lines().map(str::trim_start).find_map(|line| place(line).map(|end| &line[..end]))
 }
 
-/// Whether a message begins with a script name and a line number.
+/// Returns whether a message begins with a script name and a line number.
 fn has_place(text: &str) -> bool {
     let place = text.split(": ").next().unwrap_or_default();
     let number = place.rsplit_once(':').map_or("", |(_, number)| number);

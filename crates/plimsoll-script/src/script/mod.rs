@@ -49,8 +49,8 @@ impl Script {
         Ok(Script { program, main, threads, failure: Arc::default() })
     }
 
-    /// Returns a watch that detects, from another thread, functions that do not end. Call this
-    /// before [`begin`](Self::begin), so that all functions are watched.
+    /// Returns a watch that detects, from another thread, functions of the script that do not end.
+    /// Call this before [`begin`](Self::begin), so that all functions are watched.
     pub fn watch(&self) -> HungCallWatch {
         let states = self.threads.iter().map(|(state, _)| state);
         HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
@@ -120,18 +120,18 @@ impl Script {
         })
     }
 
-    /// Returns the address that each thread connects to, as set by `setup`; `None` if it is not
-    /// set.
+    /// Returns the address that each thread connects to, as set by `setup`; `None` if `setup` sets
+    /// no address.
     pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
         self.threads.iter().map(|(_, facts)| facts.address()).collect()
     }
 
-    /// Whether the script defines `done`.
+    /// Returns whether the script defines `done`.
     pub fn defines_done(&self) -> bool {
         self.main.hook(HookName::Done).is_some()
     }
 
-    /// Whether the script defines `delay`, which loads with a rate never call.
+    /// Returns whether the script defines `delay`, which loads with a rate never call.
     pub fn has_delay(&self) -> bool {
         self.threads.iter().any(|(state, _)| state.hook(HookName::Delay).is_some())
     }
@@ -148,7 +148,8 @@ impl Script {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
     }
 
-    /// Calls the script's `done` with the results of the load, if the script defines it.
+    /// Calls the script's function `done` with the results of the load, if the script defines this
+    /// function.
     pub fn done(
         &self,
         summary: &ScriptSummary,

@@ -68,7 +68,7 @@ end
 return ask, hear, wait
 ";
 
-/// A Lua state; clones share it.
+/// A Lua state of a script, with the record of its calls. Clones share one state.
 #[derive(Clone)]
 pub(crate) struct ScriptState {
     pub(crate) lua: Lua,
@@ -120,14 +120,14 @@ impl ScriptState {
         for (name, value) in &program.headers {
             headers.raw_set(name.as_str(), value.as_str())?;
         }
-        // The function returns the wall-clock time in us, as in wrk2.
+        // `wrk.time_us()` returns the wall-clock time in us, as in wrk2.
         let time_us = lua.create_function(|_, ()| {
             Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64)
         })?;
         wrk.raw_set("time_us", time_us)
     }
 
-    /// Executes the script's text in this Lua state, which defines its functions.
+    /// Executes the script's text in this Lua state, which defines the functions of the script.
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.run_as_hook(HookName::Load, || {
@@ -164,7 +164,7 @@ impl ScriptState {
         self.run_as_hook(hook, || self.wrk()?.get::<Function>(name)?.call(arguments))
     }
 
-    /// Whether the lookup found an address that accepts connections.
+    /// Returns whether the lookup found an address that accepts connections.
     pub(crate) fn has_addresses(&self) -> Result<bool> {
         Ok(self.wrk()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
     }
@@ -174,7 +174,8 @@ impl ScriptState {
         self.lua.globals().get("wrk")
     }
 
-    /// Returns the script's global function for this hook; `None` if there is none.
+    /// Returns the script's global function for this hook; `None` if the script defines no such
+    /// function.
     pub(crate) fn hook(&self, hook: HookName) -> Option<Function> {
         match self.lua.globals().raw_get(hook.name()) {
             Ok(Value::Function(function)) => Some(function),

@@ -26,7 +26,7 @@ impl ThreadFacts {
         self.running.store(running, Ordering::Relaxed);
     }
 
-    /// Whether the script asked the thread to stop.
+    /// Returns whether the script asked the thread to stop.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)

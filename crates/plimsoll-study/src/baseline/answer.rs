@@ -5,7 +5,7 @@ use plimsoll_sys::clock;
 use plimsoll_wire::h2::Content;
 use std::io::Write;
 
-/// A piece of the body of `/bytes/N`, which is sent as often as needed.
+/// A piece of the body of `/bytes/N`. The server sends this piece as often as the length N needs.
 pub(super) static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 /// The complete response to a usual `GET /healthz`.
 pub(super) const HEALTHY: &[u8] =
@@ -66,7 +66,7 @@ pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: 
     });
 }
 
-/// A response before encoding: status, content type and content.
+/// A response before encoding: HTTP status, content type and content.
 pub(super) struct BareAnswer {
     pub(super) status: u16,
     pub(super) kind: &'static str,
@@ -111,7 +111,8 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: 
     }
 }
 
-/// Appends a response that needs no delay. Returns the number of filler bytes that must follow.
+/// Appends a response that is due at once. Returns the number of filler bytes that the caller must
+/// send after `output`.
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
@@ -148,8 +149,8 @@ pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
     write_json(output, &closing, status, body);
 }
 
-/// Spends `us` microseconds of this thread's CPU time. The work is therefore the same however often
-/// the thread is preempted.
+/// Uses `us` microseconds of this thread's CPU time. CPU time is the same however often the thread
+/// is preempted.
 pub(super) fn burn(us: u64) {
     let end_ns = clock::thread_cpu_ns() + us * 1000;
     while clock::thread_cpu_ns() < end_ns {

@@ -15,10 +15,11 @@ use std::io;
 
 /// The size of the receive buffer, bytes.
 pub(super) const INPUT_BYTES: usize = 64 * 1024;
-/// Size up to which responses to pipelined requests are collected before they are sent, bytes.
+/// The number of response bytes that are collected before they are sent, if a client pipelines
+/// requests.
 pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
-/// The largest number of steps of one connection before other connections get their turn. The same
-/// limit applies to the connections that are accepted at once.
+/// The largest number of steps of one connection before other connections get their turn. An event
+/// loop also accepts at most this number of connections at once.
 pub(super) const TURNS_MAX: usize = 64;
 /// The longest time in ns to read the client's remaining bytes after a refusal. Without this
 /// reading, the client would get a reset instead of the response.
@@ -32,11 +33,12 @@ pub(super) struct ThreadBuffers {
     pub(super) timers: Timers,
 }
 
-/// The timers of all connections, the earliest first. Each has a time in ns and the connection's
-/// slot. A timer counts only if the slot's connection still waits for that time.
+/// The timers of all connections, the earliest first. Each timer has a due time in ns and the slot
+/// of its connection. A timer is ignored if the connection in the slot no longer waits for that
+/// time.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// The phase of a connection of the reference server.
+/// The phase of a connection: serving requests, waiting with a delayed response, or closing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServingPhase {
     /// The connection accepts requests.
@@ -53,7 +55,7 @@ pub(super) enum ServingPhase {
     Draining,
 }
 
-/// The state of a connection after its turn in the event loop.
+/// What a connection needs after its turn in the event loop.
 #[derive(PartialEq, Eq)]
 pub(super) enum ConnectionNeed {
     /// The connection waits for its next event or timer.
@@ -250,7 +252,8 @@ impl ServedConnection {
         true
     }
 
-    /// Stores the unparsed rest of `held`, or frees its memory if all was parsed.
+    /// Keeps the bytes of `held` that were not parsed, or frees the memory if all bytes were
+    /// parsed.
     pub(super) fn hold(&mut self, mut held: Vec<u8>, used: usize) {
         if used < held.len() {
             held.drain(..used);
@@ -334,7 +337,8 @@ impl ServedConnection {
         timers.push(Reverse((self.due_ns, self.slot)));
     }
 
-    /// Sends `output` (through TLS if used) after the unsent bytes, and empties it.
+    /// Sends `output` after the unsent bytes, through TLS if the connection uses TLS. Then clears
+    /// `output`.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
         if let Some(tls) = &mut self.tls {
             tls.send(output);

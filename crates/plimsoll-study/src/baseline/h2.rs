@@ -1,5 +1,5 @@
-//! An HTTP/2 connection of the reference server: requests by stream, and delayed responses.
-//! `plimsoll_wire` encodes the frames.
+//! An HTTP/2 connection of the reference server. The connection handles requests by stream, and
+//! delays responses. `plimsoll_wire` encodes the frames.
 
 use super::answer::{BareAnswer, FILLER, answer, burn};
 use super::request::{Resource, ServedRequest, resource};
@@ -11,7 +11,7 @@ pub(super) struct ServedStreams {
     server: H2Server,
     /// Requests whose bodies are incomplete, with their stream ids.
     open: Vec<(u32, ServedRequest)>,
-    /// Delayed responses: (time in ns, stream id, request).
+    /// The responses that are not yet due: (due time in ns, stream id, request).
     delayed: Vec<(u64, u32, ServedRequest)>,
 }
 

@@ -93,7 +93,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
             };
-            // If the receiver is gone, the server is being stopped.
+            // If the receiver was dropped, the server is being stopped.
             let _ = told.send(begun);
             each.map_or(Ok(()), Loop::run)
         })?);
@@ -116,7 +116,7 @@ impl ReferenceServer {
 
     fn end(&mut self) -> io::Result<()> {
         if let Some(mut stop) = self.stop.take() {
-            // Writing fails only if no loop is left to read it.
+            // Writing to the pipe fails only if all event loops have ended.
             let _ = stop.write_all(b"x");
         }
         let mut result = Ok(());

@@ -1,5 +1,5 @@
-//! A reference server with a known bottleneck outside its own work (`plimsoll baseline --behind URL
-//! --pool N`). `/items` responds after a request to a downstream server over a fixed pool of
+//! A reference server with a known bottleneck: its connection pool (`plimsoll baseline --behind URL
+//! --pool N`). `/items` responds after a request to a downstream server over a pool of N
 //! connections. Further requests queue for a free connection. Other paths return 404 at once.
 //! `plimsoll demo` finds this bottleneck.
 //!
@@ -14,7 +14,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The stack size of a connection's thread, bytes. A small stack suffices, because few calls nest.
+/// The stack size of a connection's thread, bytes. A small stack suffices, because calls are nested
+/// only a few levels deep.
 const STACK_BYTES: usize = 128 << 10;
 /// The longest head of a request or response, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -106,7 +107,8 @@ impl LinkPool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a free connection, and sends one request to the downstream server on it.
+    /// Waits for a free connection of the pool, and sends one request to the downstream server on
+    /// this connection.
     fn query_upstream(&self) -> io::Result<()> {
         let mut free = self.free();
         let taken = loop {
@@ -120,7 +122,7 @@ impl LinkPool {
             link.write_all(&self.request)?;
             read_answer(&mut link).map(|()| link)
         });
-        // A failed connection is opened again when it is next used.
+        // A connection that failed is opened again at its next use.
         let (back, result) = match answered {
             Ok(link) => (Some(link), Ok(())),
             Err(error) => (None, Err(error)),

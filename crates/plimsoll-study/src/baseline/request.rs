@@ -1,5 +1,5 @@
-//! Converts parsed requests to what the reference server must answer. This module does no I/O;
-//! `plimsoll_wire` parses HTTP.
+//! Decides which resource of the reference server a parsed HTTP request asks for. This module does
+//! no I/O; `plimsoll_wire` parses HTTP.
 
 use plimsoll_wire::h1::{InvalidRequest, RequestParser, RequestStep};
 
@@ -9,7 +9,7 @@ pub(super) const BODY_BYTES_MAX: u64 = 1 << 30;
 pub(super) const DELAY_MS_MAX: u64 = 3_600_000;
 /// The longest CPU time of a `/burn/US` request, in microseconds (one minute).
 pub(super) const BURN_US_MAX: u64 = 60_000_000;
-/// The resource that a request's path names.
+/// The resource of the reference server that a request's path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Health,
@@ -17,7 +17,7 @@ pub(super) enum Resource {
     Delay(u64),
     Status(u16),
     Burn(u64),
-    /// A known path whose number is invalid or out of bounds.
+    /// A known path with an invalid number, or a number that is too large.
     BadNumber,
     Unknown,
 }
@@ -75,7 +75,7 @@ impl RequestReader {
                     keep: head.keep_alive,
                     old: head.is_1_0,
                 });
-                // Most requests have no body, so they are complete once their head is.
+                // Most requests have no body, so they are complete at the end of their head.
                 let (body, step) = self.read(&input[used..]);
                 let waits = head.awaits_continue && step == ReaderStep::More && used == input.len();
                 (used + body, if waits { ReaderStep::Continue } else { step })

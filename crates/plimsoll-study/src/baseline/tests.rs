@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 // Tests of the request reader, without sockets.
 
-/// Returns the results of the parser for bytes that arrive in these pieces.
+/// Parses bytes that arrive in these pieces, and returns the results of the parser.
 fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
     let (mut reader, mut held, mut found) = (RequestReader::new(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -90,7 +90,7 @@ fn requests_parse_from_any_split() {
     let pipelined = [one("/healthz"), b"\r\n\r\n".to_vec(), one("/bytes/5"), one("/burn/7")].concat();
     check(&pipelined, &[get(Health), get(Bytes(5)), get(Burn(7))]);
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
-    // The parser reports whether the connection stays open.
+    // The parser reports whether the client wants to keep the connection open.
     check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
     let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, old: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
@@ -238,7 +238,7 @@ fn connect(server: &ReferenceServer) -> TcpStream {
     stream
 }
 
-/// Returns the server's whole output for `bytes`, after which the client stops sending.
+/// Sends `bytes`, stops sending, and returns the server's whole output.
 fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
     let mut stream = connect(server);
     stream.write_all(bytes).expect("written");

@@ -1,5 +1,5 @@
-//! Opens the log files of the command line, detects their formats, reads them by line and merges
-//! them by time. Memory is bounded by the longest line. Not here: the formats
+//! Opens the log files of the command line, detects their formats, reads their lines and merges the
+//! logs by time. The memory is bounded by the longest line. Not here: the formats
 //! (`plimsoll_traffic::logs`), and parsing lines.
 
 mod unpack;
@@ -19,8 +19,8 @@ const READ: usize = 1 << 20;
 const SAMPLE_LINES: usize = 200;
 /// The largest number of bytes at the beginning of a log that are used to detect its format.
 const SAMPLE_BYTES: usize = 1 << 20;
-/// The time by which one log may be read ahead of another log, in ns of log time. The receiver
-/// sorts lines, so an exact merge is not needed.
+/// The time by which one log may be read ahead of another log, in ns of log time. The caller sorts
+/// the requests, so an exact merge is not needed.
 const READ_AHEAD_NS: u64 = 1_000_000_000;
 
 /// Options from the command line for parsing log lines.
@@ -41,7 +41,7 @@ pub struct LogSource {
     pub name: String,
     /// The name of the log's format, detected or set by the user.
     pub format: String,
-    /// The meaning of a timestamp in the log, such as the start or end of a request.
+    /// The meaning of a timestamp in the log: start or end of a request.
     pub stamp: Stamp,
 }
 
@@ -64,7 +64,7 @@ impl Counts {
     }
 }
 
-/// Reads a log and buffers the bytes that were not parsed yet.
+/// Reads a log file and holds the bytes that were read but not yet parsed.
 struct LogBuffer {
     name: String,
     bytes: LogBytes,
@@ -136,8 +136,8 @@ impl Logs {
         self.logs.iter().map(read).collect()
     }
 
-    /// Calls `take` with every request, roughly in order of time. Calls `passing` with the
-    /// progress: bytes read, and total bytes if known.
+    /// Calls `take` with every request, roughly in order of time. Calls `passing` with the number
+    /// of bytes read, and the total number if known.
     pub fn for_each_request(
         &mut self,
         mut take: impl FnMut(&Entry, Stamp),
@@ -304,7 +304,8 @@ impl Log {
 
 /// Returns the beginning of an unparsed line for messages, redacted.
 fn beginning(line: &[u8]) -> String {
-    // An unparsed line may contain secrets, so messages show only its shape and length.
+    // An unparsed line may contain secrets, so words that may be secrets are removed. If words are
+    // removed, the length of the line is shown.
     let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
     let text: String = whole.chars().take(80).collect();
     let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };

@@ -1,6 +1,6 @@
 //! Reads the bytes of a log from a file or standard input. The first bytes show whether a log is
-//! plain or compressed (gzip, Zstandard). Decompression runs in its own thread, so it does not slow
-//! the reader down while a core is idle.
+//! plain or compressed (gzip, Zstandard). Decompression runs in its own thread, so on a machine
+//! with an idle core it does not slow the reader down.
 //!
 //! Not here: parsing lines (`plimsoll_traffic`).
 
@@ -69,8 +69,8 @@ impl Read for LogBytes {
     }
 }
 
-/// Opens a log; `-` is standard input. The error text completes a sentence that begins with the
-/// path.
+/// Opens a log; the path `-` means standard input. The error text continues a sentence that begins
+/// with the path.
 pub fn open(path: &Path) -> Result<LogBytes, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let read = Arc::new(AtomicU64::new(0));
@@ -128,11 +128,12 @@ fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
 }
 
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
-/// A function that decompresses its input to the end and sends the chunks.
+/// A function that decompresses its whole input and sends the result in chunks.
 type Decompress = fn(PackedReader, &Chunks) -> io::Result<()>;
 type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
-/// Sends bytes in chunks until the input ends. Returns false if the receiver is gone.
+/// Sends the bytes of `from` in chunks until the input ends. Returns false if the receiver was
+/// dropped.
 fn send_chunks(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     loop {
         let mut chunk = vec![0; CHUNK];
@@ -158,7 +159,7 @@ fn gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
     send_chunks(MultiGzDecoder::new(packed), to).map(|_| ())
 }
 
-/// Decompresses Zstandard. A file may have several frames, some of them without data.
+/// Decompresses Zstandard. A file may have several Zstandard frames, some of them without data.
 fn zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
     let cannot = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     while !packed.fill_buf()?.is_empty() {

@@ -1,5 +1,5 @@
-//! Executes loads on several targets (arms, the sides of a comparison) in turn: running servers, or
-//! builds that are started and ended for each turn.
+//! Executes loads on the targets of a comparison in turn ([`Builds`]). Each target is one side
+//! (arm). Targets are running servers, or builds that are started and ended for each turn.
 //!
 //! Not here: starting and ending a build (`subject`), and the order of the sides
 //! (`plimsoll-analysis`).
@@ -39,31 +39,35 @@ pub struct BuildTarget {
 pub struct Builds<'a> {
     targets: &'a [BuildTarget],
     fitting: LoadFitter,
-    /// The plan of the last prepared load.
+    /// The plan of the load that was prepared last.
     plan: Plan,
-    /// The generator settings of the last prepared load.
+    /// The generator settings of the load that was prepared last.
     injector: Injector,
     /// The longest time from the start of a build to its first response.
     start_patience: Duration,
-    /// A shell command to run before every block (a group of loads, one on each side).
+    /// The user's shell command that runs before every block (a group of loads, one on each side).
     before_block: Option<&'a str>,
-    /// The path of the run file; build output goes into files beside it.
+    /// The path of the run file. Files with the output of builds get similar names in the same
+    /// folder.
     beside: PathBuf,
     began: Instant,
-    /// The tag of the current load, and the build that runs for it, if a build was started.
+    /// The tag of the current load, and the build that was started for the load; `None` for a
+    /// running server.
     on: Option<(Tag, Option<RunningBuild>)>,
     /// Whether a build was already started in this comparison.
     any_started: bool,
-    /// The protocol of the first build's first response, used for all loads if the plan leaves it
-    /// open.
+    /// The protocol (HTTP/1.1 or HTTP/2) of the first build's first response. All loads use this
+    /// protocol if the plan permits both.
     spoken: Option<HttpChoice>,
-    /// The number of the last block before which the command `before_block` was run.
+    /// The number of the last block for which the command `before_block` has run.
     block: Option<u32>,
     /// The other machines (a fleet) that send the whole load in place of this machine.
     fleet: Option<Box<dyn RemoteLoad>>,
-    /// A source of remote readings for each target, if the targets are not on this machine.
+    /// For each target, a source of readings from another machine. Empty if the targets run on this
+    /// machine.
     readings: Vec<Box<dyn ReadingSource>>,
-    /// The setup and cleanup requests of the current load. The cleanup runs after the load.
+    /// Sends the cleanup requests of the current load when the load ends; `None` without setup and
+    /// cleanup.
     around: Option<TeardownGuard>,
     /// Failures of earlier cleanups, which are reported as warnings.
     warnings: Vec<String>,
@@ -127,8 +131,8 @@ impl<'a> Builds<'a> {
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
-    /// Switches to the target of a load. If targets are builds, ends the previous build and starts
-    /// the next build.
+    /// Makes the target of a load the current target. If targets are builds, ends the previous
+    /// build and starts the build of this target.
     fn switch_target(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
@@ -163,7 +167,7 @@ impl<'a> Builds<'a> {
         Ok(())
     }
 
-    /// Sets the protocol of the first build, if the plan leaves the protocol open.
+    /// Sets the protocol that the first build used, if the plan permits HTTP/1.1 and HTTP/2.
     fn apply_negotiated_http(&self, plan: &mut Plan) {
         if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
             plan.carriage.fix_http_version(http);
@@ -174,7 +178,8 @@ impl<'a> Builds<'a> {
         self.beside.with_extension(format!("{what}.log"))
     }
 
-    /// Returns the CPU clocks of the target's processes; `None` if this machine cannot see them.
+    /// Returns the CPU clocks of the current target's processes; `None` if this machine cannot see
+    /// the processes.
     fn clocks(&self) -> Option<CpuClocks> {
         if let Some((_, Some(running))) = &self.on {
             return Some(running.cpu_clocks());
@@ -182,7 +187,8 @@ impl<'a> Builds<'a> {
         let finder = self.target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
         let clocks = Some(CpuClocks::with_descendants(&found.roots)).filter(|clocks| !clocks.is_empty());
-        // The server may have restarted if its known processes are gone. The search is repeated.
+        // If the known processes are gone, the server may have restarted, so the search is
+        // repeated.
         let again = || finder.find_successor().ok().map(|found| CpuClocks::with_descendants(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
@@ -257,7 +263,7 @@ impl Runner for Builds<'_> {
             None => self.ready.take().expect("connections were made ready").run(origin_ns, &mut on_tick),
             Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
         };
-        // Without one agent the load differs between the sides, so the comparison fails.
+        // Without one agent the loads of the two sides differ, so the comparison fails.
         if let Some(agent) = run.agents.iter().find(|agent| agent.loss_reason.is_some()) {
             let why = agent.loss_reason.as_deref().unwrap_or_default();
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
@@ -293,7 +299,7 @@ impl Runner for Builds<'_> {
     }
 }
 
-/// Ends a load when its build has exited.
+/// Stops a load when its build has exited.
 fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     match running.as_mut().and_then(|running| running.exit_reason()) {
         Some(why) => ControlFlow::Break(Stop::Died(why)),
@@ -301,7 +307,7 @@ fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Sto
     }
 }
 
-/// Records the readings of the current target during one load, local or remote.
+/// Collects the readings (measurements) of the current target during one load.
 enum TargetReadings {
     /// The target runs on this machine, which records its CPU time.
     Here(Box<BuildCpuRecorder>),
@@ -350,8 +356,8 @@ struct BuildCpuRecorder {
 impl BuildCpuRecorder {
     fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> BuildCpuRecorder {
         let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
-        // The first reading comes before the load: the first tick would come after the measured
-        // part begins.
+        // The first reading is taken before the load, because the first tick may end after the
+        // start of the measured window.
         seen.look(0, true);
         seen
     }

@@ -1,5 +1,5 @@
-//! Collects the readings of one load ([`LoadProbes`]): converts them to the load's clock and passes
-//! them on in parts.
+//! Collects the readings (measurements of server and host) of one load ([`LoadProbes`]). Converts
+//! their times to the load's clock, and passes them on to the run file in parts.
 //!
 //! Not here: taking readings (`plimsoll-probe`), and recording them (`recording`).
 
@@ -13,13 +13,13 @@ pub struct LoadProbes {
     /// The start of the load's schedule on the monotonic clock, ns; unknown before the first tick.
     origin_ns: Option<i64>,
     taken_ns: u64,
-    /// All readings of the load so far, with times on the load's clock.
+    /// All readings of the load so far. Times are relative to the start of the load's schedule.
     pub whole: Probes,
 }
 
 impl LoadProbes {
-    /// The interval in ns at which new readings go to the run file. A crash loses at most the
-    /// readings of one interval.
+    /// The interval in ns at which new readings are written to the run file (2 s). A crash loses at
+    /// most the readings of one interval.
     const PART_NS: u64 = 2_000_000_000;
 
     /// Starts to collect the readings of a load, before its connections open.
@@ -42,7 +42,7 @@ impl LoadProbes {
         self.take(source)
     }
 
-    /// Ends the load. Returns the last part of its readings.
+    /// Ends the load. Returns the readings since the last part.
     pub fn end(&mut self, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         source?.sample_now();
         self.take(source)

@@ -1,4 +1,5 @@
-//! Executes loads from this machine on a running target, and reads the target's probes.
+//! Executes loads from this machine on a running target, and collects the measurements (readings)
+//! of the target.
 //!
 //! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
@@ -30,16 +31,16 @@ use std::time::Instant;
 /// A runner that executes loads from this machine.
 pub struct ThisMachine {
     began: Instant,
-    /// The source of readings of the target; `None` without probes.
+    /// Measures the target during loads; `None` without probes.
     source: Option<Box<dyn ReadingSource>>,
-    /// The plan of all loads; its load shape is that of the current load.
+    /// The plan of all loads, with the load shape (users or rate) of the current load.
     plan: Plan,
     injector: Injector,
     fitting: Option<LoadFitter>,
-    /// The script that writes the requests; `None` if the plan contains them.
+    /// The script that builds the requests; `None` if the plan contains them.
     authoring: Option<Arc<dyn AuthorFactory>>,
-    /// The changed plan for each plan change. The key `None` keeps the original plan while a change
-    /// is active.
+    /// The plan and generator settings for each plan change. The key `None` has the original plan
+    /// while a changed plan is active.
     variants: BTreeMap<Option<PlanChange>, Variant>,
     /// The plan change that is active for the current load; `None` means the original plan.
     variant: Option<PlanChange>,
@@ -47,25 +48,28 @@ pub struct ThisMachine {
     setting: Option<Setting>,
     /// The processes that may be paused (`--may-signal`).
     pausable_processes: Vec<PausableProcess>,
-    /// Pauses processes during the current load, if the load needs that.
+    /// Pauses processes during the current load; `None` for a load without pauses.
     stopping: Option<ProcessPauser>,
-    /// The other processes that send shares of the current load, or why they did not start.
+    /// The other processes that send shares of the current load, or the reason why they did not
+    /// start. `None` if this process sends the whole load.
     others: Option<Result<PartProcesses, String>>,
     /// The other machines (a fleet) that send the whole load in place of this machine.
     fleet: Option<Box<dyn RemoteLoad>>,
     /// Whether the current load continues if a machine of the fleet is lost.
     may_continue: bool,
-    /// The setup and cleanup requests of the current load. The cleanup runs after the load.
+    /// Sends the cleanup requests of the current load when the load ends; `None` without setup and
+    /// cleanup.
     around: Option<TeardownGuard>,
-    /// The source addresses that successive loads use.
+    /// Chooses the source addresses of successive loads.
     sources: LoadSources,
-    /// Whether the current load changed its source address.
+    /// Whether the generator settings contain a source address that was chosen for the current load
+    /// only.
     moved: bool,
     /// Failures of earlier cleanups, which are reported as warnings.
     warnings: Vec<String>,
     /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
-    /// Collects the readings of the current load.
+    /// Collects the target's readings during the current load.
     seen: LoadProbes,
 }
 
@@ -76,7 +80,7 @@ pub enum PlanChange {
     Intervention(Intervention),
     /// Failed requests are retried (for `overload`).
     Retried,
-    /// The load goes to the second target (`ArmIndex::AGAINST`).
+    /// The load goes to the second target of `overload --against` (`ArmIndex::AGAINST`).
     Against,
 }
 
@@ -91,7 +95,7 @@ impl PlanChange {
     }
 }
 
-/// A changed plan, with the generator settings that belong to it.
+/// A changed plan, and the load generator settings for this plan.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The changed plan. Its load shape is not used.
@@ -100,7 +104,7 @@ pub struct Variant {
     pub injector: Injector,
 }
 
-/// Adapts the plan of each load to the limits of the machine.
+/// Adapts the plan of each load to the limits of this machine, such as open files and ports.
 pub struct LoadFitter {
     /// The target, and the settings that the user fixed.
     pub base: Base,
@@ -156,13 +160,14 @@ impl ThisMachine {
         }
     }
 
-    /// Sets the script that writes the requests, if there is one.
+    /// Sets the script that builds the requests, if there is one.
     pub fn with_authoring(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
         self.authoring = authoring;
         self
     }
 
-    /// Sets the changed plans for loads whose tag needs one.
+    /// Sets the changed plans. A changed plan replaces the original plan in loads whose tag asks
+    /// for the change.
     pub fn with_variants(mut self, variants: BTreeMap<PlanChange, Variant>) -> ThisMachine {
         if !variants.is_empty() {
             let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
@@ -172,7 +177,8 @@ impl ThisMachine {
         self
     }
 
-    /// Sets the other machines that send the load, if there are any. Probes stay on this machine.
+    /// Sets the other machines that send the load, if there are any. The target is still measured
+    /// from this machine.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
             fleet.local_pids().into_iter().for_each(|pid| source.count_as_plimsoll(pid));
@@ -180,12 +186,13 @@ impl ThisMachine {
         ThisMachine { fleet, ..self }
     }
 
-    /// Sets the command that changes a server setting before loads whose tag asks for the change.
+    /// Sets the command that changes a server setting. The command runs before each load whose tag
+    /// has a value for the setting.
     pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
         ThisMachine { setting, ..self }
     }
 
-    /// Sets the processes that are paused during loads whose tag asks for pauses.
+    /// Sets the processes that may be paused during loads whose tag asks for pauses.
     pub fn with_stopped(self, pausable_processes: Vec<PausableProcess>) -> ThisMachine {
         ThisMachine { pausable_processes, ..self }
     }
@@ -197,8 +204,8 @@ impl ThisMachine {
         ThisMachine { sources, ..self }
     }
 
-    /// Changes the local address of the current load if many ports are in TIME-WAIT. Returns a note
-    /// for the user.
+    /// Gives the current load another local address if many ports of the present address are in
+    /// TIME-WAIT. Returns a note for the user if the address changed.
     fn take_source(&mut self) -> Option<String> {
         let plan = &self.plan;
         let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
@@ -210,7 +217,8 @@ impl ThisMachine {
         )
     }
 
-    /// Activates a changed plan. Nothing is copied if the same change is active already.
+    /// Makes a changed plan the current plan; `None` restores the original plan. Nothing is copied
+    /// if this plan is current already.
     fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
@@ -275,7 +283,7 @@ impl Runner for ThisMachine {
         if let Some(fleet) = &self.fleet {
             return fleet.injectors();
         }
-        // The other processes have the same generator settings.
+        // The other processes use the same generator settings as this process.
         let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, PartProcesses::count));
         vec![self.injector.clone(); 1 + others]
     }
@@ -329,7 +337,7 @@ impl Runner for ThisMachine {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
                 part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
-            // Without all its parts the load would be a different load, so it is not run.
+            // A load without one of its parts would be another load, so the load is not run.
             (None, Some(Err(why))) => {
                 drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };

@@ -1,6 +1,7 @@
-//! Runners execute loads ([`Runner`]). The trait has few methods, so that one loop over studies
-//! (`study_loop`) works with all runners. Runners exist for this machine, for builds under test,
-//! and for a simulated server in tests.
+//! Runners execute loads ([`Runner`]). A load is one execution of a plan: requests to a target for
+//! a limited time (a trial in the run file). The trait has few methods, so that one loop over
+//! studies (`study_loop`) works with all runners. Runners exist for this machine, for builds under
+//! test, and for a simulated server in tests.
 //!
 //! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
@@ -25,10 +26,11 @@ use plimsoll_wire::AuthorFactory;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Callback that receives every tick with readings of the target, and may end the load.
+/// A callback that receives every tick (100 ms) with readings of the target, and that may end the
+/// load.
 pub type TickCallback<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 'a;
 
-/// The readings of the target that belong to a tick.
+/// The measurements (readings) of the target that belong to a tick.
 #[derive(Default)]
 pub struct TickProbes {
     /// The readings that are due for the run file; `None` if none are due yet.
@@ -41,16 +43,16 @@ pub struct TickProbes {
 pub struct LoadOutcome {
     /// The load's measurements, with all readings of the target.
     pub run: Run,
-    /// The readings that no tick has reported yet.
+    /// The readings that were not passed on with any tick.
     pub unreported_readings: Option<Probes>,
 }
 
 /// The reason why a load cannot begin.
 pub enum LoadObstacle {
-    /// The machine cannot send this load; the value says why and what to change. Other loads may
-    /// work.
+    /// The machine cannot send this load. The value says why, and what the user can change. Other
+    /// loads may be possible.
     Unheld(String),
-    /// No load can be measured; the value is the failure.
+    /// No load can be measured at all. The value is the failure.
     Failed(Failure),
 }
 
@@ -61,8 +63,8 @@ pub fn load_helpers(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers:
     Ok(LoadHelpers { authors, texts: grpc::texts(plan)? })
 }
 
-/// The time in ns between the preparation and the start of the schedule. In this time every worker
-/// enters its event loop.
+/// The time in ns between the preparation of a load and the start of its schedule (1 ms). In this
+/// time every worker thread enters its event loop.
 const START_AHEAD_NS: u64 = 1_000_000;
 
 /// Other machines (a fleet) that send the load in place of this machine.
@@ -70,26 +72,27 @@ pub trait RemoteLoad {
     /// Returns the generator settings of the next load on each machine, as far as known.
     fn injectors(&self) -> Vec<Injector>;
 
-    /// Ids of the fleet's processes on this machine, whose CPU use counts as that of the generator.
+    /// Returns the ids of the fleet's processes on this machine. Their CPU use counts as CPU use of
+    /// the load generator.
     fn local_pids(&self) -> Vec<u32>;
 
-    /// Makes all machines open the connections of a load. `may_continue` says whether the load
-    /// continues if a machine is lost; the user's settings may forbid that.
+    /// Makes all machines open the connections of a load. `may_continue` says whether the load may
+    /// continue without a machine that is lost. The user's settings may forbid that as well.
     fn connect(&mut self, plan: &Plan, may_continue: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
 
-    /// Returns the shortest time in ns until the load may begin, so that all machines learn the
-    /// start time.
+    /// Returns the shortest time in ns between open connections and the start of the load. In this
+    /// time all machines learn the start time.
     fn start_ahead_ns(&self) -> u64;
 
     /// Runs the load on all machines to its end. The schedule starts at `origin_ns` on this
     /// machine's monotonic clock.
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure>;
 
-    /// Returns new warnings that belong to no load.
+    /// Returns the warnings since the last call that belong to no load.
     fn take_warnings(&mut self) -> Vec<String>;
 
-    /// Stores a run file on the fleet's message bus. Returns a sentence that says where; `None`
-    /// without a bus.
+    /// Stores a run file on the fleet's message bus. Returns a sentence that says where the file
+    /// is; `None` if the fleet has no bus.
     fn store_file(&mut self, path: &Path) -> Result<Option<String>, String>;
 }
 
@@ -98,8 +101,8 @@ pub trait Runner {
     /// Returns the time since the start of the experiment, ns.
     fn elapsed_ns(&self) -> u64;
 
-    /// Prepares a load: adds the secrets that no record contains, adapts the plan, and starts the
-    /// target if needed. Returns a sentence for each adaptation.
+    /// Prepares a load. Adds the secrets that the record does not contain, adapts the plan to the
+    /// machine, and starts the target if needed. Returns a sentence for each adaptation.
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle>;
 
     /// Returns the generator settings of the prepared load, one for each machine or process.
@@ -113,25 +116,25 @@ pub trait Runner {
         START_AHEAD_NS
     }
 
-    /// Runs the load, with its connections open, until its end or until `on_tick` ends it. The
-    /// schedule begins at `start_ns` since the start of the experiment.
+    /// Runs the prepared load until its end, or until `on_tick` ends the load. The connections are
+    /// already open. The schedule begins at `start_ns` since the start of the experiment.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure>;
 
     /// Ends the targets that the runner started.
     fn finish(&mut self) -> Result<(), Failure>;
 
-    /// Returns new messages for the user.
+    /// Returns the messages for the user since the last call.
     fn take_news(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns new warnings that belong to no load.
+    /// Returns the warnings since the last call that belong to no load.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
 
     /// Stores the run file of a finished study on the fleet's message bus. Returns a sentence that
-    /// says where; `None` without a bus.
+    /// says where the file is; `None` without a bus.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)
     }

@@ -1,9 +1,10 @@
-//! Runs a load in several parts: one part in this process, further parts in other processes
-//! ([`PartProcesses`]). Each process gets its task through one pipe and reports through another
-//! pipe. All parts begin together. Their ticks are summed like ticks of workers in one process
-//! ([`run`]).
+//! Runs a load in several parts ([`PartProcesses`]): one part in this process, and further parts in
+//! other processes. Each process gets its task through one pipe and reports through another pipe.
+//! All parts begin together. Their ticks are summed like ticks of workers in one process ([`run`]).
 //!
-//! Not here: the code of the other processes (`part`), and the decision which loads have parts.
+//! A part is a share of the load. A tick has the measurements of 100 ms.
+//!
+//! Not here: the code of the other processes (`part`), and which loads are divided into parts.
 
 use crate::part::{self, Task};
 use plimsoll_engine::{Collector, PartReport, PreparedLoad, Tick};
@@ -20,20 +21,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The longest time until a process sends its first message.
+/// The longest wait for the first message of a new process.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest time until the other processes have opened connections, after this process has done
-/// so.
+/// The longest wait for the other processes to open their connections, after this process has
+/// opened its own connections.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
-/// The longest time without a report from a part of a running load. Each part reports ten ticks a
-/// second.
+/// The longest time without a report from a part of a running load, after which the part counts as
+/// lost. Each part reports ten ticks a second.
 const TICK_TIMEOUT: Duration = Duration::from_secs(4);
-/// The interval of checks while waiting for messages of the parts.
+/// The interval of checks for silent or lost parts while waiting for messages.
 const LOOK: Duration = Duration::from_millis(100);
 /// The number of this process's own part. The parts of other processes have the numbers from 1.
 const OWN: usize = 0;
 
-/// A message from a part's process or from a thread that serves it.
+/// A message from a part's process, or from the thread that writes to or reads from that process.
 enum PartMessage {
     /// The process has started and speaks the same protocol version.
     Hello,
@@ -47,7 +48,7 @@ enum PartMessage {
     Gone(String),
 }
 
-/// The other processes that each send a part of a load. Dropping this value ends them.
+/// The other processes that each send a part of a load. Dropping this value ends the processes.
 pub struct PartProcesses {
     parts: Vec<PartProcess>,
     words: Receiver<(usize, PartMessage)>,
@@ -59,7 +60,8 @@ struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
     is_ready: bool,
-    /// The offset of the process's monotonic clock from our clock, ns; 0 on this machine.
+    /// The offset of the process's monotonic clock from this process's clock, ns; 0 because both
+    /// are on this machine.
     clock_offset_ns: i64,
     last_word: Instant,
     is_over: bool,
@@ -96,7 +98,7 @@ impl PartProcesses {
         self.parts.len()
     }
 
-    /// Returns the part with this number, from 1.
+    /// Returns the process of the part with this number, from 1.
     fn part(&mut self, number: usize) -> &mut PartProcess {
         &mut self.parts[number - OWN - 1]
     }
@@ -106,8 +108,8 @@ impl PartProcesses {
         self.parts.iter().map(|part| part.child.id())
     }
 
-    /// Sends each process its task: the stripes (shares of the load) after the first, in order. The
-    /// processes then open their connections.
+    /// Sends each process its task: the plan, the generator settings, and a stripe (share) of the
+    /// load. The first stripe stays with this process. The processes then open their connections.
     pub fn assign(&mut self, plan: &Plan, injector: &Injector) {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -125,7 +127,8 @@ impl PartProcesses {
         }
     }
 
-    /// Waits until all processes have opened their connections. The error says why one failed.
+    /// Waits until all processes have opened their connections. The error says why a process
+    /// failed.
     pub fn ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
@@ -146,7 +149,7 @@ impl PartProcesses {
         Ok(())
     }
 
-    /// Starts all processes at `origin_ns` on this process's monotonic clock.
+    /// Sends the start time to all processes: `origin_ns` on this process's monotonic clock.
     fn begin(&mut self, origin_ns: u64) {
         for part in &mut self.parts {
             part.say(&origin_ns.saturating_add_signed(part.clock_offset_ns).to_le_bytes());
@@ -159,8 +162,8 @@ impl PartProcesses {
         self.parts.iter_mut().for_each(|part| part.say(&[0]));
     }
 
-    /// Returns the number of a part that has reported nothing for [`TICK_TIMEOUT`]; `None` if
-    /// there is none.
+    /// Returns the number of a part that has reported nothing for [`TICK_TIMEOUT`]; `None` if all
+    /// parts report.
     fn silent(&self) -> Option<usize> {
         let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_TIMEOUT;
         self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
@@ -168,8 +171,8 @@ impl PartProcesses {
 }
 
 impl PartProcess {
-    /// Writes to the process's pipe. Errors are ignored, because a failed process also ends, which
-    /// is noticed.
+    /// Writes to the process's pipe. Errors are ignored: the end of a failed process is reported
+    /// separately.
     fn say(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -244,8 +247,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartMessag
     let _ = sender.send((number, PartMessage::Gone(why)));
 }
 
-/// Converts a frame that part `part` sent to a message. The error is the reason why the part
-/// failed.
+/// Converts a frame that part `part` sent to a message. The error says why the part failed.
 fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> {
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartMessage::Ready),
@@ -366,7 +368,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Interval, Purpose, Tag};
 
-    /// Parses a stream of reports. Returns a letter for each message, and the reason of the end.
+    /// Parses a stream of reports. Returns a letter for each message, and the reason why the stream
+    /// ended.
     fn parse_words(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
         listen(bytes, 1, &sender);

@@ -24,9 +24,10 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest time for the pauser to start and to end.
+/// The longest wait for the pauser process to start, and also to exit.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest number of processes to pause. A name may match the many workers of a database.
+/// The largest number of processes that are paused. A name may match the many worker processes of a
+/// database.
 const PROCESSES_MAX: usize = 256;
 
 /// A process that the user permits to pause, identified by id and start time.
@@ -39,20 +40,21 @@ pub struct PausableProcess {
     pub started_ticks: u64,
 }
 
-/// The process table at one moment, to decide which processes may be paused.
+/// The processes of this machine at one moment. The snapshot decides which processes may be paused.
 struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
     /// Ids of plimsoll and its descendants.
     ours: BTreeSet<u32>,
     server: BTreeSet<u32>,
-    /// Ids of all ancestors of plimsoll and of the server.
+    /// Ids of all ancestors of plimsoll and of the server. Pausing them could stop plimsoll or the
+    /// server.
     above: BTreeSet<u32>,
     /// Ids of the processes to which the server has connections.
     behind: BTreeSet<u32>,
 }
 
-/// Returns the processes that the terms permit to pause. The server must have connections to them
-/// now.
+/// Returns the processes that the user permits plimsoll to pause (`--may-signal`). Fails if such a
+/// process does not exist, or if the server has no connection to it.
 pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
@@ -98,7 +100,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
                     (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
-                // If several processes have the name, the user means the ones that may be paused.
+                // If several processes have the name, only those that may be paused are selected.
                 let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
                     (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
@@ -122,7 +124,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
 }
 
 impl ProcessSnapshot {
-    /// Returns why a process must not be paused; `None` if it may be.
+    /// Returns the reason why a process must not be paused; `None` if the process may be paused.
     fn refusal(&self, pid: u32) -> Option<String> {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
         let shown: String = name.chars().filter(|c| !c.is_control()).collect();
@@ -148,13 +150,14 @@ impl ProcessSnapshot {
     }
 }
 
-/// Pauses processes from [`ProcessPauser::begin`] on. Dropping this value resumes them.
+/// Pauses processes during a load, after [`ProcessPauser::begin`]. Dropping this value resumes all
+/// processes.
 pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
     stopper: Child,
     /// The pipe to the pauser process. Closing this pipe resumes all processes.
     to: Option<ChildStdin>,
-    /// A thread that resumes all processes if the pauser ends.
+    /// A thread that resumes all processes if the pauser process exits.
     watch: Option<JoinHandle<()>>,
 }
 
@@ -186,7 +189,7 @@ impl ProcessPauser {
                     let _ = ready.send(());
                     let _ = from.read_to_end(&mut Vec::new());
                 }
-                // The pauser process has ended, so this thread resumes all processes.
+                // The pauser process has exited, so this thread resumes all processes.
                 for_watch.iter().for_each(|process| _ = process.go_on());
             })
         });
@@ -200,7 +203,7 @@ impl ProcessPauser {
     /// Starts to pause and resume the processes periodically.
     pub fn begin(&mut self) {
         if let Some(to) = &mut self.to {
-            // If the write fails, the pauser is gone, and no process is paused.
+            // A failed write means that the pauser process has exited. Then no process is paused.
             let _ = to.write_all(b"+").and_then(|()| to.flush());
         }
     }

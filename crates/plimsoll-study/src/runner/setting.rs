@@ -1,5 +1,5 @@
-//! Changes a server setting with the user's command (`--vary`), before loads whose tag asks for the
-//! change ([`Setting`]).
+//! Changes a server setting with the user's command (`--vary`) before loads whose tag has a value
+//! for the setting ([`Setting`]).
 //!
 //! Not here: choosing the values, and interpreting the results (`plimsoll-analysis`).
 
@@ -11,11 +11,12 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The placeholder in the command that is replaced by a value.
+/// The placeholder in the user's command that is replaced by a value of the setting.
 pub const PLACE: &str = "{n}";
 /// The longest time until the server accepts connections again after a change.
 const SERVER_RETURN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Timeout and interval of the checks whether the server accepts connections.
+/// The timeout of one check whether the server accepts connections, and the interval between such
+/// checks.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A server setting that can be changed: the command, and the values to set.
@@ -28,16 +29,16 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Returns the setting that the terms name; `None` without one. The command's output goes into
-    /// a file next to `run_file`.
+    /// Returns the setting that the user's options (`--vary`) name; `None` without this option. The
+    /// output of the user's command goes into a file next to `run_file`.
     pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
         let command = terms.changes.vary.clone()?;
         Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }
 
     /// Changes the setting for the load with this tag, then waits until the target accepts
-    /// connections. A load whose tag names no value leaves the setting unchanged. The error says
-    /// why the load cannot be sent.
+    /// connections. Does nothing if the tag has no value for the setting. The error says why the
+    /// load cannot be sent.
     pub fn change(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
         let Some(value) = varied_number(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
         let command = self.command.replace(PLACE, &value.to_string());

@@ -1,7 +1,7 @@
-//! Chooses the loopback address from which the next load comes. Closed connections keep their ports
-//! for a minute (TIME-WAIT), and the kernel searches for free ports one by one. That search would
-//! delay the requests of the next load. A loopback target is reachable from other loopback
-//! addresses, and each of them has its own ports.
+//! Chooses the loopback source address of the next load. Closed connections keep their ports for a
+//! minute (TIME-WAIT), and the kernel searches for free ports one by one. That search would delay
+//! the requests of the next load. A loopback target is reachable from other loopback addresses, and
+//! each of them has its own ports.
 //!
 //! Not here: several addresses within one load (`capacity`), and the check that the target responds
 //! from an address (`preflight`).
@@ -9,7 +9,8 @@
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, Plan};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The number of closed connections from an address after which loads use another address.
+/// The number of closed connections from one address after which the next load uses another
+/// address.
 const TIME_WAIT_CONNECTIONS_MAX: u64 = 2_000;
 /// The number of addresses that are used in turn, 127.0.0.1 first. A full round takes longer than
 /// TIME-WAIT.
@@ -22,11 +23,12 @@ pub struct LoadSources {
     moves: bool,
     /// The number of the current source address, from 0.
     number: u8,
-    /// The number of connections that loads closed from the current address.
+    /// The number of connections from the current address that earlier loads have closed.
     left: u64,
     /// The number of addresses that loads have used so far.
     used: u64,
-    /// Whether the target responds from an address other than the first; `None` if not checked.
+    /// Whether the target responds to requests from an address other than the first; `None` before
+    /// the check.
     is_served: Option<bool>,
 }
 
@@ -41,9 +43,11 @@ impl LoadSources {
         self.left = self.left.saturating_add(connections);
     }
 
-    /// Returns the generator settings with a local address for the next load; `None` leaves the
-    /// address to the system. `is_served` checks whether the target responds from an address, and
-    /// returns `None` if that is unknown now. After a negative result no other address is tried.
+    /// Returns the generator settings with a source address for the next load; `None` lets the
+    /// system choose the address. `is_served` checks whether the target responds to an address, and
+    /// returns `None` if that is unknown now.
+    ///
+    /// After a negative result no other address is tried.
     pub fn next(
         &mut self,
         plan: &Plan,
@@ -70,9 +74,9 @@ impl LoadSources {
         (self.number > 0).then(|| from(self.number))
     }
 
-    /// Returns the number of addresses that loads have used, including the addresses of this
-    /// injector. Loads use the loopback range from its beginning, so the largest number covers all
-    /// addresses. The kernel counts connections for each address.
+    /// Returns the number of addresses that loads have used so far, including the addresses in
+    /// `injector`. Loads use the loopback range from its beginning, so the largest number covers
+    /// all addresses. The kernel counts connections for each address.
     pub fn addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -80,8 +84,8 @@ impl LoadSources {
     }
 }
 
-/// Whether loads may use other loopback addresses and leave ports in TIME-WAIT. Without keep-alive,
-/// loads get many addresses anyway (`capacity`).
+/// Whether loads may use other loopback addresses because they leave ports in TIME-WAIT. Without
+/// keep-alive, loads get many addresses anyway (`capacity`).
 fn can_move(carriage: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;

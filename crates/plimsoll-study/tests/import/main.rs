@@ -1,6 +1,6 @@
-//! Tests that every importer writes traffic files that plimsoll can read. Random documents in each
-//! format, with unusual texts in every place, are imported. The result is parsed as in `check` and
-//! converted to requests.
+//! Tests that every importer writes traffic files that plimsoll can read. The tests import random
+//! documents in each format, with unusual texts in every field. The result is parsed as in `check`
+//! and converted to requests.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,8 @@ fn cases() -> u64 {
     from_environment("PROPTEST_CASES").unwrap_or(CASES)
 }
 
-/// Returns the first seed of the random documents, derived from `PROPTEST_RNG_SEED`; 0 without it.
+/// Returns the first seed of the random documents, derived from `PROPTEST_RNG_SEED`; 0 if that
+/// variable is not set.
 fn seed_first() -> u64 {
     const APART: u64 = 1 << 32;
     from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(APART)
@@ -125,7 +126,7 @@ impl Drawn {
         }
     }
 
-    /// Usually returns one of the valid choices, sometimes any text.
+    /// Usually returns one of the valid texts in `of`, and sometimes an unusual text.
     fn mostly(&mut self, of: &[&str]) -> String {
         if self.often() { self.one(of).to_owned() } else { self.odd() }
     }
@@ -504,8 +505,8 @@ fn jmx(rng: &mut Drawn) -> String {
     )
 }
 
-/// Returns the first place in a text that only TOML 1.1 permits: a line break in an inline table,
-/// or a new escape. `None` without such a place.
+/// Returns a name for the first syntax that TOML 1.0 does not permit: a line break in an inline
+/// table, or a new escape. Also reports an unterminated string; `None` for valid TOML 1.0.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);
@@ -546,7 +547,7 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
 }
 
 /// Imports a document and returns whether the resulting traffic file has requests. The error says
-/// why that file is invalid. Missing variables and files are no errors.
+/// why the traffic file is invalid. Missing variables and files are not errors.
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
@@ -582,7 +583,7 @@ fn imported_files_parse_or_name_the_missing_parts() {
             }
         }
         assert!(refused.is_empty(), "{kind:?}: {} of {}: {refused:#?}", refused.len(), cases());
-        // At least one of twenty documents must yield requests.
+        // At least one in twenty documents must give a traffic file with requests.
         assert!(asked * 20 > cases(), "{kind:?}: {asked}");
     }
 }

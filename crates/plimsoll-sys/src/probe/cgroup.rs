@@ -3,7 +3,7 @@
 use super::{field, fields, keyed, number};
 use std::path::{Path, PathBuf};
 
-/// The throttling of a control group so far: number of periods, and time.
+/// The throttling of a control group so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttling {
     /// The number of periods in which the group ran with a CPU quota.
@@ -85,7 +85,7 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
         let Ok(path) = std::str::from_utf8(path) else { continue };
         let path = path.trim_start_matches('/');
-        // The group is outside the namespace of this process.
+        // A path with `..` leads to a group outside the cgroup namespace of this process.
         if path.split('/').any(|part| part == "..") {
             continue;
         }
@@ -128,7 +128,7 @@ fn lowest_limits(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -
     least.unwrap_or(folder)
 }
 
-/// Cores that a group's quota allows; `None` without a quota.
+/// Returns the quota of a group in cores; `None` without a quota.
 fn permitted_cores(group: &Path) -> Option<f64> {
     let read = |name: &str| std::fs::read(group.join(name)).ok();
     let quota = match read("cpu.max") {
@@ -138,25 +138,27 @@ fn permitted_cores(group: &Path) -> Option<f64> {
     quota?
 }
 
-/// Returns the limits of this process's control group: cores, and bytes of memory.
+/// Returns the limits of this process's control group, in cores and in bytes of memory. `None`
+/// means no limit.
 pub fn own_limits() -> (Option<f64>, Option<f64>) {
     let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
     let Folders { cpu, memory, .. } = folders(&text, Path::new("/sys/fs/cgroup"));
     (cpu.as_deref().and_then(permitted_cores), memory.as_deref().and_then(memory_limit))
 }
 
-/// Returns the number of cores that this process can keep busy: its allowed cores, limited by the
-/// quota of its control group. The kernel would throttle further busy threads.
+/// Returns the number of busy threads that this process can run at full speed: its allowed cores,
+/// limited by the quota of its control group. The kernel would throttle further busy threads.
 pub fn usable_cores() -> u32 {
     limit_by_quota(crate::process::cores(), own_limits().0)
 }
 
-/// Limits cores by a quota, in whole cores: a thread that is always busy needs a whole core.
+/// Limits a number of cores by a quota. The quota is rounded down, because a thread that is always
+/// busy needs a whole core.
 fn limit_by_quota(cores: u32, quota: Option<f64>) -> u32 {
     quota.map_or(cores, |quota| cores.min(quota as u32)).max(1)
 }
 
-/// Bytes of memory that a group may use; `None` without a limit.
+/// Returns the memory limit of a group in bytes; `None` without a limit.
 fn memory_limit(group: &Path) -> Option<f64> {
     let limit = ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| std::fs::read(group.join(name)).ok())?;
     parse_bytes(&limit).map(|bytes| bytes as f64)
@@ -231,7 +233,8 @@ mod tests {
         assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
         assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
 
-        // The enclosing groups have these limits.
+        // Each row writes a limit to a file. The third value is the expected folder after this
+        // write.
         let write = |file: &str, text: &str| std::fs::write(root.join(file), text).expect("written");
         for (file, text, expect) in [
             ("a/b/cpu.max", "max 100000\n", "a/b"),

@@ -120,8 +120,8 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
 }
 
 /// Calls `tell` with the name and value of each counter in a group of `/proc/net/snmp` or
-/// `/proc/net/netstat`. In these files a line of names precedes a line of values. Both have a
-/// prefix such as `TcpExt:`. `None` if there is no such group.
+/// `/proc/net/netstat`. In these files, a line of names precedes a line of values, and both lines
+/// have a prefix such as `TcpExt:`. `None` if there is no such group.
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);

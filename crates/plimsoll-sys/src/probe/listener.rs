@@ -1,5 +1,5 @@
 //! Finds the processes that listen on an address, through the listening sockets of that address.
-//! Also finds the processes that belong together.
+//! This module also finds the dependencies of a server, and separate servers among its descendants.
 
 use super::process::{Stat, file_tables, files_folder, numbered_entries, read_process_stat};
 use super::sockets::{Filter, SocketDiagnostics, SocketRow, Version, network_namespace_of, run_in_network_of, states};
@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
-/// Returns the sockets that listen on `address`: sockets bound to this address, otherwise sockets
-/// bound to every address.
+/// Returns the sockets that listen on `address`: sockets bound to this address, or, if there are
+/// none, sockets bound to every address.
 pub fn tcp_listeners_on(asker: &mut SocketDiagnostics, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
     asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
@@ -75,18 +75,20 @@ pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
     Ok(found)
 }
 
-/// Returns the arguments of an interpreter that are no options; `words` are NUL-terminated. Options
-/// are left out because workers may have their own options, such as a debugger's port.
+/// Returns the arguments of a command line that are not options; `words` are NUL-terminated.
+/// Options are left out because workers may have their own options, such as a debugger's port.
 fn interpreter_arguments(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
 
 /// Whether `pid`, a descendant of the server's first process `root`, is a separate server and not a
-/// worker. A separate server runs another program, or the same interpreter with other arguments. It
-/// also listens on its own sockets, at other ports than the server's `port`. An example is a
-/// database that the server's start script also starts. `askers` look up sockets; an inherited
-/// socket stays in the network namespace where it was opened.
+/// worker. A separate server runs another program, or the same interpreter with other arguments. A
+/// separate server also listens only on its own sockets, at other ports than the server's `port`.
+/// An example is a database that the server's start script also starts.
+///
+/// `askers` look up sockets. Several `askers` are needed, because an inherited socket stays in the
+/// network namespace where it was opened.
 pub fn is_separate_server(
     askers: &mut [SocketDiagnostics],
     pid: u32,
@@ -121,7 +123,7 @@ pub fn is_separate_server(
     Ok(serves && !works)
 }
 
-/// The largest number of network namespaces that are searched besides the server's own.
+/// The largest number of network namespaces that are searched in addition to the server's own.
 const NETWORKS_MAX: usize = 16;
 
 /// Returns the network namespaces of this machine except that of `pid`, such as those of
@@ -132,20 +134,21 @@ pub fn other_networks(pid: u32) -> Vec<u32> {
     all.filter(|pid| network_namespace_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
 }
 
-/// Opens access to the network namespace of the listener on `address`. This is plimsoll's own
-/// namespace if it has the address, otherwise that of a container with the address and a listener.
-/// `None` if no such namespace is visible.
+/// Opens access to the network namespace of the listener on `address`. If plimsoll's own namespace
+/// has the address, this namespace is opened. Otherwise the namespace of a container with the
+/// address and a listener is opened. Returns `None` if no such namespace is visible.
 pub fn open_listener_namespace(address: SocketAddr) -> io::Result<Option<SocketDiagnostics>> {
     if is_local(&address.ip()) { SocketDiagnostics::open().map(Some) } else { Ok(open_foreign_namespace(address)) }
 }
 
-/// Whether `address` belongs to this machine, or to a container on it that listens there.
+/// Whether `address` belongs to this machine, or to a container on this machine that listens on
+/// `address`.
 pub fn is_address_of_this_machine(address: SocketAddr) -> bool {
     is_local(&address.ip()) || open_foreign_namespace(address).is_some()
 }
 
-/// Opens access to another network namespace that has `address` and a listener there, as far as
-/// this user may see.
+/// Opens access to another network namespace that has `address` and a listener on it. Only
+/// namespaces that this user may enter are found.
 fn open_foreign_namespace(address: SocketAddr) -> Option<SocketDiagnostics> {
     let there = move || {
         let mut asker = SocketDiagnostics::open()?;
@@ -175,7 +178,7 @@ impl NetworkSockets {
         Ok(NetworkSockets { listening, ends })
     }
 
-    /// Finds the accepting side of a connection whose opener sees the addresses `local` and
+    /// Finds the accepting end of a connection whose opening end has the addresses `local` and
     /// `remote`. Returns the inodes of the accepted connection and of the listeners.
     fn taking(&self, (local, remote): &(SocketAddr, SocketAddr)) -> Option<Vec<u32>> {
         let to = self.ends.get(&(*remote, *local))?;
@@ -195,21 +198,23 @@ impl NetworkSockets {
 pub struct DependencyProcesses {
     /// Process ids of the dependencies.
     pub pids: BTreeSet<u32>,
-    /// The process ids of dependencies that accept the server's own connections. The key is the
-    /// address, or the name of the unix socket.
+    /// The process that accepts the server's own connections to an address. The key is the address,
+    /// or the name of the unix socket.
     pub takers: BTreeMap<String, u32>,
 }
 
-/// Finds the dependencies of the processes `server` on this machine. These are processes to which
-/// the server opened connections over TCP or unix sockets, and the dependencies of those processes.
-/// The result includes the families of these processes, and the listeners' processes.
+/// Finds the dependencies of the processes `server` on this machine. A dependency is a process to
+/// which the server opened connections over TCP or unix sockets. The dependencies of such a process
+/// count too. The result includes the descendants of all these processes, and the processes that
+/// listen for them.
 ///
 /// `asked` are addresses in the server's network namespace to which the server is known to send
 /// requests, over connections too short to be found here. The result does not include `server`
-/// itself, the branch of `without`, or connections through the server's own `port`. `askers` give
-/// access to the server's network namespace first, then to others. If a dependency is an ancestor
-/// of the server (a supervisor that collects its output), only that process counts, because its
-/// family includes unrelated processes.
+/// itself, `without` and its descendants, or connections through the server's own `port`. `askers`
+/// give access to the server's network namespace first, then to others.
+///
+/// A dependency may be an ancestor of the server, such as a supervisor that collects its output.
+/// Only that process then counts, because its other descendants are unrelated to the server.
 fn downstream(
     askers: &mut [SocketDiagnostics],
     server: &BTreeSet<u32>,
@@ -219,7 +224,7 @@ fn downstream(
 ) -> io::Result<DependencyProcesses> {
     let mut networks = Vec::new();
     for (number, asker) in askers.iter_mut().enumerate() {
-        // The load's own connections, which may be many, are not requested from the kernel.
+        // The load's own connections may be many, so the kernel is asked to leave them out.
         let filter = if number == 0 { Filter::NeitherPort(port) } else { Filter::Any };
         match NetworkSockets::ask(asker, filter) {
             Ok(sockets) => networks.push(sockets),
@@ -227,9 +232,9 @@ fn downstream(
             Err(_) => {}
         }
     }
-    // Connections with both ends on this machine. Each has the inode of the opening end, the inodes
-    // of the accepting end and its listeners, and the target's name. `None` as the opening end
-    // means the server.
+    // Connections with both ends on this machine. Each entry has the inode of the opening end, the
+    // inodes of the accepting end and its listeners, and the target's name. `None` in place of the
+    // first inode means that the server opened the connection.
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
         for (ends, from) in network.opened() {
@@ -252,8 +257,8 @@ fn downstream(
     let held = all_holders(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
-        // A service manager (process 1) keeps copies of the sockets that it hands over, and its
-        // family is all processes.
+        // A service manager (process 1) keeps copies of the sockets that it hands over. All
+        // processes are descendants of process 1.
         inodes.iter().filter_map(|inode| held.get(inode)).flatten().copied().filter(|pid| *pid != 1).collect()
     };
     let ours: BTreeSet<u32> =
@@ -301,8 +306,8 @@ pub fn find_dependencies(
     downstream(&mut askers, server, asked, port, without)
 }
 
-/// A connection over a unix socket: the inodes of its ends, and its listener. Both ends are in the
-/// network namespace of the opening process. The listener at a path may be in another namespace.
+/// A connection over a unix socket. Both ends are in the network namespace of the opening process.
+/// The listener at a path may be in another namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixLink {
     /// The inode of the end that opened the connection.
@@ -331,7 +336,7 @@ impl UnixLink {
 
 /// Lists the connections over unix sockets. The opening end of a connection has no name, and the
 /// accepting end has its listener's name. The list is empty if the kernel does not report peers.
-/// Socket pairs are left out, because they have no names and stay within a family of processes.
+/// Socket pairs are left out, because they have no names and connect only related processes.
 pub fn unix_links(asker: &mut SocketDiagnostics) -> Vec<UnixLink> {
     linked(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
@@ -382,8 +387,8 @@ pub fn ipv4_if_mapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Returns the processes that have each of the given sockets open, by the socket's inode, as far as
-/// this user may see.
+/// Returns the processes that have each of the given sockets open, by the socket's inode. Only
+/// processes whose open files this user may see are found.
 fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in numbered_entries("/proc")? {
@@ -402,7 +407,7 @@ pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
     Ok(all.filter_map(|pid| Some((pid, read_process_stat(pid, &mut buffer).ok()?))).collect())
 }
 
-/// Returns the processes among `pids` whose parent is not among `pids`.
+/// Returns the topmost processes among `pids`: those whose parent is not among `pids`.
 pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
 }
@@ -466,7 +471,7 @@ mod tests {
         };
         for (local, remote, expect) in [
             ("10.0.0.2:5000", "10.0.0.1:80", Some(&[9, 7, 8][..])),
-            // This connection is not accepted yet, so its owner is unknown.
+            // This connection is not accepted yet, so its accepting end has no inode.
             ("10.0.0.2:5000", "10.0.0.1:443", Some(&[])),
             ("10.0.0.2:5001", "10.0.0.1:80", None),
             // This connection leads to another machine with the same port.
@@ -507,10 +512,10 @@ mod tests {
         assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
         for (link, name, file, near, elsewhere) in [
             (&links[0], "/run/store", Some(70), true, true),
-            // In another namespace, a file of the same name is a different one.
+            // In another namespace, a file of the same name is a different file.
             (&links[0], "/run/store", Some(71), true, false),
             (&links[0], "/run/other", Some(70), false, false),
-            // A name that does not belong to a file is valid in one namespace only.
+            // An abstract name has no file, so it is valid in one namespace only.
             (&links[1], "@store", None, true, false),
         ] {
             let listener = socket(10, None, name, file);

@@ -2,8 +2,8 @@
 //! for ten readings a second.
 //!
 //! Parsers are plain functions over bytes that return `None` for unknown text. A [`ProcFile`] keeps
-//! its file open and reads it from the start each time. Not here: the choice of processes, and the
-//! meaning of readings.
+//! its file open and reads the file from its beginning each time. Not here: the choice of
+//! processes, and the meaning of readings.
 
 pub mod cgroup;
 pub mod host;
@@ -18,7 +18,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The longest part of a file that is read, in bytes. No file that is read here is longer.
+/// The largest number of bytes that one read of a kernel file accepts. The files that plimsoll
+/// reads are shorter.
 const LENGTH_MAX: usize = 1 << 20;
 
 /// A file of /proc or /sys that is kept open. If its process has ended, a read fails, even if the

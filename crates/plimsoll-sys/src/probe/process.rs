@@ -19,7 +19,8 @@ pub struct Stat {
     pub parent: u32,
     /// The id of the process group.
     pub group: u32,
-    /// The state: `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
+    /// The state as a letter: `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z`
+    /// ended, and others.
     pub state: u8,
     /// Whether this is a thread of the kernel itself (`PF_KTHREAD`).
     pub is_kernel_thread: bool,
@@ -126,7 +127,8 @@ pub enum WaitReason {
     Sleep,
     /// Data on a connection or pipe that the thread reads.
     Data,
-    /// Buffer space of a pipe or unix socket that the thread writes to: its reader is slow.
+    /// Buffer space of a pipe or unix socket to which the thread writes, because the reader is
+    /// slow.
     Room,
     /// The end of a disk read or write.
     Disk,
@@ -231,8 +233,8 @@ pub fn files_folder(pid: u32, table: u32) -> String {
     if pid == table { format!("/proc/{pid}/fd") } else { format!("/proc/{pid}/task/{table}/fd") }
 }
 
-/// Finds the file tables of a process, each given by one thread that uses the table. The process
-/// itself comes first, then threads with their own table (see
+/// Finds the file tables of a process, each given by one thread that uses the table. The table of
+/// the process comes first, then tables of threads that have their own (see
 /// [`own_file_table`](crate::process::own_file_table)). If the kernel forbids the comparison of
 /// threads, only the first table is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
@@ -278,7 +280,7 @@ impl CpuClock {
     pub fn for_process(pid: u32) -> io::Result<CpuClock> {
         let mut clock: libc::clockid_t = 0;
         let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
-        // SAFETY: `clock` is a valid place for a clock's number.
+        // SAFETY: `clock` is valid memory for a clock id.
         match unsafe { libc::clock_getcpuclockid(pid, &mut clock) } {
             0 => Ok(CpuClock { clock }),
             error => Err(io::Error::from_raw_os_error(error)),
@@ -289,13 +291,13 @@ impl CpuClock {
     /// next kernel tick (1 to 10 ms).
     pub fn read_ns(&self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid place for a timespec.
+        // SAFETY: `time` is valid memory for a timespec.
         check(unsafe { libc::clock_gettime(self.clock, &mut time) })?;
         Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 }
 
-/// Ticks per second of the times in `/proc/PID/stat`.
+/// Returns the number of ticks per second, the unit of times in `/proc/PID/stat`.
 pub fn ticks_per_second() -> u64 {
     // SAFETY: no memory is passed.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64

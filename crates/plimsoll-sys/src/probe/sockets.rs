@@ -29,8 +29,7 @@ const NETLINK_SOCK_DIAG: libc::c_int = 4;
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
 
-/// The time over the life of a connection in which there was data to send, and the times in which
-/// sending was blocked.
+/// How long a connection had data to send over its life, and how long sending was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendTime {
     /// The time in which there was data to send, us.
@@ -39,7 +38,7 @@ pub struct SendTime {
     pub window_limited_us: u64,
     /// The time in which the sender's own send buffer was full, us.
     pub buffer_limited_us: u64,
-    /// The number of segments that were sent again.
+    /// The number of segments that were retransmitted.
     pub retransmits: u32,
 }
 
@@ -76,9 +75,9 @@ pub struct SocketRow {
     pub inode: u32,
     /// The times in which sending was limited; only for a connection, if requested and available.
     pub send_time: Option<SendTime>,
-    /// Whether a response is pending, because data was sent after the last received data; only for
-    /// a connection, if requested and available. For responses within a kernel tick (up to 10 ms),
-    /// this is visible only if each message is one segment.
+    /// Whether a response is pending, because data was sent after the last received data. Only for
+    /// a connection, if requested and available. If a response comes within a kernel tick (up to 10
+    /// ms), the value is exact only for messages of one segment.
     pub awaits_answer: Option<bool>,
     /// The number of data segments sent, modulo 2^32; only for a connection, if requested and
     /// available (Linux 4.6).
@@ -124,7 +123,7 @@ impl Version {
     }
 }
 
-/// A netlink socket for requests about the sockets of one network namespace.
+/// A netlink socket, through which the kernel is asked about the sockets of one network namespace.
 #[derive(Debug)]
 pub struct SocketDiagnostics {
     socket: OwnedFd,
@@ -132,7 +131,8 @@ pub struct SocketDiagnostics {
     sequence: u32,
 }
 
-/// Returns the network namespace of a process: device and inode of its file.
+/// Returns the identity of a process's network namespace: the device and inode of the namespace
+/// file.
 pub(super) fn network_namespace_of(pid: u32) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino()))
@@ -159,12 +159,12 @@ impl SocketDiagnostics {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: no memory is passed.
         let socket = check(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
-        // SAFETY: the descriptor was made by the call above and is nobody else's.
+        // SAFETY: the call above created the descriptor, and no other code owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         // The kernel responds at once. The timeout is a safeguard against a blocked probe.
         let limit = libc::timeval { tv_sec: 1, tv_usec: 0 };
         let (place, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
-        // SAFETY: `limit` is a timeval of the length given.
+        // SAFETY: `limit` is a timeval of the given length.
         check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, place, length) })?;
         Ok(SocketDiagnostics { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
@@ -192,8 +192,9 @@ impl SocketDiagnostics {
         Ok([beside].into_iter().chain(if is_ours { None } else { SocketDiagnostics::open().ok() }).collect())
     }
 
-    /// Calls a function for each TCP socket of the IP `versions` in one of `states`.
-    /// `with_send_time`: see [`SocketRow::send_time`].
+    /// Calls `tell` for each TCP socket of the IP `versions` in one of `states`. With
+    /// `with_send_time`, each socket also has its send times ([`SocketRow::send_time`]), which
+    /// costs more.
     pub fn for_each_socket(
         &mut self,
         versions: &[Version],
@@ -234,7 +235,7 @@ impl SocketDiagnostics {
             match parse(&self.buffer[..received], self.sequence, &mut |socket| found = Some(*socket)) {
                 DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
                 DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
-                // This message belongs to an earlier request whose answer was abandoned.
+                // This message belongs to an earlier request, whose answer was abandoned.
                 DumpProgress::More if found.is_none() => {}
                 DumpProgress::More | DumpProgress::Done => return Ok(found),
             }
@@ -266,11 +267,11 @@ impl SocketDiagnostics {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives into the buffer, and returns the number of bytes.
+    /// Receives messages into the buffer, and returns the number of bytes.
     fn receive(&mut self) -> io::Result<usize> {
         let room = self.buffer.len();
         loop {
-            // SAFETY: the buffer is writable over the length given.
+            // SAFETY: the buffer is writable over the given length.
             let received = unsafe { libc::recv(self.socket.as_raw_fd(), self.buffer.as_mut_ptr().cast(), room, 0) };
             match usize::try_from(received) {
                 Ok(received) => return Ok(received),
@@ -292,7 +293,7 @@ fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     out
 }
 
-/// Encodes the header of a message, and the fixed part of a request about TCP sockets up to the
+/// Encodes the header of a message, and the part of a request about TCP sockets that precedes the
 /// addresses.
 fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = header(flags, length, sequence);
@@ -312,7 +313,7 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     out.extend_from_slice(&address.port().to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&own);
-    // The remote address, the interface, and a cookie that matches any socket.
+    // The remote address and the interface are zero, and the cookie matches any socket.
     out.extend_from_slice(&[0; 20]);
     out.extend_from_slice(&[0xff; 8]);
     out
@@ -350,15 +351,15 @@ fn bytecode(filter: Filter) -> Vec<u8> {
     match filter {
         Filter::Any => {}
         Filter::LocalPort(port) => {
-            // Reject unless the port is at least, and at most, the wanted one.
+            // Reject the socket unless its local port is at least, and at most, the wanted port.
             operation(&mut out, LOCAL_GE, 8, 20);
             operation(&mut out, 0, 0, port);
             operation(&mut out, LOCAL_LE, 8, 12);
             operation(&mut out, 0, 0, port);
         }
         Filter::NeitherPort(port) => {
-            // If the port is less or more than the unwanted one, continue after the jump that
-            // rejects.
+            // If the port is lower or higher than the unwanted port, continue after the jump that
+            // rejects the socket.
             for (at_least, at_most, out_by) in [(LOCAL_GE, LOCAL_LE, 28), (REMOTE_GE, REMOTE_LE, 8)] {
                 operation(&mut out, at_least, 8, 20);
                 operation(&mut out, 0, 0, port);
@@ -404,14 +405,14 @@ pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> D
     })
 }
 
-/// Splits netlink messages of any socket family, and calls `tell` with the bytes after each header.
+/// Splits netlink messages of any socket family, and calls `tell` with each message body.
 fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
             break;
         }
-        // Messages with another number answer an earlier question that was abandoned.
+        // Messages with another sequence number belong to an earlier request that was abandoned.
         if theirs == sequence {
             let payload = &bytes[HEADER..length];
             match kind {
@@ -490,10 +491,11 @@ const DELAYED_ACK_MS_MAX: u32 = 300;
 /// the time since the last receive, both in ms from `struct tcp_info`.
 ///
 /// Both times can be in the same kernel tick in two cases. Either the response came at once, or the
-/// next request left as soon as a response came (a busy pool, or a transaction). In the second
-/// case, one of two signs shows that a response is pending. A pure acknowledgement arrived without
-/// a response. Or more data segments were sent than received, if request and response have one
-/// segment each. Keep-alive probes also get a pure acknowledgement, but much later.
+/// next request was sent as soon as a response came (a busy pool, or a transaction). In the second
+/// case, a response is pending. One of two signs reveals this second case. The first sign is a pure
+/// acknowledgement without a response. Keep-alive probes also get a pure acknowledgement, but much
+/// later. The second sign is that more data segments were sent than received, if request and
+/// response have one segment each.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= DELAYED_ACK_MS_MAX;
@@ -560,7 +562,7 @@ mod tests {
         let own = client.local_addr().expect("an address");
         let (mut server, _) = listener.accept().expect("accepted");
         let mut asker = SocketDiagnostics::open().expect("netlink");
-        // The pause is longer than a tick of the kernel.
+        // The pause is longer than a kernel tick.
         let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
         let mut awaits = || {
             let rows = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
@@ -578,7 +580,7 @@ mod tests {
             client.read_exact(&mut byte).expect("read");
             assert_eq!(awaits(), (Some(false), Some(sent)));
         }
-        // The next request leaves within the tick in which the response came.
+        // The next request is sent within the kernel tick in which the response came.
         for sent in 3..20 {
             client.write_all(b"?").expect("written");
             assert_eq!(awaits(), (Some(true), Some(sent)));
@@ -586,7 +588,8 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
         }
-        // The same after responses of several segments, which a pure acknowledgement shows.
+        // The same, after responses of several segments. Here only a pure acknowledgement shows
+        // that a response is pending.
         for _ in 0..3 {
             client.write_all(b"?").expect("written");
             server.read_exact(&mut byte).expect("read");

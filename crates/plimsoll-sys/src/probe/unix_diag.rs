@@ -1,5 +1,5 @@
 //! Encodes and parses the netlink messages about unix sockets and their connections (`unix_diag`):
-//! the request and its answers.
+//! the request, and the kernel's answers.
 
 const UDIAG_SHOW_NAME: u32 = 0x01;
 const UDIAG_SHOW_VFS: u32 = 0x02;
@@ -9,7 +9,7 @@ const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_PEER: u16 = 2;
 const UNIX_DIAG_RQLEN: u16 = 4;
-/// The length of the fixed part of an answer, in bytes.
+/// The length of the fixed part of an answer message about one socket, in bytes.
 const MESSAGE: usize = 16;
 /// A unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ fn display_name(name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Parses one socket of an answer.
+/// Parses the answer message about one socket.
 pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
     let u32_at = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
     let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None, receive_queue: None };

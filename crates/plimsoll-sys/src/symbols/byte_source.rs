@@ -1,5 +1,5 @@
-//! Bytes that are read in parts ([`PartedBytes`]): a file, or bytes in memory. Not here: the
-//! meaning of the bytes.
+//! A source of bytes that is read in parts ([`PartedBytes`]): a file, or bytes in memory. Not here:
+//! the meaning of the bytes.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -40,7 +40,7 @@ impl PartedBytes for File {
     }
 }
 
-/// Reads the little-endian number of `size` bytes (1 to 8) at offset `at`.
+/// Reads the little-endian number of `size` bytes (1 to 8) at offset `at`; `None` beyond the end.
 pub(crate) fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let part = bytes.get(at..at.checked_add(size)?)?;
     Some(part.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))

@@ -1,9 +1,9 @@
 //! Reads the functions of a program or library from its ELF file (64 bits, little-endian), and the
-//! layout of stack frames ([`Functions`]). The source of functions is Go's own function table if
-//! present, otherwise the symbols, otherwise the dynamic symbols.
+//! layout of stack frames ([`Functions`]). The functions come from Go's own function table if
+//! present, otherwise from the symbols, otherwise from the dynamic symbols.
 //!
-//! Names stay in the file until they are needed: the symbols of a large program take a hundred
-//! megabytes.
+//! Names stay in the file until they are needed, because the symbols of a large program need a
+//! hundred megabytes.
 
 use super::byte_source::{PartedBytes, number_at};
 use super::frames::{FrameRule, FrameTable, LoadedBytes};
@@ -16,7 +16,8 @@ const SEGMENTS_MAX: u64 = 256;
 const SECTIONS_MAX: u64 = 4096;
 /// The largest accepted number of symbols in a file. Real programs have fewer.
 const SYMBOLS_MAX: u64 = 4 << 20;
-/// The largest accepted length of all section names in a file, bytes. Real programs have less.
+/// The largest accepted length of all section names in a file, bytes. Real programs have shorter
+/// names.
 const SECTION_NAMES_MAX: u64 = 1 << 20;
 /// The longest part of a name that is read, in bytes. Names of C++ can be long.
 const NAME_BYTES: usize = 1024;
@@ -26,7 +27,7 @@ const FRAMES: u64 = 0x6474_e550;
 const SYMBOLS: u64 = 2;
 const OFFERED: u64 = 11;
 const SYMBOL_BYTES: u64 = 24;
-/// Types of symbols that are code.
+/// The types of symbols that are functions.
 const FUNCTION: u64 = 2;
 const FUNCTION_CHOSEN: u64 = 10;
 /// The longest code that is assumed for a symbol without a length, in bytes.
@@ -46,7 +47,7 @@ struct Symbol {
     name: u32,
 }
 
-/// A section: its place and length in the file, its address, its linked section, and its type.
+/// A section of the file: file offset and length, address, linked section, and type.
 struct Section {
     name: String,
     kind: u64,
@@ -150,7 +151,7 @@ impl<P: PartedBytes> LoadedBytes for SegmentBytes<'_, P> {
     }
 }
 
-/// Reads the loaded segments, and the address of the header of the frame table.
+/// Reads the loaded segments, and the address of the frame table's header.
 fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, Option<u64>) {
     let bytes = file.part(at, count as usize * 56);
     let of = |part: &[u8]| {
@@ -197,7 +198,8 @@ fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunction
     GoFunctions::read(file, &places)
 }
 
-/// Reads the functions in a symbol table, by address, and the place of their names.
+/// Reads the functions in a symbol table, by address. Also returns the file offset and length of
+/// their names.
 fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
     let names = sections.get(table.link as usize)?;
     let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
@@ -216,7 +218,7 @@ fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> O
         is_code.then_some(Symbol { address, size, name })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();
-    // If several names have one address, the name with the longest code counts.
+    // If several symbols have the same address, the symbol with the longest code counts.
     symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
     Some((symbols, (names.offset, names.size)))
 }

@@ -1,16 +1,17 @@
-//! Finds the callers of a function whose code has no frame pointers ([`walk`]). The source is the
-//! unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]). These tables
-//! give the place of a function's stack frame at each instruction. The tables are `.eh_frame_hdr`
-//! and `.eh_frame` of the Linux Standard Base, with the call frame instructions of DWARF 5, 6.4.
-//! Registers are numbered as in the x86-64 psABI.
+//! Finds the callers of a function whose code has no frame pointers ([`append_callers`]). The
+//! source is the unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]).
+//! For each instruction, these tables say where the function's stack frame is. The tables are
+//! `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with the call frame instructions of
+//! DWARF 5, 6.4. Registers are numbered as in the x86-64 psABI.
 //!
 //! The innermost functions of a stack often have no frame pointer. Examples are functions of the C
 //! library, of the kernel's clock page (vDSO), and functions that call no other function. A chain
-//! of frame pointers leaves out their callers, which are the functions that spend the time.
+//! of frame pointers leaves out the callers of these functions, although the callers spend the
+//! time.
 //!
-//! Only the stack pointer and the frame pointer are followed. A frame that is found by an
-//! expression or by another register ends the walk, because no caller is better than a wrong
-//! caller. Not here: the file that is mapped at an address.
+//! Only the stack pointer and the frame pointer are followed. The walk ends at a frame that needs
+//! an expression or another register, because no caller is better than a wrong caller. Not here:
+//! the file that is mapped at an address.
 
 use super::byte_source::number_at;
 use crate::sampling::StackTop;
@@ -21,37 +22,38 @@ use std::borrow::Cow;
 const CALLERS_MAX: usize = 16;
 /// The longest table entry that is read, in bytes. Real entries are shorter.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
-/// The largest number of states that the instructions of a table may save at the same time.
+/// The largest number of states that call frame instructions may save at the same time.
 const SAVED_STATES_MAX: usize = 16;
-/// The first bytes of the header, in the only form that linkers write. They are version 1, then the
-/// encodings of three fields with 4 bytes each: table address, number of entries, and entries.
+/// The first bytes of the header, as all linkers write them. The first byte is version 1. The
+/// encodings of three fields with 4 bytes each follow: table address, number of entries, and
+/// entries.
 const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 const FRAME_POINTER: u64 = 6;
 const STACK_POINTER: u64 = 7;
 const RETURN_ADDRESS: u64 = 16;
 
-/// The place where a register value of the caller is stored while a function runs.
+/// The location of a register value of the caller while a function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegisterRule {
     /// The value is in the same register.
     Same,
     /// The value is on the stack, at this offset in bytes from the end of the frame.
     At(i64),
-    /// The place of the register's value is unknown.
+    /// The location of the register's value is unknown.
     Unknown,
 }
 
-/// The place of a stack frame at an instruction. The end of the frame is the value of the stack
+/// The location of a stack frame at an instruction. The end of the frame is the value of the stack
 /// pointer before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRule {
-    /// Whether the end is relative to the frame pointer; otherwise it is relative to the stack
-    /// pointer.
+    /// Whether the end of the frame is relative to the frame pointer; otherwise it is relative to
+    /// the stack pointer.
     by_frame: bool,
     /// The offset that is added to that register to get the end of the frame.
     offset: i64,
-    /// The place where the caller's frame pointer is stored.
+    /// The location of the caller's frame pointer.
     frame: RegisterRule,
     /// The offset of the return address from the end of the frame.
     back: i64,
@@ -79,7 +81,7 @@ impl FrameTable {
         (head[..4] == HEADER).then_some(FrameTable { header, count })
     }
 
-    /// Returns the place of the stack frame at an instruction; `None` if it is unknown.
+    /// Returns the location of the stack frame at an instruction; `None` if it is unknown.
     pub fn rule(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
         let entry = |number: u64| {
             let bytes = file.loaded(self.header.checked_add(12 + 8 * number)?, 8);
@@ -112,7 +114,7 @@ impl FrameTable {
     }
 }
 
-/// Reads a block of the table after its length field. Returns its bytes and their address.
+/// Reads a block of the table. Returns its bytes after the length field, and their address.
 fn block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
     let length = number_at(&file.loaded(at, 4), 0, 4)?;
     let start = at.checked_add(4)?;
@@ -131,7 +133,8 @@ struct SharedFrames {
 }
 
 impl SharedFrames {
-    /// Reads the shared information. Returns it with a reader at its instructions.
+    /// Reads the shared information. Returns this information, and a reader of the instructions
+    /// that follow.
     fn read(mut reader: TableReader) -> Option<(SharedFrames, TableReader)> {
         let (is_shared, version) = (reader.number(4)? == 0, reader.number(1)?);
         if !is_shared || !matches!(version, 1 | 3) {
@@ -169,8 +172,8 @@ impl SharedFrames {
 
 #[derive(Clone, Copy)]
 struct FrameState {
-    /// The register to which the frame's end is relative, and the offset; `None` if it is found in
-    /// another way.
+    /// The register to which the frame's end is relative, and the offset. `None` if the frame's end
+    /// is defined by an expression.
     end: Option<(u64, i64)>,
     frame: RegisterRule,
     back: RegisterRule,
@@ -192,7 +195,8 @@ impl FrameState {
             RegisterRule::At(back) if by_frame || register == STACK_POINTER => {
                 Some(FrameRule { by_frame, offset, frame: self.frame, back })
             }
-            // The function has no caller, as at the start of a thread.
+            // There is no caller, as at the start of a thread, or the frame's end needs another
+            // register.
             _ => None,
         }
     }
@@ -220,8 +224,8 @@ impl TableReader<'_> {
         (at <= self.bytes.len()).then_some(())
     }
 
-    /// Reads a number in groups of 7 bits (LEB128). Returns its value, its number of bits, and
-    /// whether it is negative if it is signed.
+    /// Reads a number in groups of 7 bits (LEB128). Returns its value, its number of bits, and the
+    /// sign bit of a signed number.
     fn pieces(&mut self) -> Option<(u64, u32, bool)> {
         let (mut sum, mut bits) = (0u64, 0);
         loop {
@@ -244,8 +248,8 @@ impl TableReader<'_> {
         Some((sum | above) as i64)
     }
 
-    /// Reads an address in the given encoding (`DW_EH_PE_...`): absolute, or relative to its own
-    /// place.
+    /// Reads an address in the given encoding (`DW_EH_PE_...`): absolute, or relative to the
+    /// address of the field itself.
     fn pointer(&mut self, encoding: u8) -> Option<u64> {
         let from = match encoding & 0xf0 {
             0x00 => 0,
@@ -358,7 +362,7 @@ pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<
                 RegisterRule::At(offset) => end.checked_add_signed(offset).and_then(word),
                 RegisterRule::Unknown => None,
             };
-            // The caller's frame is higher on the stack than that of the called function.
+            // The caller's frame must be higher on the stack than the frame of the called function.
             (end > stack).then_some((back, end, frame))
         });
         let Some((back, end, before)) = caller else { return };
@@ -367,8 +371,8 @@ pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<
     }
 }
 
-/// Appends to the walked callers the further callers from a chain of frame pointers. Further
-/// callers are those after the last address that both lists contain.
+/// Joins walked callers with a chain from frame pointers. The addresses of the chain after the last
+/// common address are appended to `walked`.
 pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
     let mut beyond = 0;
     for place in walked.iter() {
@@ -376,7 +380,7 @@ pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
             beyond += further + 1;
         }
     }
-    // A chain without a common address was recorded at another time.
+    // A chain without a common address does not belong to this stack.
     if beyond > 0 {
         walked.extend_from_slice(&chain[beyond..]);
     }

@@ -19,8 +19,9 @@ const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
 const FUNCTIONS_MAX: u64 = 4 << 20;
 /// The longest part of a name that is read, in bytes.
 const NAME_BYTES: usize = 512;
-/// The index of the code's start in the module data, in words of 8 bytes. Before it are the
-/// header's address, six slices, the function lookup table, and the first and last address.
+/// The index of the code's start address in the module data, in words of 8 bytes. The preceding
+/// words are the header's address, six slices, the function lookup table, and the first and last
+/// address.
 const MODULE_TEXT_WORD: u64 = 22;
 
 /// The functions of a Go program.
@@ -36,14 +37,14 @@ pub(super) struct GoFunctions {
     functions_at: u64,
 }
 
-/// The places in a Go program's file from which the function table and the start of the code are
+/// The locations in a Go program's file from which the function table and the start of the code are
 /// read.
 pub(super) struct GoCodeLocation {
     /// The file offset and length of the table.
     pub(super) table: (u64, u64),
     /// The file offset of the module data, if it is a separate section.
     pub(super) module_at: Option<u64>,
-    /// The address of the section of code and its length, bytes.
+    /// The address of the code section and its length, bytes.
     pub(super) text: (u64, u64),
     /// Whether code of other languages may precede Go's code in that section.
     pub(super) is_mixed: bool,

@@ -1,6 +1,6 @@
-//! Functions of just-in-time compiled code, from the file that the compiler writes for profilers:
-//! `/tmp/perf-PID.map`. Each line has the form `START SIZE NAME` (hexadecimal). Node.js
-//! (`--perf-basic-prof`), Python (`-X perf`) and agents of the JVM write this file.
+//! Reads the functions of just-in-time compiled code from `/tmp/perf-PID.map`, which the compiler
+//! writes for profilers. Each line of the file has the format `START SIZE NAME` (hexadecimal).
+//! Node.js (`--perf-basic-prof`), Python (`-X perf`) and agents of the JVM write this file.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,16 +15,18 @@ pub struct JitNames {
     bytes: Vec<u8>,
     /// The length of the file at the last read, bytes.
     length: u64,
-    /// The first address, the end address and the place of the name of each function, ascending by
-    /// address.
+    /// The first address and the end address of each function, and the range of its name in
+    /// `bytes`, ascending by address.
     ranges: Vec<(u64, u64, std::ops::Range<usize>)>,
 }
 
 impl JitNames {
-    /// Reads the new part of a process's file, in the process's view of the file system. A missing
-    /// file counts as empty, as does a file of another user than the process's user.
+    /// Reads a process's file again if its length has changed, in the process's view of the file
+    /// system. A missing file is not read, nor is a file of a user other than the process's user or
+    /// root.
     pub fn refresh(&mut self, pid: u32) {
-        // The last number is the process id that the process itself sees.
+        // The last number is the process id in the innermost namespace, as the process itself sees
+        // it.
         let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -57,7 +59,7 @@ impl JitNames {
             }
             at += line.len() + 1;
         }
-        // The sort is stable, so that of entries at one address the last stays last.
+        // The sort is stable, so the last of several entries at one address stays last.
         ranges.sort_by_key(|range| range.0);
         JitNames { bytes, length: 0, ranges }
     }

@@ -7,7 +7,7 @@ pub struct Mapping {
     pub start: u64,
     /// The address after the last byte of the part.
     pub end: u64,
-    /// Offset in the file at which the part begins.
+    /// The offset in the file at which the mapping begins.
     pub offset: u64,
     /// The device of the file, as the kernel writes it.
     pub device: String,
@@ -35,7 +35,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Mapping> {
     mappings
 }
 
-/// Parses a line `START-END PERMS OFFSET DEVICE INODE   PATH`.
+/// Parses a line of the file: `START-END PERMS OFFSET DEVICE INODE   PATH`.
 fn line(line: &[u8]) -> Option<Mapping> {
     let text = String::from_utf8_lossy(line);
     let mut rest = text.as_ref();
@@ -51,7 +51,7 @@ fn line(line: &[u8]) -> Option<Mapping> {
     let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let (start, end, offset, inode) = (hex(start)?, hex(end)?, hex(offset)?, inode.parse().ok()?);
     let path = rest.trim_start_matches(' ').to_owned();
-    // An offset at which addresses would overflow belongs to no file.
+    // An offset at which the end of the mapping would overflow belongs to no file.
     let fits = start < end && offset.checked_add(end - start).is_some();
     (allowed.as_bytes().get(2) == Some(&b'x') && fits).then_some(Mapping { start, end, offset, device, inode, path })
 }

@@ -1,9 +1,9 @@
-//! Names the function at an address of a process ([`Symbols`]), and finds the function's callers.
-//! The sources are the process's memory map, the tables of mapped files, and the functions of a
-//! just-in-time compiler.
+//! Finds the name of the function at an address of a process ([`Symbols`]), and the function's
+//! callers. The sources are the process's memory map, the tables of mapped files, and the functions
+//! of a just-in-time compiler.
 //!
-//! Names are shortened, and control characters removed. Files are read in parts, as far as needed;
-//! functions of unusually large files have no names. Not here: the purpose of functions.
+//! Names are shortened, and control characters are removed. Files are read only as far as needed,
+//! and functions of unusually large files have no names. Not here: the purpose of functions.
 
 mod byte_source;
 mod elf;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// The longest part of `/proc/PID/maps` that is read, in bytes.
 const MAPS_BYTES_MAX: u64 = 16 << 20;
-/// The longest name, in bytes.
+/// The longest name that is returned, in bytes. Longer names are cut.
 const NAME_BYTES_MAX: usize = 200;
 /// The shortest time between two reads of a memory map, if an address is in none of its parts.
 const MAPS_REREAD_INTERVAL: Duration = Duration::from_millis(900);
@@ -45,7 +45,7 @@ const TABLES_BYTES_MAX: usize = 128 << 20;
 
 /// The memory map of a process, with the functions and frames found in it.
 struct ProcessMap {
-    /// The name of the process, used for code without a name.
+    /// The name of the process, by which code without a known function is named.
     name: String,
     mappings: Vec<Mapping>,
     read: Instant,
@@ -70,7 +70,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Drops everything about processes that are not among `pids`.
+    /// Drops all cached data of processes that are not among `pids`.
     pub fn keep(&mut self, pids: &[u32]) {
         self.processes.retain(|pid, _| pids.contains(pid));
         self.addresses = self.processes.values().map(|process| process.names.len() + process.frames.len()).sum();
@@ -124,7 +124,7 @@ impl Symbols {
         frames::join(into, chain);
     }
 
-    /// Returns the place of the stack frame at an address.
+    /// Returns the location of the stack frame at an address.
     fn frame(&mut self, pid: u32, place: u64, is_caller: bool) -> Option<FrameRule> {
         let at = if is_caller { place.checked_sub(1)? } else { place };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
@@ -158,8 +158,8 @@ impl Symbols {
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
         let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
         let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
-        // A return address is never directly before the start of a function, so this value was an
-        // unrelated number.
+        // A return address never precedes the start of a function directly. Such a value is an
+        // unrelated number on the stack.
         if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }
@@ -250,7 +250,8 @@ fn kernel_page() -> Option<Vec<u8>> {
     let mappings = read_maps(std::process::id());
     let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
     let (start, length) = (usize::try_from(page.start).ok()?, usize::try_from(page.end - page.start).ok()?);
-    // SAFETY: the kernel mapped it before the program began, readable, and no code unmaps it.
+    // SAFETY: the kernel mapped the page, readable, before the program began, and no code unmaps
+    // it.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), length) };
     Some(bytes.to_vec())
 }
@@ -268,7 +269,7 @@ fn find(mappings: &[Mapping], at: u64) -> Option<&Mapping> {
     mappings.get(after.checked_sub(1)?).filter(|mapping| at < mapping.end)
 }
 
-/// Returns a name without control characters, cut to the longest length.
+/// Returns a name without control characters, cut to [`NAME_BYTES_MAX`].
 fn clean(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let mut text: String = text.chars().filter(|c| !c.is_control()).collect();
@@ -309,7 +310,7 @@ impl std::fmt::Write for BoundedString {
 fn readable(symbol: &[u8]) -> String {
     let symbol = String::from_utf8_lossy(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(&symbol) {
-        // Leave out the hash at the end of a Rust name.
+        // The alternate format leaves out the hash at the end of a Rust name.
         return clean(format!("{rust:#}").as_bytes());
     }
     if symbol.starts_with("_Z") {

@@ -1,4 +1,4 @@
-//! Tests of function names by address, from tables made here and from this process.
+//! Tests of function names by address, from tables that the tests make and from this process.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
 }
 
 /// Returns a Go 1.26 program with functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at
-/// 0x40_0180, and its end at 0x40_0200. The module data has the start of the code.
+/// 0x40_0180. The code ends at 0x40_0200. The module data has the start of the code.
 pub(super) fn go_program() -> Vec<u8> {
     let sections = [
         (".text", 1, 0x40_0080, 0x80, 0x300, 0),
@@ -88,7 +88,7 @@ fn stripped_go_programs_have_function_names() {
     ] {
         assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
-    // The start of the code is unknown, and other code may come first. No name is better than a
+    // The start of the code is unknown, and other code may precede it. No name is better than a
     // wrong name.
     let mut unknown = go_program();
     put(&mut unknown, 0x600 + 8 * 22, 0, 8);
@@ -107,7 +107,8 @@ fn symbols_name_functions() {
     let texts = b"\0main\0_init\0_ZN4core3fmt5Write9write_str17h0123456789abcdefE\0_ZN2v88internal9Scavenger7ProcessEv\0read@@GLIBC_2.2\0";
     bytes[0x500..0x500 + texts.len()].copy_from_slice(texts);
     let at = |text: &str| texts.windows(text.len()).position(|part| part == text.as_bytes()).expect("there") as u64;
-    // The symbols are unsorted. Two have no length, and one of these ends with its section.
+    // The symbols are unsorted. Two symbols have no length, and one of these two ends with its
+    // section.
     let symbols = [
         (at("_ZN4core"), 2u64, 0x40_0140u64, 0x10u64),
         (at("main"), 2, 0x40_0100, 0x20),

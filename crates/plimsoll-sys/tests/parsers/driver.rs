@@ -1,4 +1,4 @@
-//! Passes any bytes to every parser of kernel files and of program files: none may panic.
+//! Passes given bytes to every parser of kernel files and of program files. No parser may panic.
 
 use plimsoll_sys::probe::{cgroup, host, listener, process, sockets};
 use plimsoll_sys::sampling::for_each_record;
@@ -14,7 +14,7 @@ impl PartedBytes for Memory<'_> {
     }
 }
 
-/// Looks up functions and frames at some places of a program. Returns whether a name was found.
+/// Looks up functions and frames at some offsets of a program. Returns whether a name was found.
 fn has_function_name(bytes: &[u8]) -> bool {
     let Some(functions) = Functions::read(Memory(bytes)) else { return false };
     let step = (bytes.len() / 64).max(1);
@@ -26,7 +26,7 @@ fn has_function_name(bytes: &[u8]) -> bool {
     places.filter(told).count() > 0
 }
 
-/// Passes `bytes` to every parser. Returns how many parsed them.
+/// Passes `bytes` to every parser. Returns the number of parsers that accepted the bytes.
 pub fn parse_all(bytes: &[u8]) -> usize {
     let half = bytes.len() / 2;
     let mut sockets_told = 0;

@@ -1,5 +1,5 @@
-//! Tests every parser of kernel files and of program files with damaged and random input. None may
-//! panic, and intact input must still be parsed.
+//! Tests every parser of kernel files and of program files with damaged and random input. No parser
+//! may panic, and intact input must still be parsed.
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 
@@ -7,7 +7,7 @@ mod driver;
 
 use driver::parse_all;
 
-/// A small random number generator, since this crate has none.
+/// A small random number generator, because this crate depends on no crate that has one.
 struct Rng(u64);
 
 impl Rng {
@@ -52,7 +52,7 @@ fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a program as Go 1.18 writes it, with one function.
+/// Returns a program with one function, in the format of Go 1.18.
 fn go_program() -> Vec<u8> {
     let names = b"\0.text\0.gopclntab\0";
     let mut bytes = program(names, &[[1, 1, 0x1080, 0x80, 0x100, 0], [7, 1, 0, 512, 256, 0]]);

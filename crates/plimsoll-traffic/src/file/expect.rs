@@ -10,7 +10,7 @@ use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::units::parse_duration_ns;
 
 /// Parses an `expect` table. Returns the expected statuses, if the table has any, and all other
-/// expectations. With `raw`, texts may contain `{{`.
+/// expectations. If `raw` is set, expected texts may contain `{{`.
 pub fn expectations(
     node: &TreeNode,
     world: &mut dyn FileContext,
@@ -52,7 +52,7 @@ fn entries<T>(
 }
 
 /// Returns the text of an expected value. Expected texts are compared unchanged, without template
-/// values. So a text with `{{` is an error unless `raw` is set.
+/// values. An expected text with `{{` is an error unless the request is `raw`.
 fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
@@ -114,7 +114,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             ));
         }
         let what = format!("'{}'", key.name);
-        // A capture can also be a table, which contains the default for a missing value.
+        // A capture can also be a table, which may state a default for a missing value.
         let (node, default) = match &value.value {
             TreeValue::Table(_) => {
                 let table = value.table("a capture", &keys::CAPTURE)?;

@@ -9,18 +9,18 @@ pub trait FileContext {
     /// "the file 'PATH' ...".
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
 
-    /// Reads the text of a file of data rows, which may be long. An error completes "the file
-    /// 'PATH' ...".
+    /// Reads the text of a file of data rows, which may be long. An error is a phrase that
+    /// completes "the file 'PATH' ...".
     fn rows(&mut self, path: &str) -> Result<String, String>;
 
     /// Checks whether a regular expression is valid. An error is a sentence with the reason.
     fn pattern(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the value of an environment variable; `None` if it is not set.
+    /// Returns the value of an environment variable; `None` if the variable is not set.
     fn variable(&mut self, name: &str) -> Option<String>;
 }
 
-/// Default settings for requests that do not set these values themselves.
+/// Default settings for requests of a traffic file that do not state their own values.
 #[derive(Debug, Clone)]
 pub struct RequestDefaults {
     /// The header fields added to every request that has no field of the same name.

@@ -5,7 +5,7 @@ use super::texts::quoted;
 use super::tree::{DEPTH_MAX, Lines, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
 
 /// The largest accepted number of values in a JSON document. Browser recordings of several hours
-/// have fewer values.
+/// have fewer values than this.
 const VALUES_MAX: usize = 5_000_000;
 
 /// Parses a JSON text into a tree of values with positions.
@@ -68,7 +68,7 @@ impl<'a> JsonReader<'a> {
         self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
-    /// Skips blanks, then consumes the character `c` if it comes next. Returns whether `c` was
+    /// Skips blanks, then consumes the next character if this is `c`. Returns whether `c` was
     /// consumed.
     fn consume(&mut self, c: char) -> bool {
         self.blank();

@@ -6,10 +6,12 @@ pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", 
 /// The keys of the `load` table.
 pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
 
-/// The keys of a request that name an HTTP method; the value of such a key is the path.
+/// The keys of a request that name an HTTP method; the value of each key is the path of the
+/// request.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// The keys that every kind of request accepts: in a mix, as a step, in setup and in cleanup.
+/// The keys that every kind of request accepts: requests of a mix, steps, setup and cleanup
+/// requests.
 const COMMON_REQUEST: [&str; 16] = [
     "get",
     "post",
@@ -56,14 +58,14 @@ pub const REQUEST: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST, 
 /// The keys of a scenario.
 pub const SCENARIO: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
 
-/// The keys of a scenario step: the keys of a request except `weight`, and the keys of steps.
+/// The keys of a scenario step: the keys of a request without `weight`, and further keys for steps.
 pub const STEP: [&str; 27] = concat_keys(
     ["name"],
     COMMON_REQUEST,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
 );
 
-/// The keys of a setup or cleanup request: the keys of a request except `weight`, plus `capture`,
+/// The keys of a setup or cleanup request: the keys of a request without `weight`, and `capture`,
 /// `repeat` and `on_fail`.
 pub const ONCE: [&str; 21] = concat_keys(["name"], COMMON_REQUEST, ["follow", "capture", "repeat", "on_fail"]);
 

@@ -13,8 +13,8 @@ impl Labels {
         self.0.contains_key(label)
     }
 
-    /// Reserves a label and returns it. If the label is in use, the first free number is appended,
-    /// as in `GET / (2)`.
+    /// Reserves a label for a request and returns the label. If the label is in use, the first free
+    /// number is appended, as in `GET / (2)`.
     pub fn take(&mut self, label: String) -> String {
         let mut number = *self.0.entry(label.clone()).and_modify(|number| *number += 1).or_insert(1);
         if number == 1 {

@@ -1,5 +1,5 @@
-//! Parses the `load` table of a traffic file. Imports from other tools write this table, and
-//! command-line flags override it.
+//! Parses the `load` table of a traffic file. Importers of other tools' files write this table, and
+//! command-line flags override its values.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode};
@@ -11,8 +11,8 @@ use plimsoll_model::{Arrivals, Curve};
 pub struct FileLoad {
     /// The number of users of a closed loop, over time.
     pub users: Option<Curve>,
-    /// The rate of an open loop, over time: sessions a second for scenarios, requests a second for
-    /// a mix.
+    /// The arrival rate of an open loop, over time: sessions per second for scenarios, requests per
+    /// second for a mix.
     pub rate: Option<Curve>,
     /// The spacing of the arrivals of an open loop: constant or Poisson.
     pub arrivals: Option<Arrivals>,

@@ -45,7 +45,7 @@ pub enum TrafficFormat {
 }
 
 impl TrafficFormat {
-    /// Returns the format that belongs to the extension of a file name. The default is TOML.
+    /// Returns the format that the extension of a file name stands for. The default is TOML.
     pub fn from_file_name(name: &str) -> TrafficFormat {
         match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
             Some("yaml" | "yml") => TrafficFormat::Yaml,
@@ -88,15 +88,15 @@ impl TrafficFile {
         &self.mix.load
     }
 
-    /// Builds the traffic of this file for the server at `origin`. `prefix` precedes every path,
-    /// and `defaults` contains settings for requests that do not set them.
+    /// Builds the traffic of this file for the server at `origin`. `prefix` precedes every path.
+    /// `defaults` are the settings of requests that do not state their own.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
         // The preflight request is sent before the load and must not change the server's state.
         let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
-        // The preflight request is sent before any response is captured, so it cannot use captured
-        // values.
+        // The preflight request is sent before any response is captured, so the preflight request
+        // cannot use captured values.
         let first = routes
             .iter()
             .position(|route| is_safe(route) && !uses_captured_value(route))

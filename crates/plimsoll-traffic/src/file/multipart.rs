@@ -32,8 +32,8 @@ struct FormPart {
     is_filled: bool,
 }
 
-/// Builds the body of a `multipart` table. Each entry is a text, `@FILE`, a table with content and
-/// type, or a list of these.
+/// Builds the body of a `multipart` table. Each entry of the table is a text, `@FILE`, a table with
+/// content and type, or a list of such values.
 pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
@@ -50,8 +50,8 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
         return node.error("'multipart' has no part: add a part, such as { note = \"hello\", file = \"@photo.jpg\" }");
     }
     let boundary = boundary(&parts);
-    // A body is a template as a whole. If one part is a template, the text of the other parts is
-    // escaped.
+    // A multipart body is a template as a whole, or not at all. If one part is a template, the text
+    // of the other parts is escaped.
     let is_filled = parts.iter().any(|part| part.is_filled);
     let mut body = Vec::new();
     for FormPart { head, content, is_filled: is_template } in parts {
@@ -132,7 +132,7 @@ fn part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result
     Ok(FormPart { head, content, is_filled })
 }
 
-/// Returns the media type that belongs to the extension of a file name.
+/// Returns the media type for the extension of a file name.
 fn kind_of(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));

@@ -1,5 +1,5 @@
-//! Parses one request of a traffic file with its expectations. Requests of a mix and steps share
-//! this code.
+//! Parses one request of a traffic file with its expectations. Requests of a mix, steps, setup and
+//! cleanup requests share this code.
 
 use super::expect::{captures, expectations};
 use super::file_context::RequestDefaults;
@@ -14,8 +14,8 @@ use plimsoll_model::template::{Template, target_shown};
 use plimsoll_model::traffic::{Request, Route, StatusSet, TemplateFlags};
 use plimsoll_model::units::parse_duration_ns;
 
-/// The largest accepted number of requests in a file. Each request has its own figures in memory
-/// and in reports.
+/// The largest accepted number of requests in a file. Each request of a traffic file has its own
+/// figures in memory and in reports.
 pub const REQUESTS_MAX: usize = 10_000;
 /// The maximum length of the name of a request or scenario, in characters. Names are column
 /// headings in reports.
@@ -28,7 +28,7 @@ pub struct FileRequest {
     pub label: String,
     weight: u32,
     method: String,
-    /// The path and query. The text is percent-encoded, unless it is a template.
+    /// The path and query. A target without template values is percent-encoded.
     target: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -41,8 +41,8 @@ pub struct FileRequest {
 }
 
 impl FileRequest {
-    /// Converts the request to a route of the load plan. `prefix` precedes the path, and `defaults`
-    /// contains the settings that the request does not set.
+    /// Converts the request to a route of the load plan. `prefix` precedes the path. `defaults` are
+    /// the settings that apply if the request does not state its own.
     pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
         let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let along = defaults.headers.iter().filter(|(name, _)| !has(name));
@@ -91,8 +91,8 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     }
     let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
-    // Only steps and one-off requests may have captures, because only their lists of accepted keys
-    // contain `capture`.
+    // Only steps and setup or cleanup requests may have captures, because only their lists of
+    // accepted keys contain `capture`.
     let captures: Vec<AnswerCapture> =
         table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
     let looks_into =
@@ -197,7 +197,7 @@ fn headers(
 ) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
-    // A list as the value stands for several header fields with one name.
+    // A list as the value of a key means several header fields with one name.
     fn values(value: &TreeNode) -> &[TreeNode] {
         match &value.value {
             TreeValue::List(items) => items,
@@ -209,8 +209,8 @@ fn headers(
         if key.name.is_empty() || !key.name.bytes().all(is_field_name_byte) {
             return Err(TrafficFileError::new(
                 key.at,
-                // The key may be a whole header field that the user wrote without a colon. It may
-                // then contain a secret value.
+                // The key may contain a secret value, if the user wrote a whole header field
+                // without a colon as the key.
                 format!(
                     "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
                     redact::excerpt(&key.name)
@@ -233,8 +233,8 @@ fn headers(
     Ok((out, filled))
 }
 
-/// Parses the body of a request. Returns its bytes, whether they are a template, and their default
-/// media type.
+/// Parses the body of a request. Returns the bytes of the body, whether the body is a template, and
+/// the default media type.
 fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {

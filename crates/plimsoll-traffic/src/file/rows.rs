@@ -9,13 +9,14 @@ use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
-/// The largest accepted number of columns. A TOML or JSON table has the same limit on keys.
+/// The largest accepted number of columns in a file of data rows. A TOML or JSON table has the same
+/// limit on keys.
 const COLUMNS_MAX: usize = KEYS_MAX;
 /// The largest accepted total size of all row files of one traffic file, bytes (1 GiB).
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
-/// Reads the `data` table `name` and the file of rows that it names. `left` is the remaining byte
-/// budget of all row files.
+/// Reads the `data` table `name` and the file of data rows that the table names. `left` is the
+/// number of bytes that all further row files may have.
 pub fn read(
     name: &str,
     node: &TreeNode,
@@ -95,7 +96,7 @@ fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result
     for record in records {
         let (line, cells) = record?;
         if cells.len() != data.columns.len() {
-            // An empty line is not a record.
+            // An empty line of the file is not a record.
             if cells.iter().all(|cell| cell.is_empty()) && cells.len() == 1 {
                 continue;
             }
@@ -110,8 +111,8 @@ fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result
     Ok(data)
 }
 
-/// An iterator over the records of a CSV text. Each item has the number of its first line and its
-/// cells.
+/// An iterator over the records of a CSV text. Each item has the cells of a record, and the number
+/// of the record's first line.
 struct Records<'a> {
     rest: &'a str,
     line: usize,

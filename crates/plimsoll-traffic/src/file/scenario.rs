@@ -10,7 +10,7 @@ use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
 use std::collections::HashSet;
 
-/// Parses the list of scenarios. Their requests are appended to `requests`.
+/// Parses the list of scenarios. The requests of all scenarios are appended to `requests`.
 pub fn scenarios(
     list: &TreeNode,
     known: &mut TextScope,
@@ -92,7 +92,7 @@ fn captured_names(
     Ok(())
 }
 
-/// The program of one scenario while it is built.
+/// The program of one scenario, under construction.
 struct ScenarioProgram<'a, 'w> {
     scenario: String,
     ops: Vec<SessionOp>,
@@ -164,8 +164,8 @@ impl ScenarioProgram<'_, '_> {
         Ok(())
     }
 
-    /// Appends the conditions of a step. Their jump targets are 0 until the whole step is written
-    /// and its end is known.
+    /// Appends the conditions of a step. The jump targets of conditions are 0 until the whole step
+    /// is written and its end is known.
     fn conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         if table.get("once").map_or(Ok(false), |once| once.flag("'once'"))? {
             self.ops.push(SessionOp::Once { to: 0 });

@@ -18,7 +18,8 @@ pub struct FileOneOff {
 }
 
 impl FileOneOff {
-    /// Converts the request to the form of the load plan; `prefix` precedes its path.
+    /// Converts the request to a setup or cleanup request of the load plan; `prefix` precedes the
+    /// path.
     pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
         OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.may_continue }
     }

@@ -22,8 +22,8 @@ pub struct TextScope<'a> {
     pub captured: HashSet<String>,
     /// The names that steps of the current scenario capture.
     pub captured_in_scenario: HashSet<String>,
-    /// The remaining byte budget of body files. Every request counts, because each request has a
-    /// separate copy of its file.
+    /// The number of bytes that further body files may have. The file of every request counts,
+    /// because each request has a separate copy.
     pub files: Budget,
 }
 
@@ -42,8 +42,8 @@ impl DataTables {
     }
 }
 
-/// The largest accepted number of captures in a scenario. Each session reserves room for all
-/// captured values.
+/// The largest accepted number of captures in a scenario. Each session reserves memory for all
+/// captured values of its scenario.
 pub const CAPTURED_MAX: usize = 5_000;
 /// The largest number of column names that an error message lists.
 const COLUMNS_SHOWN: usize = 20;
@@ -57,7 +57,7 @@ impl<'a> TextScope<'a> {
         TextScope { world, data, variables, variable_names, captured, captured_in_scenario, files }
     }
 
-    /// Reads a body file at `path` and takes its size from the byte budget.
+    /// Reads a body file at `path`, and subtracts its size from the limit for all body files.
     pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
         let mega = FILES_BYTES_MAX >> 20;
@@ -66,7 +66,8 @@ impl<'a> TextScope<'a> {
         Ok(bytes)
     }
 
-    /// Returns the text of a value, and whether it is a template. With `raw` no text is a template.
+    /// Returns the text of a value, and whether the text is a template. With `raw` no text is a
+    /// template.
     pub fn text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
         if raw || !text.contains("{{") {
             return Ok((text.to_owned(), false));
@@ -77,7 +78,7 @@ impl<'a> TextScope<'a> {
         Ok(if template.is_fixed() { (template.replace_values(""), false) } else { (text.to_owned(), true) })
     }
 
-    /// Parses a template into its parts and checks that every value is defined.
+    /// Parses a template into its parts, and checks that every name in the template is defined.
     fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
         let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
@@ -119,9 +120,9 @@ impl<'a> TextScope<'a> {
         }
     }
 
-    /// Appends a text to `out` as a JSON string and returns whether it contains template values. A
-    /// text that is one numeric template value is written without quotation marks, so that JSON
-    /// gets a number.
+    /// Appends a text to `out` as a JSON string, and returns whether the text contains template
+    /// values. A text that is one numeric template value is written without quotation marks, so
+    /// that JSON gets a number.
     pub fn json_text(
         &mut self,
         node: &TreeNode,

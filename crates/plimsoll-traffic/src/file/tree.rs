@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// The deepest accepted nesting of values. Real files have less nesting. The limit bounds recursion
-/// over a tree.
+/// The deepest accepted nesting of values. Real files have less nesting than this. The limit bounds
+/// the recursion of functions over a tree.
 pub const DEPTH_MAX: usize = 64;
 /// The largest accepted number of values in a file. Values repeated by YAML aliases count each
 /// time.
@@ -36,8 +36,8 @@ impl TextPlace {
     }
 }
 
-/// The reason why a traffic file is invalid: a position, and one sentence that also says how to
-/// correct the file.
+/// The reason why a traffic file is invalid: a position, and one sentence with the error and its
+/// correction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {text}", at.line, at.column)]
 pub struct TrafficFileError {
@@ -54,13 +54,14 @@ impl TrafficFileError {
     }
 }
 
-/// Converts byte offsets of one text to positions, in any order. For ascending offsets each lookup
-/// continues from the previous one, which avoids a rescan of long lines.
+/// Converts byte offsets of one text to positions, in any order. For ascending offsets, each lookup
+/// continues from the previous lookup, which avoids a rescan of long lines.
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
     /// The result of the previous lookup: line number, byte offset, and number of characters before
-    /// that offset in the line. This cache speeds up lookups in documents that are one long line.
+    /// that offset in the line. The cached result speeds up lookups in documents that are one long
+    /// line.
     last: Cell<(usize, usize, usize)>,
 }
 
@@ -162,7 +163,8 @@ impl TreeNode {
         }
     }
 
-    /// Returns the text of this value. Numbers and booleans are accepted as they are written.
+    /// Returns the text of this value. Numbers and booleans are accepted too, with their spelling
+    /// in the file.
     pub fn text(&self, what: &str) -> Result<&str, TrafficFileError> {
         match &self.value {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
@@ -191,8 +193,8 @@ impl TreeNode {
         }
     }
 
-    /// Parses the text of this value with `read` and returns the result. An error gets `what` and
-    /// the position.
+    /// Parses the text of this value with `read` and returns the result. An error of `read` gets
+    /// `what` and the position of this value.
     pub fn read<T, E: Display>(
         &self,
         what: &str,
@@ -232,12 +234,12 @@ impl<'a> TreeTable<'a> {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct KeyIndex(HashMap<String, usize>);
 
-/// The keys and values of a table in file order. Each key is unique.
+/// The keys and values of a table in file order. Each key is unique in its table.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
     /// A hash index from key to entry, for tables with more than [`Self::LINEAR_SEARCH_MAX`] keys.
-    /// Few tables need the index, so it is boxed.
+    /// Few tables need the index, so the index is boxed to keep the others small.
     places: Option<Box<KeyIndex>>,
 }
 

@@ -1,17 +1,17 @@
 //! Parses YAML into a tree. A library parses the text into events, and this file builds values from
-//! them.
+//! the events.
 //!
 //! The core schema of YAML 1.2 applies, so `no` is a text and not a boolean. Anchors and aliases
-//! work up to a total size. Merge keys (`<<: *base`) of YAML 1.1 work too, because most parsers
-//! support them.
+//! work up to a limit on the total size of all copies. Merge keys (`<<: *base`) of YAML 1.1 work
+//! too, as in most parsers.
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{Budget, library_panic};
 use std::collections::HashMap;
 
-/// A list or table whose end is not yet parsed. The parser has a stack of such containers, with the
-/// outermost first.
+/// A list or table whose end is not yet parsed. The parser has a stack of unfinished containers,
+/// with the outermost first.
 struct OpenContainer {
     at: TextPlace,
     anchor: usize,
@@ -20,11 +20,11 @@ struct OpenContainer {
 
 enum Container {
     List(Vec<TreeNode>),
-    /// A table: its entries so far, the key that waits for its value, and the tables to merge.
+    /// A table: its entries so far, the key whose value is not yet parsed, and the tables to merge.
     Table(TableEntries, Option<TreeKey>, Vec<TreeNode>),
 }
 
-/// The key whose value is merged into its table.
+/// The merge key of YAML 1.1: the table that is its value is merged into the table with this key.
 const MERGE: &str = "<<";
 
 /// Parses a YAML text with one document into a tree of values with positions.
@@ -34,7 +34,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
 }
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
-    // Limits the total memory of the copies that aliases make.
+    // The budget limits the total memory of the copies that aliases make.
     let mut budget = Budget::proportional_to_input(text.len());
     let mut open: Vec<OpenContainer> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
@@ -116,7 +116,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
 }
 
 /// Adds the entries of merged tables to a table. If keys are equal, the entry of the table itself
-/// counts, then that of the first merged table.
+/// has precedence, then the entry of the first merged table.
 fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
     for node in merged {
         let tables = match node.value {

@@ -2,7 +2,7 @@
 //! protobuf library can neither parse nor serialise an empty `Any`. So each empty `Any` gets a
 //! placeholder type before the library runs, and the placeholder is removed afterwards.
 //!
-//! Not here: any other message.
+//! Not here: messages without an empty `Any`.
 
 use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMessage, SerializeOptions, Value};
 use serde_json::Value as Json;
@@ -56,7 +56,7 @@ fn type_url(any: &DynamicMessage) -> String {
     any.get_field_by_name("type_url").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Replaces every `{}` in the place of an `Any` by an object with the placeholder type `name`.
+/// Replaces every `{}` that stands for an `Any` by an object with the placeholder type `name`.
 fn insert_placeholders(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
     let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
     let value = |json: &mut Json, kind: &Kind| {

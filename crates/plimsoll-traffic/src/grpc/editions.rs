@@ -1,6 +1,6 @@
 //! Translates protobuf editions to proto2 and proto3, the syntaxes that the descriptor library
-//! supports. An edition replaces the syntax by features. Features are set for single fields and are
-//! inherited from enclosing elements ([features of each
+//! supports. In an edition, features replace the syntax. A feature applies to the element that sets
+//! it and to the elements inside ([features of each
 //! edition](https://protobuf.dev/editions/features/)).
 //!
 //! Compiled descriptors contain features as numbers. Parsed `.proto` texts contain features as
@@ -15,14 +15,14 @@ use std::collections::HashSet;
 
 /// The supported editions: their number in descriptors and their name in `.proto` texts.
 const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
-/// The name prefix of a zero value added to enums that lack one. The descriptor library demands a
-/// zero value in proto3.
+/// The name prefix of the zero value that is added to an enum without a zero value. The descriptor
+/// library demands a zero value in proto3.
 const NO_ZERO: &str = "plimsoll_no_zero_of_";
-/// The option that replaces `default` in a rewritten `.proto` text. The parser accepts a real
-/// default in proto2 only.
+/// The name of the option that replaces `default` in a rewritten `.proto` text. The parser accepts
+/// the option `default` in proto2 only.
 const USUAL_VALUE: &str = "usual_value";
 
-/// The features set at one place of a descriptor; 0 means not set.
+/// The features that one element of a descriptor sets; 0 means not set.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 struct Features {
     /// How a field represents absence. 1: explicit presence. 2: implicit presence. 3: required.
@@ -42,10 +42,10 @@ const EXPANDED: i32 = 2;
 const DELIMITED: i32 = 2;
 
 impl Features {
-    /// The default features, equal in both supported editions.
+    /// The features that apply if a file sets none; these are equal in both supported editions.
     const USUAL: Features = Features { presence: 1, lists: 1, messages: 1 };
 
-    /// Returns these features, overridden by each feature that `said` sets.
+    /// Returns the inherited features, overridden by each feature that `said` sets.
     fn override_with(self, said: Option<Features>) -> Features {
         let said = said.unwrap_or_default();
         let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
@@ -72,8 +72,8 @@ impl Features {
     }
 }
 
-/// The features of a file and its elements. The descriptor types of the library lack these fields,
-/// so this type decodes them from the same bytes.
+/// The features of a file and its elements. The descriptor types of the library lack the fields for
+/// features, so this type decodes these fields from the same bytes.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FileFeatures {
     #[prost(message, repeated, tag = "4")]
@@ -136,8 +136,8 @@ struct OneofFeatureOptions {
     features: Option<Features>,
 }
 
-/// Decodes the descriptor of a file, and translates an edition to proto2 or proto3. An error is a
-/// sentence.
+/// Decodes the descriptor of a file, and translates an edition to proto2 or proto3. The error is a
+/// sentence for the user.
 pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
@@ -247,8 +247,8 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     {
         field.proto3_optional = Some(true);
     }
-    // In a parsed text the type of a named field is still unknown, so it may be an enum. The
-    // descriptor library itself rejects the group type for enums.
+    // In a parsed text, the type of a field with a type name is still unknown: message or enum. The
+    // descriptor library later rejects the group type for enums.
     let may_be_message = match field.r#type {
         None => field.type_name.is_some(),
         Some(kind) => kind == Type::Message as i32,
@@ -263,8 +263,9 @@ fn begin_enums_with_zero(message: &mut DescriptorProto) {
     message.nested_type.iter_mut().for_each(begin_enums_with_zero);
 }
 
-/// Moves the zero value of an enum to the front, or adds one. The descriptor library demands it in
-/// proto3, and closed enums of an edition may lack it.
+/// Moves the zero value of an enum to the front, or adds a zero value. The descriptor library
+/// demands that an enum of proto3 begins with zero, and closed enums of an edition may lack a zero
+/// value.
 fn move_zero_value_first(found: &mut EnumDescriptorProto) {
     match found.value.iter().position(|value| value.number() == 0) {
         Some(at) => found.value[..=at].rotate_right(1),
@@ -362,7 +363,7 @@ fn take_field_features(field: &mut FieldDescriptorProto) -> FieldFeatures {
     FieldFeatures { options }
 }
 
-/// Returns the value of a default option, spelt as in descriptors.
+/// Returns the default value of a field from its option, spelt as in descriptors.
 fn default_value_text(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
     let UninterpretedOption {
         identifier_value,
@@ -393,12 +394,12 @@ fn remove_enum_names(found: &mut EnumDescriptorProto) {
 /// Rewrites the text of an edition's `.proto` file to proto3, for a parser that does not support
 /// editions. `None` means that the file has no edition.
 ///
-/// Rewritten are the `edition` statement, reserved names, `export` and `local`, option imports, and
-/// field defaults.
+/// The rewrite changes the `edition` statement, reserved names, `export` and `local`, option
+/// imports, and field defaults.
 pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
-    // These variables are the first two words of the current statement, and whether the edition and
-    // its name were read.
+    // `statement` has the first two words of the current statement. The flags state whether the
+    // edition and its name were read.
     let (mut statement, mut is_edition, mut is_named): (Vec<&str>, bool, bool) = (Vec::new(), false, false);
     let (mut rest, mut before) = (text, ' ');
     while let Some(first) = rest.chars().next() {
@@ -455,7 +456,8 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
     Ok(is_edition.then_some(out))
 }
 
-/// Returns whether a declaration follows, so that the word before `rest` controls its visibility.
+/// Returns whether `rest` begins with a declaration. The word before a declaration, such as
+/// `export`, sets its visibility.
 fn is_declaration(rest: &str) -> bool {
     let next = rest.trim_start();
     ["message ", "enum ", "extend ", "message\t", "enum\t"].iter().any(|word| next.starts_with(word))

@@ -4,11 +4,11 @@
 use super::editions::is_added_zero;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 
-/// The deepest nesting of messages in an example. A limit is needed because types may contain
-/// themselves.
+/// The deepest nesting of messages in an example. The limit ends the example of a type that
+/// contains itself.
 const DEPTH_MAX: usize = 3;
-/// The size in bytes at which an example gets no further fields. A limit is needed because types
-/// may contain very many other types.
+/// The size in bytes at which an example gets no further fields. The limit is for types that
+/// contain very many other types.
 const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
 /// Returns an example body in JSON with every field of the type. Only the first field of a oneof
@@ -37,7 +37,7 @@ fn write_message(message: &MessageDescriptor, depth: usize, out: &mut String) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }
-        // Field names consist of letters, digits and underscores, so they need no escapes.
+        // Field names consist of letters, digits and underscores, so no character needs an escape.
         out.push_str(&format!("\"{}\": ", field.json_name()));
         write_field(&field, depth, out);
     }
@@ -76,8 +76,8 @@ fn write_value(kind: &Kind, depth: usize, out: &mut String) {
         Kind::String => out.push_str("\"\""),
         Kind::Bytes => out.push_str("\"AA==\""),
         Kind::Bool => out.push_str("false"),
-        // Canonical JSON has 64-bit numbers as strings. Plain numbers are accepted too and are
-        // easier to edit.
+        // Canonical JSON has 64-bit numbers as strings. Plain numbers for 64-bit fields are
+        // accepted too, and are easier to edit.
         _ => out.push('0'),
     }
 }

@@ -28,8 +28,8 @@ pub fn encode_request(service: &str) -> Vec<u8> {
     content
 }
 
-/// Returns whether a health response says that the service is not serving. An invalid response
-/// gives false.
+/// Returns whether a health response says that the service is not serving. The result is false for
+/// an invalid response.
 pub fn is_not_serving(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
     let answer = Messages::new(content).next().and_then(|message| HealthResponse::decode(message.ok()?).ok());

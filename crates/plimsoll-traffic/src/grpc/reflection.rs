@@ -13,7 +13,7 @@ use prost::Message;
 use prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The HTTP/2 paths of the reflection method. The newer version is first.
+/// The HTTP/2 paths of the reflection method. The newer version of the protocol is first.
 pub const PATHS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -111,7 +111,7 @@ pub enum ReflectionError {
 }
 
 /// Collects the descriptors of a server, request by request: first the list of services, then the
-/// files that define them, then imported files.
+/// files that define the services, then imported files.
 #[derive(Debug, Default)]
 pub struct DescriptorCollector {
     /// The encoded descriptors by file name.
@@ -125,7 +125,7 @@ pub struct DescriptorCollector {
     imports: BTreeSet<String>,
     /// The imported files that were ever queued, so that no file is requested twice.
     asked: BTreeSet<String>,
-    /// The request that waits for its response.
+    /// The request whose response has not arrived yet.
     last: Option<ReflectionRequestKind>,
 }
 
@@ -140,13 +140,13 @@ impl Default for LearnerBudget {
 }
 
 impl DescriptorCollector {
-    /// Returns a learner that requests the descriptors of these services only.
+    /// Returns a collector that requests the descriptors of these services only.
     pub fn for_services<'a>(names: impl Iterator<Item = &'a str>) -> DescriptorCollector {
         DescriptorCollector { symbols: names.map(str::to_owned).collect(), ..DescriptorCollector::default() }
     }
 
-    /// Returns a learner that first requests the list of services, and then the descriptors of all
-    /// services.
+    /// Returns a collector that first requests the list of services, and then the descriptors of
+    /// all services.
     pub fn for_all_services() -> DescriptorCollector {
         DescriptorCollector {
             last: Some(ReflectionRequestKind::ListServices(String::new())),
@@ -158,7 +158,7 @@ impl DescriptorCollector {
     /// descriptors are known.
     pub fn next_request(&mut self) -> Option<Vec<u8>> {
         let asked = match self.last.take() {
-            // The list of services is requested once, before the first response.
+            // The list of services is requested once, before all other requests.
             Some(all @ ReflectionRequestKind::ListServices(_)) => all,
             _ => match (self.symbols.pop_first(), self.imports.pop_first()) {
                 (Some(symbol), import) => {

@@ -21,37 +21,41 @@ use protox::file::{File, FileResolver, GoogleFileResolver};
 use std::collections::HashSet;
 use std::io::Write;
 
-/// The longest accepted message, bytes (64 MiB). Servers accept 4 MB by default, and each body
-/// stays in memory.
+/// The longest accepted gRPC message, bytes (64 MiB). Servers accept 4 MB by default, and
+/// plimsoll holds each request body in memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// The largest number of suggestions for an unknown name.
+/// The largest number of similar names that an error message suggests for an unknown name.
 const NEAR_MAX: usize = 3;
-/// The length in bytes of the longest name that is compared for suggestions.
+/// The longest name that is compared for suggestions, bytes. The time to compare two names grows
+/// with the product of their lengths.
 const NEAR_BYTES_MAX: usize = 200;
-/// The largest number of names that are compared for suggestions.
+/// The largest number of names that are compared for suggestions. An error message about a larger
+/// schema states only the number of names.
 const NEAR_NAMES_MAX: usize = 10_000;
-/// The largest accepted number of files in one schema. Imports are looked up by name repeatedly.
+/// The largest accepted number of files in one schema. The limit bounds the repeated lookups of
+/// imports by name.
 const FILES_MAX: usize = 20_000;
 /// The field number of `dependency`, the list of imports, in `FileDescriptorProto`.
 const IMPORTS: i32 = 3;
 /// The field numbers of key and value in a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
-/// The name in error messages of the input that the descriptor library parses.
+/// The name of service descriptors in the error message about a failure of a library.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
-/// The name of gRPC messages as parsed input, for error messages.
+/// The name of gRPC messages in the error message about a failure of a library.
 const MESSAGES: &str = "messages of gRPC";
-/// The longest JSON text of a response, bytes. The limit is four times the searched content,
-/// because the JSON of a message shows all fields.
+/// The longest JSON text of a decoded response, bytes. The limit is four times the content that
+/// expectations search, because the JSON text shows all fields, also those with default values.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
-/// The accepted syntaxes. Other syntaxes are rejected before a library reads the file, because the
-/// library panics on them.
+/// The accepted values of `syntax` in a file descriptor. A file with another syntax is rejected
+/// before a library reads the file, because the library would panic.
 const SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
 
 /// The reason why a gRPC call cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A `.proto` file does not compile. The text has position and reason, from the compiler.
+    /// A `.proto` file does not compile. The text is the compiler's message, with position and
+    /// reason.
     #[error("{0}")]
     Proto(String),
     /// The compiled descriptor set is invalid or incomplete.
@@ -86,10 +90,10 @@ pub enum SchemaError {
     Body {
         /// The full name of the message type.
         message: String,
-        /// The place in the body and the reason.
+        /// The position in the body and the reason.
         why: String,
     },
-    /// The body has a number of messages other than one, and the method takes one.
+    /// The method takes exactly one message, but the body has none or several.
     #[error("{method} takes one message, and the body has {count}")]
     Count {
         /// The full name of the method.
@@ -120,7 +124,7 @@ struct FilesInSet {
 }
 
 /// Compiles `.proto` files. The compiler library gets the files one by one and without source
-/// positions, because it would search all positions for each option and error.
+/// positions. The library would otherwise search all source positions for each option and error.
 struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
@@ -128,7 +132,8 @@ struct ProtoFiles<F> {
     budget: Budget,
     work: DescriptorWork,
     pool: DescriptorPool,
-    /// The names of the files under compilation, outermost first. The list detects import cycles.
+    /// The names of the files under compilation, outermost first. An import of a file in this list
+    /// is an import cycle.
     open: Vec<String>,
 }
 
@@ -268,8 +273,8 @@ impl Schema {
             DescriptorWork::default().take(&read).map_err(SchemaError::Descriptors)?;
             let mut pool = DescriptorPool::new();
             pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
-            // The library reads map entries lazily and panics on invalid ones, so they are checked
-            // here.
+            // The library reads map entries lazily and panics on an invalid entry, so all map
+            // entries are checked here.
             for entry in pool.all_messages().filter(|message| message.is_map_entry()) {
                 for number in [MAP_KEY, MAP_VALUE] {
                     if entry.get_field(number).is_none() {
@@ -321,7 +326,7 @@ impl Schema {
             .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: similar_names(name, self.services()) })
     }
 
-    /// Returns the method at a path of the form `/package.Service/Method`.
+    /// Returns the method of a path such as `/package.Service/Method`.
     pub fn method(&self, path: &str) -> Result<Method, SchemaError> {
         let named = path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let (service, name) = named
@@ -337,8 +342,8 @@ impl Schema {
     }
 }
 
-/// Returns the compiler's error message with file, line and column. Only the debug form of the
-/// error has these.
+/// Returns the compiler's error message with file, line and column. Only the `Debug` output of
+/// the error contains this position.
 fn error_text(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
@@ -362,7 +367,7 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
         let common = wanted.iter().filter(|pair| have.contains(pair)).count();
         std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
-    // A further name is shown instead of the words "and 1 more", because it needs no more space.
+    // If only one name would remain, this name is shown instead of the words "and 1 more".
     let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
@@ -388,9 +393,9 @@ impl Method {
         self.0.is_server_streaming()
     }
 
-    /// Encodes a JSON body as gRPC messages, compressed if `gzip` is set. An object is one message.
-    /// A list is several messages, for a method with a client stream. An empty body is a message
-    /// without fields.
+    /// Encodes a JSON body as gRPC messages, compressed if `gzip` is set. A JSON object becomes one
+    /// message. A JSON list becomes several messages, for a method with a client stream. An empty
+    /// body becomes a message without fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
         library_panic::catch(MESSAGES, || self.encode(body, gzip))?
     }
@@ -420,8 +425,8 @@ impl Method {
         Ok(content)
     }
 
-    /// Decodes a response message and appends it to `json`. All fields appear, also fields with
-    /// default values, and 64-bit numbers are JSON numbers.
+    /// Decodes a response message and appends it to `json`. The JSON has all fields, also fields
+    /// with default values, and 64-bit numbers are JSON numbers.
     pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
         let write = || {
@@ -459,8 +464,8 @@ impl Method {
     }
 }
 
-/// A writer that fails once a response's JSON exceeds [`TEXT_BYTES_MAX`]. A short message can have
-/// a very long text.
+/// A writer that fails once a response's JSON exceeds [`TEXT_BYTES_MAX`]. A short encoded message
+/// can have a very long JSON text.
 struct BoundedText<'a>(&'a mut Vec<u8>);
 
 impl Write for BoundedText<'_> {
@@ -484,15 +489,15 @@ fn compressed(message: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// Encodes one JSON message. `number` is its index if the body is a list, for error messages.
+/// Encodes one JSON message as protobuf. `number` is the message's index in a list, for errors.
 fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Result<Vec<u8>, SchemaError> {
     let mut json = serde_json::Deserializer::from_str(text);
     // Tracks the field path, so that errors name the field as well as line and column.
     let mut track = serde_path_to_error::Track::new();
     let path = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     let read = DynamicMessage::deserialize(message.clone(), path);
-    // The library rejects an empty `Any`, which is `{}` in JSON, so such a message is parsed
-    // separately.
+    // The library rejects an empty `Any`, which is `{}` in JSON, so a message with an empty `Any`
+    // is parsed separately.
     let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
     if let Some(read) = empty.and_then(|_| any::parse_with_empty_any(message, text)) {
         return check_weight_bounds(read.encode_to_vec());

@@ -1,5 +1,5 @@
 //! Converts gRPC responses to JSON, and rendered template bodies to messages. Only routes with
-//! expectations, captures or templates need this.
+//! expectations, captures or templates need these conversions.
 
 use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;

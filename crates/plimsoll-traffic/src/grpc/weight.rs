@@ -1,15 +1,16 @@
 //! Estimates the memory of descriptors from their bytes, before any library decodes them. An empty
-//! message takes two bytes in a file and more than a thousand in memory. So 4 MB could become 4 GB.
+//! message takes two bytes in a file and more than a thousand in memory. So descriptors of 4 MB
+//! could take 4 GB of memory.
 //!
 //! Not here: whether descriptors are valid, which their decoders check.
 
 use plimsoll_model::{Budget, BudgetError};
 
-/// The largest estimated memory of one schema, bytes. The public interfaces of the largest clouds
-/// together take half of it.
+/// The largest estimated memory of one schema, bytes. The public APIs of the largest cloud
+/// providers together take half of this limit.
 pub(super) const WEIGHT_MAX: usize = 256 << 20;
-/// The deepest accepted nesting of messages. Protobuf decoders go no deeper, and real files are
-/// flatter.
+/// The deepest accepted nesting of messages. Protobuf decoders accept no deeper nesting, and real
+/// files have less.
 pub(super) const DEPTH_MAX: usize = 90;
 /// The memory of a name or number, as a multiple of its bytes. The file, the descriptor pool and
 /// its name tables each have a copy.
@@ -34,7 +35,8 @@ enum DescriptorPart {
 }
 
 impl DescriptorPart {
-    /// Estimated memory of one element in descriptor and pool, bytes: measured and rounded up.
+    /// Returns the estimated memory of one element in descriptor and pool, bytes: measured and
+    /// rounded up.
     fn bytes(self) -> usize {
         match self {
             DescriptorPart::File => 2_200,
@@ -144,7 +146,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Charges the memory of a `.proto` text to `budget`. Each statement and block counts as one
-/// descriptor field, which is an upper bound. An error is a sentence.
+/// descriptor field, which is an upper bound. The error is a sentence for the user.
 pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();

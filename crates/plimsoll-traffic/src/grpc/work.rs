@@ -1,6 +1,7 @@
 //! Estimates the work of the library that links descriptors, before the library runs. The library
 //! stores a full name for each element and looks up names in every enclosing scope. The library
-//! also compares each field number with each range, and follows public imports along every path.
+//! also compares each field number with each range, and follows public imports on every path
+//! between files.
 //!
 //! Not here: memory of the elements ([`super::weight`]), and validity, which the library checks.
 
@@ -9,25 +10,27 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, Fi
 use std::collections::HashMap;
 
 /// The largest estimated work of one schema: bytes that the library compares or copies. The public
-/// interfaces of the largest clouds together take a fifth.
+/// APIs of the largest cloud providers together take a fifth of this limit.
 const WORK_MAX: usize = 512 << 20;
-/// The largest total size of full names in memory, bytes. The public interfaces of the largest
-/// clouds together take a quarter.
+/// The largest total size of full names in memory, bytes. The public APIs of the largest cloud
+/// providers together take a quarter of this limit.
 const NAMES_BYTES_MAX: usize = 128 << 20;
-/// The longest accepted chain of imports. Real chains are shorter than ten.
+/// The longest accepted chain of imports. Real import chains are shorter than ten files.
 pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
 /// Copies of each full name in memory: one in a name table, and one in the named element.
 const NAME_COPIES: usize = 2;
 
-/// The budgets for linking a schema's files, and maxima that the estimate needs.
+/// The remaining budgets for linking a schema's files, and the maxima that the estimate needs.
 pub(super) struct DescriptorWork {
     work: Budget,
     names: Budget,
-    /// The largest number of ranges of one message so far. Other files may refer to this message.
+    /// The largest number of reserved and extension ranges in one message so far. An extension
+    /// field may extend any message, so its estimate uses this maximum.
     ranges_max: usize,
-    /// The largest number of values of one enum so far.
+    /// The largest number of values of one enum so far. A field may refer to any enum, so the
+    /// estimate of its default value uses this maximum.
     values_max: usize,
-    /// The longest full name so far, bytes.
+    /// The longest full name of a message or enum so far, bytes.
     name_max: usize,
     /// By file name: the cost of following the file's public imports, and their depth.
     public_imports: HashMap<String, (usize, usize)>,
@@ -204,7 +207,8 @@ impl DescriptorWork {
     fn enumeration(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
         self.name(scope.within(found.name()))?;
         let (values, ranges) = (found.value.len(), found.reserved_range.len());
-        // The library stores enum values sorted by number, so a value out of order moves others.
+        // The library stores enum values sorted by number, so a value out of order moves the values
+        // after it.
         let is_sorted = found.value.is_sorted_by_key(|value| value.number());
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));

@@ -14,7 +14,7 @@ pub use words::words;
 /// The source of one piece of a request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CurlData {
-    /// The literal text on the command line.
+    /// The data is the literal text on the command line.
     Text(String),
     /// The content of a file; the path `-` means standard input.
     File {
@@ -26,7 +26,7 @@ pub enum CurlData {
     /// The percent-encoded content of a file, as a parameter of a query or form (`--data-urlencode
     /// name@FILE`).
     EncodedFile {
-        /// The text before `=`; it may be empty.
+        /// The text before `@`, which is the name of the parameter; empty if there is no name.
         name: String,
         /// The path of the file.
         path: String,
@@ -51,15 +51,15 @@ pub struct CurlPart {
 pub struct CurlRequest {
     /// The URL of the request.
     pub url: String,
-    /// The method (`-X`, `-I`). `None` if the method follows from other options.
+    /// The HTTP method (`-X`, `-I`). `None` if other options imply the method.
     pub method: Option<String>,
     /// The header fields to send, in order.
     pub headers: Vec<(String, String)>,
     /// The names of header fields that curl would send by default and that the command line
     /// removes.
     pub removed: Vec<String>,
-    /// The pieces of the body. The pieces are joined with `&`, or without a separator if `json` is
-    /// set.
+    /// The pieces of the body. The request has the pieces joined with `&`, or without a separator
+    /// if `json` is set.
     pub data: Vec<CurlData>,
     /// The parts of a multipart form (`-F`).
     pub form: Vec<CurlPart>,
@@ -75,7 +75,7 @@ pub struct CurlRequest {
     pub user: Option<String>,
     /// Whether the server's certificate is not verified (`-k`).
     pub insecure: bool,
-    /// The HTTP version, `1.1` or `2`. `None` for the default.
+    /// The HTTP version, `1.1` or `2`. `None` stands for the default version.
     pub http: Option<&'static str>,
     /// The path of a unix socket to connect to; a leading `@` marks an abstract socket.
     pub unix: Option<String>,
@@ -91,7 +91,7 @@ pub struct CurlRequest {
     pub follows: bool,
     /// The largest number of redirects to follow; -1 means no limit.
     pub follow_max: Option<i64>,
-    /// Whether `.` and `..` in the path stay as they are (`--path-as-is`).
+    /// Whether `.` and `..` in the path are sent unresolved (`--path-as-is`).
     pub keeps_dots: bool,
     /// Whether brackets and braces in the URL are literal (`-g`) and not curl's patterns for
     /// several URLs.
@@ -100,15 +100,15 @@ pub struct CurlRequest {
     pub left_out: Vec<String>,
 }
 
-/// Returns an unknown option for an error message, without a value joined by `=`, which may be a
-/// secret.
+/// Returns the name of an unknown option for an error message. A value after `=` is not shown,
+/// because the value may be a secret.
 fn unknown_option_text(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
 }
 
-/// curl's short options and their long names.
+/// The short options of curl, each with its long name.
 const SHORT: &[(char, &str)] = &[
     ('A', "user-agent"),
     ('b', "cookie"),
@@ -153,8 +153,8 @@ const SHORT: &[(char, &str)] = &[
     ('6', "ipv6"),
     ('#', "progress-bar"),
 ];
-/// Options for curl's output or behaviour that take no value. They do not change the request and
-/// are ignored.
+/// Options for curl's output or behaviour that take no value. The import ignores these options,
+/// because the request does not depend on the options.
 const IGNORED_OPTIONS: &[&str] = &[
     "fail",
     "fail-early",
@@ -179,8 +179,8 @@ const IGNORED_OPTIONS: &[&str] = &[
     "junk-session-cookies",
     "basic",
 ];
-/// Options with a value for curl's output or behaviour. They do not change the request and are
-/// ignored.
+/// Options with a value for curl's output or behaviour. The import ignores these options, because
+/// the request does not depend on the options.
 const IGNORED_OPTIONS_WITH_VALUE: &[&str] = &[
     "output",
     "output-dir",
@@ -195,8 +195,8 @@ const IGNORED_OPTIONS_WITH_VALUE: &[&str] = &[
     "noproxy",
     "expect100-timeout",
 ];
-/// Options without a value that change the request and cannot be imported. Each such option is
-/// reported.
+/// Options without a value that change the request and cannot be imported. The import reports each
+/// of these options.
 const UNSUPPORTED_OPTIONS: &[&str] = &[
     "post301",
     "post302",
@@ -224,8 +224,8 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "tlsv1.2",
     "tlsv1.3",
 ];
-/// Options with a value that change the request and cannot be imported. Each such option is
-/// reported.
+/// Options with a value that change the request and cannot be imported. The import reports each of
+/// these options.
 const OMITTED_OPTIONS_WITH_VALUE: &[&str] = &[
     "proxy",
     "proxy-header",
@@ -301,7 +301,8 @@ impl CurlRequest {
                 }
             }
         }
-        // An explicit header option overrides the other options. `Name:` removes the field.
+        // An explicit `-H` option overrides the header fields that other options imply. `-H
+        // 'Name:'` removes the field.
         said.retain(|(name, _)| !request.has_explicit_header(name));
         request.headers.append(&mut said);
         request.url = match urls.len() {
@@ -340,14 +341,15 @@ impl CurlRequest {
         value: String,
         said: &mut Vec<(String, String)>,
     ) -> Result<(), CurlError> {
-        // If an option is repeated, the last value counts. Values of cookie options are joined.
+        // If an option for a header field is repeated, the last value counts. Values of cookie
+        // options are joined.
         let mut say = |name: &str, value: String| match said.iter_mut().find(|(own, _)| own == name) {
             Some((_, own)) if name == "Cookie" => own.push_str(&format!("; {value}")),
             Some((_, own)) => *own = value,
             None => said.push((name.to_owned(), value)),
         };
         match option {
-            // An empty value removes the field.
+            // An empty value of `-A` removes the `User-Agent` field.
             "user-agent" if value.is_empty() => self.removed.push("User-Agent".to_owned()),
             "referer" if value.is_empty() => {}
             "globoff" => self.is_verbatim = true,
@@ -371,7 +373,7 @@ impl CurlRequest {
             "request" => self.method = Some(value),
             "header" => self.push_header(&value, shown)?,
             "user-agent" => say("User-Agent", value),
-            // The suffix `;auto` affects only redirects, so it is removed.
+            // The suffix `;auto` of the referer affects only redirects, so the suffix is removed.
             "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
             "cookie" if value.contains('=') => say("Cookie", value),
             // A value without `=` is the path of a file with cookies.
@@ -395,14 +397,16 @@ impl CurlRequest {
             "compressed" => say("Accept-Encoding", "gzip, deflate, br, zstd".to_owned()),
             "range" => say("Range", format!("bytes={value}")),
             "http1.1" => self.http = Some("1.1"),
-            // Plimsoll also negotiates HTTP/2 over TLS by default.
+            // The option `--http2` needs no setting: plimsoll negotiates HTTP/2 over TLS by
+            // default.
             "http2" => self.http = None,
             "http2-prior-knowledge" => self.http = Some("2"),
             "unix-socket" => self.unix = Some(value),
             "abstract-unix-socket" => self.unix = Some(format!("@{value}")),
             "max-time" => self.timeout_s = Some(value),
             "location" => self.follows = true,
-            // This option has no effect, because plimsoll never sends credentials to another host.
+            // The option `--location-trusted` has no effect beyond `-L`: plimsoll never sends
+            // credentials to another host.
             "location-trusted" => {
                 self.follows = true;
                 self.left_out.push(shown.to_owned());
@@ -423,7 +427,8 @@ impl CurlRequest {
         Ok(())
     }
 
-    /// Parses `Name: value`. `Name;` sets an empty field, and `Name:` removes the field.
+    /// Parses the value of `-H`, such as `Name: value`. `Name;` sets an empty field, and `Name:`
+    /// removes the field.
     fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
         let wrong = || CurlError::Value(shown.to_owned(), "'Name: value', with a colon");
         if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
@@ -503,8 +508,8 @@ fn resolve_dot_segments(url: &str) -> String {
     format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
 }
 
-/// Returns the first character of a URL that curl reads as a pattern for several URLs. The brackets
-/// of an IPv6 address do not count.
+/// Returns the first character of a URL that curl would expand as a pattern for several URLs. The
+/// brackets of an IPv6 address are no pattern.
 fn find_glob_character(url: &str) -> Option<char> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
@@ -579,7 +584,7 @@ pub fn form_encoded(bytes: &[u8]) -> String {
 
 /// Parses a form part (`-F`): `name=value`, `name=@file;type=a/b;filename=c` or `name=<file`.
 ///
-/// A quoted value ends at its closing quote, and `\"` and `\\` in it are unescaped. An unquoted
+/// A quoted value ends at its closing quote, and its escapes `\"` and `\\` are decoded. An unquoted
 /// value ends at `;`. Unsupported attributes are added to `left_out`.
 fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
     let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
@@ -632,8 +637,8 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
     Ok(part)
 }
 
-/// Parses a value in a form part and advances `rest` to the text after it. With `listed`, a comma
-/// ends the value too.
+/// Parses a value in a form part, and advances `rest` to the text after the value. If `listed` is
+/// set, a comma ends the value too.
 fn parse_form_value(rest: &mut &str, listed: bool) -> String {
     let text = *rest;
     if let Some(inner) = text.trim_start().strip_prefix('"') {
@@ -656,7 +661,7 @@ fn parse_form_value(rest: &mut &str, listed: bool) -> String {
     text[..end].trim_end().to_owned()
 }
 
-/// Parses a media type with its parameters and advances `rest` to the text after it.
+/// Parses a media type with its parameters, and advances `rest` to the text after the parameters.
 fn form_type(rest: &mut &str) -> String {
     let mut kind = parse_form_value(rest, false);
     while let Some(after) = rest.strip_prefix(';') {

@@ -1,8 +1,10 @@
-//! The draft of a traffic file that an importer builds. The draft has requests of a mix or steps of
-//! scenarios, and a note for every part that could not be imported.
+//! The draft of a traffic file, which an importer builds from the file of another tool. The draft
+//! has requests of a mix or steps of scenarios, and a note for every part that could not be
+//! imported.
 //!
-//! The draft contains only content of the original file. Each omission has a position and a
-//! sentence. Not here: parsing the formats of other tools.
+//! The draft contains only content of the original file. Each note has the position of the
+//! omitted part in the original file, and one sentence for the user. Not here: parsing the
+//! formats of other tools.
 
 use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
@@ -13,9 +15,10 @@ use std::fmt::Write;
 /// A part of the original file that could not be imported.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImportOmission {
-    /// The position of the part in the original file.
+    /// The position of the omitted part in the original file.
     pub at: TextPlace,
-    /// A sentence that names the missing part and the consequence.
+    /// A sentence for the user: which part is missing, and what this changes in the imported
+    /// traffic.
     pub text: String,
 }
 
@@ -26,11 +29,11 @@ pub struct ImportResult {
     pub text: String,
     /// The number of imported requests, including those in steps.
     pub requests: usize,
-    /// The omitted parts, in order of position.
+    /// The parts of the original file that could not be imported, in order of their position.
     pub left_out: Vec<ImportOmission>,
 }
 
-/// A text that may contain template values.
+/// A text of the drafted traffic file that may contain template values (`{{ value }}`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftText(Vec<DraftPiece>);
 
@@ -75,8 +78,9 @@ impl DraftText {
         }
     }
 
-    /// Returns a copy whose literal text is changed by `change`. Template values that need the same
-    /// escape get the filter `way`, such as `url` or `json`.
+    /// Returns a copy in which `change` escapes the literal text, and the template filter `way`,
+    /// such as `url` or `json`, escapes the template values. A template value that has a filter,
+    /// or whose output needs no escape, stays as it is.
     pub fn mapped(&self, change: impl Fn(&str) -> String, way: &str) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -101,8 +105,8 @@ impl DraftText {
         out
     }
 
-    /// Returns a copy in which `change` replaces every template value: by another value (`Ok`), or
-    /// by literal text (`Err`).
+    /// Returns a copy in which `change` replaces every template value. `change` returns another
+    /// template value (`Ok`), or literal text (`Err`).
     pub fn replace_template_values(&self, mut change: impl FnMut(&str) -> Result<String, String>) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -121,7 +125,7 @@ impl DraftText {
         self.0.is_empty()
     }
 
-    /// Memory of the text, bytes.
+    /// Returns the approximate memory use of the text, in bytes.
     pub fn bytes(&self) -> usize {
         let of_piece = |piece: &DraftPiece| match piece {
             DraftPiece::Text(text) | DraftPiece::Value(text) => size_of::<DraftPiece>() + text.len(),
@@ -129,7 +133,7 @@ impl DraftText {
         self.0.iter().map(of_piece).sum()
     }
 
-    /// Returns the text, if it has no template values.
+    /// Returns the text as a literal; `None` if the text has template values.
     pub fn as_literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
@@ -193,8 +197,8 @@ impl DraftText {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains("{{")))
     }
 
-    /// Returns the text as it appears in a traffic file. `raw` requests have no templates, so their
-    /// text is not escaped.
+    /// Returns the text as it appears in a traffic file. The text of a `raw` request is not
+    /// escaped, because `raw` requests have no templates.
     pub fn file_text(&self, raw: bool) -> String {
         let mut out = String::new();
         for piece in &self.0 {
@@ -210,8 +214,8 @@ impl DraftText {
     }
 }
 
-/// Returns whether a template value is a function whose output needs no escape, such as a number or
-/// letters.
+/// Returns whether a template value calls a function whose output needs no escape, such as a
+/// number or letters.
 fn is_plain(value: &str) -> bool {
     ["int(", "float(", "uuid(", "seq(", "hex(", "text("].iter().any(|function| value.starts_with(function))
 }
@@ -233,9 +237,10 @@ pub enum DraftBody {
 pub struct DraftPart {
     pub name: String,
     pub content: DraftPartContent,
-    /// The media type, if the original states one.
+    /// The media type of the part. `None` if the original file states none.
     pub kind: Option<String>,
-    /// The file name to send, if it differs from the name of the file.
+    /// The file name that the request states for the part. `None` stands for the name of the
+    /// uploaded file itself.
     pub file_name: Option<String>,
 }
 
@@ -270,9 +275,10 @@ impl DraftPart {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftCapture {
     pub name: String,
-    /// The place of the value in the response, such as `$.id` or `header:Location`.
+    /// The position of the value in the response, such as `$.id` (JSON path) or
+    /// `header:Location`.
     pub from: String,
-    /// The value to use if the place is missing.
+    /// The value to use if the response lacks the value to capture.
     pub default: Option<String>,
 }
 
@@ -282,7 +288,8 @@ pub struct DraftExpect {
     pub status: Option<String>,
     /// JSON paths, each with its expected value in TOML syntax.
     pub json: Vec<(String, String)>,
-    /// Header fields, each with a text it must contain or `regex:...`.
+    /// The expected header fields: each name with a text that the value must contain, or with
+    /// `regex:...`.
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
     pub within_ms: Option<u64>,
@@ -305,7 +312,7 @@ pub struct DraftRequest {
 }
 
 impl DraftRequest {
-    /// Memory of the texts of the request, bytes.
+    /// Returns the approximate memory use of the texts of the request, in bytes.
     pub fn bytes(&self) -> usize {
         let of_part = |part: &DraftPart| match &part.content {
             DraftPartContent::Text(text) => part.name.len() + text.bytes(),
@@ -320,8 +327,8 @@ impl DraftRequest {
         self.target.bytes() + headers.sum::<usize>() + body
     }
 
-    /// Returns whether the request has no template values and no form or file, so that it may be
-    /// marked `raw`.
+    /// Returns whether the request can be marked `raw`: it has no template values, no multipart
+    /// form and no body file.
     pub fn may_be_raw(&self) -> bool {
         let body = if let DraftBody::Text(text) = &self.body { Some(text) } else { None };
         let texts = || std::iter::once(&self.target).chain(self.headers.iter().map(|(_, text)| text)).chain(body);
@@ -342,16 +349,16 @@ impl DraftRequest {
 /// A step of a scenario, or a request of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftStep {
-    /// The position in the original file.
+    /// The position of the step in the original file.
     pub at: Option<TextPlace>,
     pub name: Option<String>,
-    /// The weight of a request in a mix.
+    /// The weight of a request in a mix: the share of the request relative to the other weights.
     pub weight: Option<u32>,
     pub think: Option<String>,
     pub once: bool,
-    /// A template value. The step runs only if the value is not empty.
+    /// A template value that controls the step: the step runs only if the value is not empty.
     pub condition: Option<String>,
-    /// A template value. The step runs only if the value is empty.
+    /// A template value that controls the step: the step runs only if the value is empty.
     pub unless: Option<String>,
     pub times: Option<u32>,
     pub what: DraftAction,
@@ -384,25 +391,26 @@ pub struct DraftData {
     pub name: String,
     pub file: String,
     pub pick: &'static str,
-    /// Whether every use of the table takes a new row. If false, each session takes one row.
+    /// Whether every use of the table takes a new data row. If false, each session takes one row.
     pub each_use: bool,
 }
 
-/// The load of the original file, in the syntax of a traffic file.
+/// The load settings of the original file, in the syntax of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLoad {
     /// The number of users of a closed loop. With `users` there is no `rate`.
     pub users: Option<String>,
-    /// The rate of sessions of an open loop, 1/s.
+    /// The session arrival rate of an open loop, in sessions per second.
     pub rate: Option<String>,
-    /// The spacing of the arrivals that belong to `rate`.
+    /// How the session arrivals of the open loop are spaced. `None` if the original file does not
+    /// say.
     pub arrivals: Option<Arrivals>,
     pub sessions: Option<u64>,
-    /// The duration of the load. `None` if stages in `users` or `rate` define it.
+    /// The duration of the load. `None` if the stages in `users` or `rate` define the duration.
     pub duration: Option<String>,
 }
 
-/// A traffic file while an importer builds it.
+/// A traffic file under construction by an importer.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     /// The comment lines for the beginning of the file.
@@ -418,14 +426,16 @@ pub struct Draft {
     pub cleanup: Vec<DraftStep>,
     pub load: DraftLoad,
     pub left_out: Vec<ImportOmission>,
-    /// Omissions that may repeat, by text: the index in `left_out`, and the number of occurrences.
+    /// Omissions that may repeat, keyed by note text: the index in `left_out`, and the number of
+    /// occurrences.
     pub counted: HashMap<String, (usize, u64)>,
 }
 
-/// The longest note, in characters. Notes repeat names of the original file, which may be long, and
-/// every part may have a note.
+/// The longest note about an omission, in characters. Notes repeat names of the original file,
+/// which may be long, and every part of that file may have a note.
 const NOTE_CHARS_MAX: usize = 400;
-/// The longest name in a note, in characters.
+/// The longest name of the original file that a note shows, in characters. A longer name is cut
+/// off.
 const SHOWN_CHARS_MAX: usize = 100;
 
 /// Shortens a name of the original file to one line for a note.
@@ -448,8 +458,8 @@ impl Draft {
         self.left_out.push(ImportOmission { at, text: bounded(text.into()) });
     }
 
-    /// Adds a note about an omission that may repeat. Equal texts share one note, which gets a
-    /// count later.
+    /// Adds a note about an omission that may repeat. Omissions with equal texts share one note, to
+    /// which the number of omissions is appended later.
     pub fn note_repeated_omission(&mut self, at: TextPlace, text: impl Into<String>) {
         let text = bounded(text.into());
         if let Some((_, count)) = self.counted.get_mut(&text) {
@@ -558,8 +568,8 @@ fn count(steps: &[DraftStep]) -> usize {
     steps.iter().map(of_one).sum()
 }
 
-/// The names in use, each with the number of its occurrences. Names are unique and short enough for
-/// a column of a report.
+/// The names in use, each with the number of its occurrences. Request and scenario names are made
+/// unique, and short enough for a column of a report.
 #[derive(Default)]
 struct DraftNames(HashMap<String, u64>);
 
@@ -636,8 +646,8 @@ fn write_steps(steps: &[DraftStep], path: &str, out: &mut String) {
     }
 }
 
-/// Writes the keys and tables of one request. Short tables are one line; long tables follow below
-/// under their own heading.
+/// The TOML text of one request, under construction. Short tables take one line of the file; long
+/// tables follow below under their own heading.
 struct KeyLines<'a> {
     path: &'a str,
     lines: String,
@@ -649,7 +659,8 @@ impl KeyLines<'_> {
         _ = writeln!(self.lines, "{key} = {value}");
     }
 
-    /// Writes a table in one line if it is short. A table with a line break always gets a heading.
+    /// Writes a short table in one line of the file, and a long table under its own heading. A
+    /// table with a line break always gets a heading.
     fn table(&mut self, key: &str, entries: &[(String, String)]) {
         const LINE_CHARS: usize = 110;
         let entries = toml_entries(entries);
@@ -740,7 +751,7 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     out.push_str(&keys.below);
 }
 
-/// Renders a form part as a text, `@FILE`, or a table.
+/// Renders a form part as a TOML value: a string, the string `@FILE`, or an inline table.
 fn render_form_part(part: &DraftPart, raw: bool) -> String {
     let (key, text) = match &part.content {
         DraftPartContent::Text(text) => ("text", text.file_text(raw)),
@@ -760,7 +771,7 @@ fn render_form_part(part: &DraftPart, raw: bool) -> String {
     toml_inline(&toml_entries(&entries))
 }
 
-/// Joins the values of equal names into a TOML list.
+/// Merges entries of the same name into one entry, whose value is a TOML list.
 fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -816,7 +827,7 @@ fn toml_key(name: &str) -> String {
     if is_bare { name.to_owned() } else { toml_line(name) }
 }
 
-/// Renders the entries of a TOML table. If keys are equal, the last one counts.
+/// Renders the entries of a TOML table. If keys are equal, the last entry counts.
 fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
     let mut unique: Vec<(String, &str)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

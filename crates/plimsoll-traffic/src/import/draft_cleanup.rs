@@ -1,8 +1,8 @@
 //! Removes everything from a draft that a traffic file cannot have, and adds a note for each
-//! removal. So importers never write files that plimsoll cannot read.
+//! removal. The removal ensures that importers never write files that plimsoll cannot read.
 //!
-//! [`Draft::finish`] cleans the draft, renders it, and parses the result as a check. Not here: any
-//! foreign format.
+//! [`Draft::finish`] cleans the draft, renders it, and parses the result as a check. Not here:
+//! parsing the formats of other tools.
 
 use super::draft::{
     Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
@@ -19,12 +19,13 @@ use regex::bytes::RegexBuilder;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The longest template value that may name a data column, bytes.
+/// The longest template value that is searched for the name of a data column, bytes.
 const VALUE_BYTES_MAX: usize = 1_000;
-/// Header fields of message framing, which the connection sets itself.
+/// Header fields of message framing, which the HTTP client sets itself.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// The regular expressions that were checked, and the remaining size budget of a load's patterns.
+/// The results of checked regular expressions, and the remaining size budget for all patterns of a
+/// load.
 #[derive(Default)]
 struct Patterns {
     checked: RefCell<HashMap<String, bool>>,
@@ -69,13 +70,14 @@ impl CleanupNotes {
 }
 
 impl Draft {
-    /// Cleans and renders the draft. A draft without requests is an error with the text `nothing`.
+    /// Cleans and renders the draft. If the draft has no requests, the result is an error with the
+    /// text `nothing`.
     pub fn finish(self, nothing: &str) -> Result<ImportResult, TrafficFileError> {
         self.finish_at(nothing, |at| at)
     }
 
     /// Cleans and renders a draft with provisional positions, as [`Draft::finish`] does. `place`
-    /// converts the positions and is called in order of position.
+    /// converts each position to the final position, and is called in order of position.
     pub fn finish_at(
         mut self,
         nothing: &str,
@@ -139,7 +141,8 @@ fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Cleans steps and removes invalid ones. `depth` is the number of enclosing repetitions.
+/// Removes invalid parts from steps, and removes steps that remain invalid. `depth` is the number
+/// of enclosing repetitions.
 fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupNotes) {
     steps.retain_mut(|step| {
         let (at, named) = (step.at, step.name.as_deref().map(plain).unwrap_or_default());
@@ -290,7 +293,8 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     });
 }
 
-/// The number of operations that a scenario may still have, and the names that it captures so far.
+/// The number of operations that a scenario may still have, and the names that its steps capture so
+/// far.
 struct ScenarioLimits {
     ops: usize,
     captured: HashSet<String>,
@@ -347,7 +351,8 @@ fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     }
 }
 
-/// Cleans requests that run in sequence. Each can use the values that earlier requests capture.
+/// Removes invalid template values from requests that run in sequence. Each request can use values
+/// that earlier requests capture.
 fn clean_in_order(
     steps: &mut [DraftStep],
     data: &HashSet<String>,
@@ -458,7 +463,7 @@ fn beginning(text: &str, bytes: usize) -> &str {
 /// Checks that the rendered draft parses as a traffic file.
 fn check_parses(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
-    // This map contains the file of each data table. Several tables may share a file.
+    // The file of each data table, by table name. Several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
     for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
         let value = beginning(&text[at..], VALUE_BYTES_MAX);

@@ -2,8 +2,8 @@
 //! host, in order of time and with pauses.
 //!
 //! Recorded cookies are omitted, because each session gets new cookies from the server. Values that
-//! came from the server (identifiers, tokens) stay as recorded. A note names the values that look
-//! like secrets. Not here: the browser's cache, and concurrent requests.
+//! came from the server (identifiers, tokens) stay as recorded. A note about the import names the
+//! values that look like secrets. Not here: the browser's cache, and concurrent requests.
 
 mod recorded_secrets;
 
@@ -22,14 +22,14 @@ use std::collections::{HashMap, HashSet};
 const PAUSE_MS_MIN: u64 = 100;
 /// The longest imported pause, ms (1 hour).
 const PAUSE_MS_MAX: u64 = 3_600_000;
-/// The largest number of imported entries.
+/// The largest number of imported entries; an entry is one request of the recording.
 const ENTRIES_MAX: usize = 10_000;
 
 /// The largest number of header fields of a request. Typical servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
 
-/// Header fields that are not imported, because the connection or the session sets these fields
-/// itself.
+/// Header fields that are not imported, because the HTTP client or the session's cookies set these
+/// fields.
 const OWN_FIELDS: [&str; 13] = [
     "host",
     "connection",
@@ -45,8 +45,8 @@ const OWN_FIELDS: [&str; 13] = [
     "http2-settings",
     "expect",
 ];
-/// Header fields of conditional requests. These fields are not imported, because they depend on the
-/// browser's cache.
+/// Header fields of conditional requests. The importer omits conditional fields, because their
+/// values depend on the browser's cache.
 const CONDITIONAL_FIELDS: [&str; 5] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range"];
 
@@ -99,8 +99,8 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     draft.finish("no entry of this recording can be sent again")
 }
 
-/// Sorts entries by start time, because the HAR specification allows any order. Returns whether
-/// they were sorted already. An entry without a time follows its predecessor.
+/// Sorts entries by start time, because the HAR specification allows any order. Returns whether the
+/// entries were sorted already. An entry without a time follows its predecessor.
 fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     let mut last_ns = 0;
     let stamped = list.iter().map(|node| {
@@ -271,10 +271,11 @@ impl<'a> HarReader<'a> {
                         .note_repeated_omission(header.at, "a header whose name or value is not valid is not imported");
                     continue;
                 }
-                // HTTP joins repeated header fields with commas, except cookies.
+                // Repeated header fields, other than cookies, are joined with commas, as HTTP
+                // permits.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
                     // Some tools record a field twice: as the page set the field, and as the
-                    // browser sent it.
+                    // browser sent the field.
                     Some((_, own)) if own.as_literal() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
                     None => out.headers.push((lower, DraftText::literal(value))),
@@ -303,7 +304,8 @@ impl<'a> HarReader<'a> {
         let kind = text(data, "mimeType").unwrap_or_default();
         let content = text(data, "text").filter(|content| !content.is_empty());
         let parameters = items(data, "params");
-        // Bodies are recorded in base64 if they may be binary; they may still be text.
+        // Some tools record every body that may be binary in base64, but the decoded body may still
+        // be text.
         let decoded = match (text(data, "encoding"), content) {
             (Some("base64"), Some(content)) => base64_text(content),
             _ => None,
@@ -370,7 +372,7 @@ fn is_text(value: &str) -> bool {
     !["", "(binary)"].contains(&value) && !value.contains('\u{fffd}')
 }
 
-/// Decodes base64; `None` unless the result is text.
+/// Decodes base64 to text; `None` if the input is not base64, or the result is not UTF-8.
 fn base64_text(content: &str) -> Option<String> {
     use base64::Engine;
     let bytes = base64::engine::general_purpose::STANDARD.decode(content.trim()).ok()?;
@@ -383,13 +385,14 @@ fn is_event_stream(response: Option<&TreeNode>) -> bool {
     content.and_then(|content| text(content, "mimeType")).is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Percent-encodes a text unless it is encoded already, because browsers record both forms.
+/// Percent-encodes a text that is not encoded yet. Some browsers record form fields
+/// percent-encoded, and some record them as plain texts.
 fn encode_if_needed(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~+%*".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
 }
 
-/// Makes the recorded status the expected status. For 304, status 200 is accepted too, because
+/// Expects the recorded status of the response. For 304, status 200 is accepted too, because
 /// plimsoll has no cache.
 fn expected(status: u16) -> DraftExpect {
     let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };

@@ -1,8 +1,8 @@
 //! Imports JMeter test plans. A thread group becomes a scenario whose weight is the number of
 //! threads. Each pass of a thread through its loop becomes a session.
 //!
-//! As in JMeter, an element applies to its siblings and to all elements below them. Not here:
-//! scripts, protocols other than HTTP, listeners.
+//! As in JMeter, a configuration element applies to its siblings and to all elements below its
+//! siblings. Not here: scripts, protocols other than HTTP, listeners.
 
 mod checks;
 mod level;
@@ -112,8 +112,8 @@ impl JmxReader {
                     }
                 }
                 "ForeachController" => {
-                    // A ForEach controller is imported as one pass, so its output variable stands
-                    // for the first value of its input.
+                    // A ForEach controller is imported as one pass, so its output variable has the
+                    // first value of its input.
                     let part = |name: &str| element.property(name).unwrap_or_default().trim();
                     let (input, each) = (part("ForeachController.inputVal"), part("ForeachController.returnVal"));
                     let first = format!("{input}_1");
@@ -144,7 +144,7 @@ impl JmxReader {
         let columns: Vec<&str> =
             part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         for column in &columns {
-            // These characters would end the template value.
+            // A column name with one of these characters would end the template value.
             if !column.contains(['.', '(', '}', '|']) {
                 self.values.columns.insert((*column).to_owned(), format!("{name}.{column}"));
             }
@@ -180,7 +180,7 @@ impl JmxReader {
         });
     }
 
-    /// Imports the elements above the thread groups, and the thread groups.
+    /// Imports the thread groups, and the elements of the plan above them.
     fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let level = self.level(elements);
         levels.push(level);
@@ -288,9 +288,10 @@ impl JmxReader {
 #[derive(Default)]
 struct FlatSteps {
     steps: Vec<DraftStep>,
-    /// Whether any step had a condition.
+    /// Whether any nested step had a condition, which the flat list loses.
     depends: bool,
-    /// Whether a group of several requests was repeated.
+    /// Whether a group of several requests was repeated; in the flat list each request repeats
+    /// alone.
     groups_repeat: bool,
 }
 
@@ -324,7 +325,7 @@ fn has_cookie_manager(element: &Element, depth: usize) -> bool {
         .any(|element| element.kind() == "CookieManager" || depth < DEPTH_MAX && has_cookie_manager(element, depth + 1))
 }
 
-/// Collects the names that extractors set, except those in setup and teardown groups.
+/// Collects the names that extractors outside of setup and teardown thread groups set.
 fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<String>) {
     for element in elements.iter().filter(|element| !["SetupThreadGroup", "PostThreadGroup"].contains(&element.kind()))
     {
@@ -335,8 +336,8 @@ fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<Stri
     }
 }
 
-/// Collects the names that are visible in every thread group: those of extractors above all groups,
-/// and of setup groups.
+/// Collects the names that are visible in every thread group: the names of extractors above all
+/// thread groups, and of extractors in setup groups.
 fn names_for_all_thread_groups(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
     for element in elements {
         let is_group = element.kind().ends_with("ThreadGroup");

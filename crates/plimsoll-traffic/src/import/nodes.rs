@@ -1,5 +1,5 @@
-//! Reads values from the trees of imported documents, and parses the URLs in them. A value of an
-//! unexpected type counts as absent.
+//! Reads values from the trees of imported documents, and parses URLs of imported documents. A
+//! value of an unexpected type counts as absent.
 
 use super::host::host_to_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
@@ -59,7 +59,7 @@ pub struct UrlParts<'a> {
     pub scheme: String,
     /// The host and optional port, in lower case and without the default port.
     pub authority: String,
-    /// The path and query; it begins with `/`.
+    /// The path and query. The path begins with `/`.
     pub target: std::borrow::Cow<'a, str>,
     /// The user and password as written in the URL.
     pub user: Option<&'a str>,
@@ -83,12 +83,12 @@ impl UrlParts<'_> {
 
 /// Returns whether a URL is a valid HTTP URL with a valid host and port.
 pub fn is_valid_origin(url: &str) -> bool {
-    // Browsers read a backslash as a slash, and no host contains one.
+    // Browsers read a backslash as a slash, and no valid host contains a backslash.
     let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     is_written
         && url::Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))
-        // The parser that later splits the targets must accept the URL too.
+        // The function `url`, which later splits targets, must accept the URL too.
         && self::url(url).is_some_and(|parts| {
             let host = match parts.authority.rfind(']') {
                 Some(end) => &parts.authority[..=end],
@@ -124,8 +124,7 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
 }
 
 /// Returns whether a text is a valid token, as methods and names of header fields must be (RFC
-/// 9110,
-/// 5.6.2).
+/// 9110, section 5.6.2).
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
@@ -147,8 +146,8 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the environment variable for a name of an imported document: `base_url` for `base url`.
-/// The case stays, so that `user` does not become the shell's `USER`.
+/// Returns the name of the environment variable for a name of an imported document, such as
+/// `base_url` for `base url`. The case stays, so that `user` does not become the shell's `USER`.
 pub fn variable_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
     let plain = plain.trim_matches('_');

@@ -16,7 +16,7 @@ use crate::file::{json, yaml};
 use api::Api;
 use operation::Operation;
 
-/// The methods of operations, as API descriptions spell them.
+/// The HTTP methods of operations, in the spelling of API descriptions.
 const METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
 /// The largest number of imported operations.
 const OPERATIONS_MAX: usize = 10_000;

@@ -25,11 +25,13 @@ use std::collections::{HashMap, HashSet};
 const REQUESTS_MAX: usize = 10_000;
 /// The largest number of header fields of a request. Typical servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
-/// The deepest nesting of variables whose values contain other variables.
+/// The deepest nesting of variables that is expanded. A variable is nested if another variable's
+/// value contains it.
 const VARIABLES_DEPTH_MAX: usize = 8;
-/// Methods whose body Postman does not send, unless the collection changes that.
+/// HTTP methods whose body Postman does not send, unless the collection enables the body.
 const BODILESS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
-/// Protocol options that are not imported, each with the value that changes the request.
+/// Protocol options of Postman that are not imported, each with the value that would change the
+/// request.
 const BEHAVIOURS: [(&str, &str); 6] = [
     ("disableCookies", "true"),
     ("disableUrlEncoding", "true"),
@@ -81,10 +83,10 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     draft.finish("no request of this collection can be sent")
 }
 
-/// Returns the number of redirects to follow: Postman's default, or the number in the collection.
-/// `None` follows no redirects.
+/// Returns the largest number of redirects to follow: Postman's default, or the number in the
+/// collection. `None` follows no redirects.
 fn follow(scope: &Scope) -> Option<u32> {
-    /// The number of redirects that Postman follows by default.
+    /// The largest number of redirects that Postman follows by default.
     const HOPS: u32 = 10;
     const HOPS_MAX: f64 = 20.0;
     let said = |key: &'static str| scope.find(move |node| node_at(node, &["protocolProfileBehavior", key]));
@@ -123,7 +125,7 @@ fn script_source(event: &TreeNode) -> String {
 struct Scope<'a> {
     parent: Option<&'a Scope<'a>>,
     node: &'a TreeNode,
-    /// The variables of this folder or request. If names are equal, the last one counts.
+    /// The variables of this folder or request. If names are equal, the last variable counts.
     variables: HashMap<&'a str, &'a str>,
 }
 
@@ -170,8 +172,8 @@ struct PostmanReader {
     /// The names of variables that scripts set.
     captured: HashSet<String>,
     requests: usize,
-    /// The budget for the expansion of variables in all texts, and the position of the request that
-    /// exceeded it.
+    /// The remaining memory budget for the expansion of variables in all texts. `beyond` is the
+    /// position of the request that exceeded the budget.
     budget: Budget,
     beyond: Option<TextPlace>,
     /// The `Authorization` value for the user info in the URL of the current request.
@@ -287,7 +289,7 @@ impl PostmanReader {
         let Some(key) = key.as_literal() else {
             return self.draft.note_omission(at, "a header whose name has a placeholder is not imported");
         };
-        // The connection sets these fields itself.
+        // The HTTP client sets these fields itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
@@ -295,13 +297,13 @@ impl PostmanReader {
             let text = format!("header fields beyond the first {HEADERS_MAX} of a request are not imported");
             return self.draft.note_repeated_omission(at, text);
         }
-        // Repeated names stay separate fields.
+        // Header fields with equal names stay separate fields.
         let value = self.filled(value.trim(), scope, at);
         request.headers.push((key.to_owned(), value));
     }
 
-    /// Returns the path and query of a request. `None` with a note if the request goes to another
-    /// origin than the first one.
+    /// Returns the path and query of a request. `None` if the origin differs from the origin of the
+    /// first request; the omission gets a note.
     fn target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
@@ -353,7 +355,8 @@ impl PostmanReader {
     }
 
     fn fill(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
-        // Every piece costs at least this many bytes of the budget, even if it is empty.
+        // The smallest charge for a piece of text, bytes, so that very many empty pieces exhaust
+        // the budget.
         const PIECE_BYTES: usize = 64;
         let mut rest = source;
         if self.budget.take(source.len() + PIECE_BYTES).is_err() {
@@ -415,7 +418,8 @@ impl PostmanReader {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
-        // Every request below a folder may inherit its authorization, so each use costs budget.
+        // Every request below a folder may inherit the folder's authorization, so each use is
+        // charged to the memory budget.
         if self
             .budget
             .take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
@@ -487,7 +491,7 @@ impl PostmanReader {
         }
     }
 
-    /// Adds the user info of the URL as authorization, unless the request has one already.
+    /// Adds the user info of the URL as an `Authorization` field, if the request has no such field.
     fn url_user_as_authorization(&mut self, request: &mut DraftRequest) {
         if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
             request.headers.push(("Authorization".to_owned(), DraftText::literal(&user)));
@@ -601,8 +605,8 @@ impl PostmanReader {
         }
     }
 
-    /// Imports captures and expected statuses from the scripts of a request. Other scripts get a
-    /// note.
+    /// Imports captures and expected statuses from the scripts of a request. Each other script gets
+    /// a note.
     fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
             let source = script_source(event);
@@ -672,7 +676,8 @@ fn joined(url: &TreeNode) -> String {
     whole
 }
 
-/// Returns the query of a URL, made from its list of parameters. Empty if no parameter is enabled.
+/// Returns the query of a URL, made from its list of parameters. The query is empty if no parameter
+/// is enabled.
 fn query_text(url: &TreeNode) -> String {
     let mut query = String::new();
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
@@ -700,10 +705,10 @@ fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
-    // If names are equal, the last one counts.
+    // If names are equal, the last variable counts.
     let variables: HashMap<&str, &str> =
         variables.iter().filter_map(|variable| Some((text(variable, "key")?, text(variable, "value")?))).collect();
-    // The name of a variable ends at the end of the segment or at the first point, as in
+    // The name of a variable ends at the end of the path segment or at the first dot, as in
     // `:id.json`.
     let segment = |segment: &str| {
         let name = segment.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or_default());

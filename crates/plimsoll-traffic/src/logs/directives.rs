@@ -1,5 +1,5 @@
 //! Parsers of three log format languages: nginx's `log_format` (`$name`), Apache's `LogFormat`
-//! (`%x`), and Envoy's format strings (`%NAME%`). Each parser yields the pieces of a
+//! (`%x`), and Envoy's format strings (`%NAME%`). Each parser returns the pieces of a
 //! [`super::pattern::Pattern`].
 
 use super::entry::{FieldMeaning, Stamp};
@@ -94,7 +94,7 @@ fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
     }
 }
 
-/// Appends a field. Consecutive unused fields become one field.
+/// Appends a field. Consecutive ignored fields become one field.
 fn place(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
     let is_other = |place: &FieldMeaning| matches!(place, FieldMeaning::Other | FieldMeaning::List);
     if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
@@ -180,7 +180,8 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             text(&mut pieces, before);
             return Ok(pieces);
         };
-        // Apache's modifiers for statuses and redirects are skipped, as in `%!200,304s` and `%>s`.
+        // The parser skips Apache's modifiers for statuses and redirects, as in `%!200,304s` and
+        // `%>s`.
         let plain = after.trim_start_matches(|c: char| c.is_ascii_digit() || "!,<>".contains(c));
         let (argument, letter) = match plain.strip_prefix('{') {
             Some(inner) => inner.split_once('}').map(|(a, l)| (Some(a), l)).ok_or("has a '%{' without its '}'")?,
@@ -236,7 +237,8 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             ('q', _) => query(&mut pieces),
             ('s', _) => place(&mut pieces, FieldMeaning::Status),
             ('b' | 'B', _) => place(&mut pieces, FieldMeaning::Bytes),
-            // If the format also has the size of the content, that size is used.
+            // The size of the content, if the format has it, takes precedence over the size with
+            // header fields (`%O`).
             ('O', _) if !pieces.contains(&FormatPiece::Place(FieldMeaning::Bytes)) => {
                 place(&mut pieces, FieldMeaning::Bytes);
             }

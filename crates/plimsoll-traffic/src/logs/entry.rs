@@ -1,4 +1,4 @@
-//! Represents one request of a log line, and builds it from the fields of the line.
+//! Represents one request of an access log, and builds the request from the fields of a log line.
 
 use super::stamp::StampFormat;
 use std::net::IpAddr;
@@ -13,14 +13,13 @@ pub enum Stamp {
     End,
 }
 
-/// One request of a log line. Texts are slices of the line or of a buffer. Times are ns since the
-/// Unix epoch.
+/// One request of a log line. Texts are slices of the line, or of a buffer with unescaped texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry<'a> {
     /// The timestamp of the line, ns since the Unix epoch.
     pub stamp_ns: u64,
-    /// The arrival of the request, ns since the Unix epoch. If only the end is logged and no
-    /// duration, it is the end.
+    /// The arrival of the request, ns since the Unix epoch. If the log line has neither an arrival
+    /// nor a duration, the value is the end of the response.
     pub start_ns: u64,
     /// The time from the first byte of the request to the end of the response, ns; `None` if not
     /// logged.
@@ -29,11 +28,11 @@ pub struct Entry<'a> {
     pub method: &'a [u8],
     /// The path and query as logged; empty if the request was invalid.
     pub target: &'a [u8],
-    /// The status of the response.
+    /// The HTTP status of the response.
     pub status: Option<u16>,
     /// The size of the response, bytes.
     pub bytes: Option<u64>,
-    /// The client, usually an IP address.
+    /// The client that sent the request, usually as an IP address; empty if not logged.
     pub client: &'a [u8],
     /// The `User-Agent` of the client.
     pub user_agent: &'a [u8],
@@ -47,7 +46,8 @@ impl Entry<'_> {
         memchr::memchr2(b'?', b'#', self.target).map_or(self.target, |at| &self.target[..at])
     }
 
-    /// Returns the end of the response, ns since the Unix epoch; without a duration, the start.
+    /// Returns the end of the response, ns since the Unix epoch. If the log line has no duration,
+    /// the value is `start_ns`.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns.unwrap_or(0))
     }
@@ -64,41 +64,43 @@ pub(super) enum FieldMeaning {
     End(StampFormat),
     /// An HTTP method such as `GET`.
     Method,
-    /// A method in capital letters only. Formats without other distinctive fields use it, so that
-    /// other lines do not match.
+    /// An HTTP method in capital letters only. The strict check serves formats without other
+    /// distinctive fields, so that lines of other formats do not match.
     Verb,
     /// The path and query, or a whole URL.
     Target,
-    /// A path or URL that must begin with a slash or scheme. Formats without other distinctive
-    /// fields use it, so that other lines do not match.
+    /// A path or URL that must begin with a slash or scheme. The strict check serves formats
+    /// without other distinctive fields, so that lines of other formats do not match.
     Path,
     /// A request line, such as `GET /path HTTP/1.1`.
     Request,
-    /// The status of the response.
+    /// The HTTP status of the response.
     Status,
     /// The size of the response, bytes.
     Bytes,
-    /// A duration; the value is its unit in ns. Several durations of one line are added.
+    /// A duration; the value is its unit in ns. Several durations of one log line are added.
     Duration(u64),
     /// The client, as any text.
     Client,
-    /// The client as an IP address or host name. A line with any other text has another format.
+    /// The client as an IP address or host name. A line with any other text in this field is of
+    /// another format.
     Address,
     /// The client as an address with a port.
     AddressPort,
     /// The client with a port, as any text.
     ClientPort,
-    /// An unused word without blanks, which must not be an IP address.
+    /// An ignored word without blanks and colons, which must not be an IP address.
     Word,
-    /// An unused list of upstream servers, separated by `, ` and ` : `.
+    /// An ignored list of upstream servers, separated by `, ` and ` : `.
     List,
-    /// HAProxy's times in ms, separated by `/`. The last time is the total.
+    /// HAProxy's times in ms, separated by `/`. The last time is the total duration of the
+    /// request.
     ProxyTimes,
     /// The `User-Agent` of the client.
     UserAgent,
     /// The value that identifies the session.
     Session,
-    /// A field that is not used.
+    /// An ignored field with any text.
     Other,
 }
 
@@ -109,7 +111,7 @@ impl FieldMeaning {
     }
 }
 
-/// The parsed fields of a line by meaning, before they become an [`Entry`].
+/// The parsed fields of a log line by meaning, from which an [`Entry`] is built.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Raw<'a> {
     pub stamp: Option<u64>,
@@ -128,7 +130,7 @@ pub(super) struct Raw<'a> {
 
 impl<'a> Raw<'a> {
     /// Parses and stores the text of a field. `None` means that the text does not fit the field, so
-    /// the line has another format. A dash stands for a missing value.
+    /// the line has another format. A dash means that the value is missing.
     #[inline]
     pub fn put(&mut self, place: &FieldMeaning, text: &'a [u8]) -> Option<()> {
         // Some formats pad columns with blanks.
@@ -160,7 +162,8 @@ impl<'a> Raw<'a> {
                     self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
                 }
             }
-            // Each proxy appends an address to a list of clients; the first address is the client.
+            // Each proxy appends an address to the list of clients; the first address is the client
+            // itself.
             FieldMeaning::Address => {
                 // The port is removed, because otherwise each connection would count as a separate
                 // client.
@@ -185,8 +188,8 @@ impl<'a> Raw<'a> {
         Some(())
     }
 
-    /// Builds the entry from the fields. `None` without a timestamp or a request. `meaning` says
-    /// whether the timestamp is a start or an end.
+    /// Builds the entry from the parsed fields. Returns `None` if the timestamp or the request is
+    /// missing. `meaning` states whether the timestamp is the start or the end of the request.
     #[inline]
     pub fn entry(self, meaning: Stamp) -> Option<Entry<'a>> {
         let (mut method, mut target) = (self.method, self.target);
@@ -240,8 +243,8 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (method, rest) = (&line[..space], &line[space + 1..]);
     let is_method =
         (1..=32).contains(&method.len()) && method.iter().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(b));
-    // HTTP/0.9 has no version. Broken clients send paths with blanks. Some servers log the version
-    // as a number.
+    // A request line of HTTP/0.9 ends without a version, and some servers log only the version
+    // number. The path may contain blanks, because broken clients send blanks unencoded.
     let is_version = |word: &[u8]| word.starts_with(b"HTTP/") || [&b"1.0"[..], b"1.1", b"2", b"3"].contains(&word);
     let target = match memchr::memrchr(b' ', rest) {
         Some(at) if is_version(&rest[at + 1..]) => &rest[..at],
@@ -300,7 +303,7 @@ fn status(text: &[u8]) -> Option<u16> {
 }
 
 fn is_ip(text: &[u8]) -> bool {
-    // The first byte is checked first, because most words are not addresses.
+    // The quick check of the first byte saves time, because most words are not addresses.
     text.first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':')
         && std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
@@ -322,11 +325,11 @@ fn parse_client_like_timestamp(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
-/// Parses a duration in the unit of its field, or with a unit in the text; result in ns.
-/// `Some(None)` means that the duration was not measured (-1). `None` means that the text is not a
-/// duration.
+/// Parses a duration to ns. The unit is the unit of the field, or a unit in the text. `Some(None)`
+/// means that the duration was not measured (-1). `None` means that the text is not a duration.
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
-    // A list such as `0.010, 0.020` has the times of several upstream servers, one after the other.
+    // A list such as `0.010, 0.020` has the times of several upstream servers, which nginx tried in
+    // sequence.
     if text.contains(&b',') {
         let mut sum = None;
         for part in text.split(|b| matches!(b, b',' | b':')) {
@@ -345,7 +348,8 @@ fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     go_duration_ns(text).map(Some)
 }
 
-/// Converts a decimal number with this unit to ns exactly, without floating-point arithmetic.
+/// Converts a decimal number to ns exactly, without floating-point arithmetic. `unit_ns` is the
+/// unit of the number.
 fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     let point = memchr::memchr(b'.', text).unwrap_or(text.len());
     let (digits, fraction) = text.split_at(point);

@@ -1,5 +1,5 @@
-//! Log formats. The user names a format, or states a `log_format` or a mapping of JSON fields.
-//! Otherwise the format is detected from the first lines of a file.
+//! Formats of access logs. The user names a format, or states a `log_format` or a mapping of JSON
+//! fields. Without such a choice, the format is detected from the first lines of a file.
 
 use super::directives;
 use super::entry::{Entry, FieldMeaning, Raw, Stamp};
@@ -27,11 +27,11 @@ pub struct LineBuffers {
     line: Vec<u8>,
     /// The line without terminal colours.
     plain: Vec<u8>,
-    /// Unescaped or joined texts of fields.
+    /// The unescaped or joined texts of fields.
     texts: Vec<u8>,
 }
 
-/// A log format: how to parse each line of a log.
+/// The format of an access log, which parses each line of the log.
 #[derive(Debug, Clone)]
 pub struct Format {
     name: String,
@@ -41,7 +41,8 @@ pub struct Format {
     by_client: bool,
     /// Prefixes that are removed from each line, outermost first.
     prefixes: Vec<LogPrefix>,
-    /// Whether the lines themselves have timestamps. If not, a prefix has them.
+    /// Whether the log lines themselves have timestamps. If false, a prefix of each line has the
+    /// timestamp.
     has_time: bool,
 }
 
@@ -67,7 +68,7 @@ impl PairNotation {
         }
     }
 
-    /// Returns whether a line can have this notation. This check is quick, and parsing is slow.
+    /// Returns whether a line can have this notation, by a quick check that avoids slow parsing.
     fn fits(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
@@ -107,7 +108,7 @@ pub enum FormatError {
     Session(String, String),
 }
 
-/// Detection accepts a format that parses at least one of this many lines among the first lines.
+/// Detection accepts a format that parses at least one in this many of the first lines.
 const PARSED_LINES_DIVISOR: usize = 5;
 
 impl Format {
@@ -176,7 +177,8 @@ impl Format {
         self.entry(line, texts, unix_time_ns)
     }
 
-    /// Parses a line whose prefixes were removed. `unix_time_ns` is the time in a prefix.
+    /// Parses a line whose prefixes were removed. `unix_time_ns` is the time of the removed prefix,
+    /// for lines without a timestamp.
     #[inline]
     fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, unix_time_ns: Option<u64>) -> Option<Entry<'a>> {
         let mut raw = match &self.lines {
@@ -195,9 +197,8 @@ impl Format {
         Some(entry)
     }
 
-    /// Handles a line that is not a request, and returns whether the line is one. Such lines are
-    /// W3C directives, which define the fields of later lines, and further lines of a Rails
-    /// request.
+    /// Returns whether a line is not a request of its own: a W3C directive or a further line of a
+    /// Rails request. A W3C directive changes the fields of later lines.
     pub fn takes_directive(&mut self, line: &[u8]) -> bool {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
@@ -211,8 +212,8 @@ impl Format {
         w3c::is_directive(line)
     }
 
-    /// Returns this format with prefixes added, if it parses these lines only without their
-    /// prefixes.
+    /// Adds prefixes to the format until the format parses one of `lines`. If no prefixes help, or
+    /// none are needed, the format stays unchanged.
     pub fn add_missing_prefixes(mut self, lines: &[&[u8]]) -> Format {
         if self.count_parsed(lines) > 0 {
             return self;
@@ -264,8 +265,8 @@ impl Format {
     }
 }
 
-/// Splits the user's choice of a session field: the field, and whether the client address
-/// identifies sessions instead.
+/// Splits the user's choice of what identifies sessions: a field of the log, or the client address
+/// (`client`).
 fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
     (session.filter(|field| *field != "client"), session == Some("client"))
 }
@@ -382,8 +383,8 @@ fn is_request_without_time(line: &[u8]) -> bool {
     memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
 }
 
-/// Detects the format of lines whose prefixes were removed. `has_moment` says whether a prefix had
-/// the time.
+/// Detects the format of lines whose prefixes were removed. `has_moment` states whether a prefix
+/// had the time.
 fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::from_known_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
@@ -424,7 +425,7 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
             best = Some((count, format));
         }
     }
-    // W3C directives do not count as lines.
+    // W3C directives do not count as lines of the log.
     let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
     best.filter(|(count, format)| format.is_rails() || count * PARSED_LINES_DIVISOR >= lines).map(|(_, format)| format)
 }

@@ -1,6 +1,6 @@
 //! Parses JSON lines: extracts the values at a few paths in one pass and skips all other values.
-//! Results are slices of the line. Escaped texts are unescaped into a buffer of the caller. Not
-//! here: the paths of each log format ([`super::format`]).
+//! The results are slices of the line, or of the caller's buffer if a text has escapes. Not here:
+//! the paths of each log format ([`super::format`]).
 
 use super::entry::{FieldMeaning, Raw, Stamp};
 use super::stamp::StampFormat;
@@ -27,12 +27,12 @@ pub(super) struct PathNode {
 }
 
 impl PathNode {
-    /// Builds the tree of the wanted paths. If a path occurs twice, the first meaning counts.
+    /// Builds the tree of the wanted paths. If a path occurs twice, its first meaning applies.
     pub fn new(wanted: &[PathMeaning]) -> PathNode {
         let mut root = PathNode::default();
         for (path, place) in wanted {
             root.add(path, place);
-            // Some logs write a whole path as one name with points.
+            // Some logs write a whole path as one name with dots.
             if path.len() > 1 {
                 root.add(&[path.join(".")], place);
             }
@@ -141,7 +141,7 @@ pub(super) fn keys(path: &str) -> Option<Vec<String>> {
     (!keys.is_empty() && keys.iter().all(|key| !key.is_empty())).then_some(keys)
 }
 
-/// A wanted value of a line: its meaning, its byte range, and whether it has escapes.
+/// A wanted value of a line: its meaning, its byte range, and whether its text has escapes.
 #[derive(Debug, Clone, Copy)]
 struct FieldSpan<'n> {
     place: &'n FieldMeaning,
@@ -150,11 +150,11 @@ struct FieldSpan<'n> {
     escaped: bool,
 }
 
-/// The largest number of values extracted from a line.
+/// The largest number of values that are extracted from one line; further values are ignored.
 const FOUND_MAX: usize = 24;
 
 /// Extracts the wanted values of a line. `None` if the line is not a complete JSON object. `buffer`
-/// stores unescaped texts.
+/// is a buffer for unescaped texts.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
     let mut found: [Option<FieldSpan>; FOUND_MAX] = [None; FOUND_MAX];
     let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
@@ -256,7 +256,7 @@ impl<'n> Scan<'_, 'n, '_> {
 
     fn value(&mut self, node: &'n PathNode) -> Option<()> {
         match self.peek()? {
-            // Recursion is bounded, because it follows only the wanted paths.
+            // The depth of the recursion is bounded by the length of the wanted paths.
             b'{' if !node.under.is_empty() => self.object(node),
             b'[' if node.place.is_some() => {
                 // Only the first element of a list is used. Some loggers write a header field as a

@@ -1,16 +1,16 @@
-//! Tables of known log formats and field names. This file has no logic.
+//! Tables of known log formats and field names. This file contains data only.
 
 use super::entry::{FieldMeaning, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The formats whose lines end in a duration in seconds, each with its number of decimals. In other
-/// formats, a duration at this place is a whole number in another unit.
+/// formats, a duration at the end of the line is a whole number in another unit.
 pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
     [("combined log format and $request_time", 3), ("common log format and seconds, as Puma and Rack set it", 4)];
 
-/// The name of the Rails format. Rails logs a request in several lines; the first has method, path,
-/// client and time.
+/// The name of the Rails format. Rails logs a request in several lines; the first line has method,
+/// path, client and time.
 pub(super) const RAILS: &str = "Rails";
 /// The beginning of the first line of a Rails request.
 pub(super) const RAILS_BEGIN: &[u8] = b"Started ";
@@ -44,9 +44,9 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("envoy-json", "Envoy, JSON"),
 ];
 
-/// Text formats, more specific formats first. Each has a name, the meaning of its timestamp, its
-/// fields (`<...>`) and texts, and whether more text may follow. A format without a time needs a
-/// prefix with a time.
+/// The known text formats, more specific formats first. Each format has a name, the meaning of its
+/// timestamp, its fields (`<...>`) and texts, and whether more text may follow. A format without a
+/// time needs a prefix with a time.
 pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     (
         "Traefik's common log format",
@@ -180,7 +180,7 @@ pub(super) struct KnownPairs {
     pub name: &'static str,
     /// Whether the timestamp is the start or the end of a request.
     pub stamp: Stamp,
-    /// Paths that a line of this format has, for detection.
+    /// Paths of names whose values identify the format, for detection.
     pub marker_paths: &'static [&'static str],
     /// The wanted paths and the meaning of their values.
     pub paths: &'static [(&'static str, FieldMeaning)],
@@ -289,8 +289,8 @@ pub(super) const LOGFMT_FORMATS: [KnownPairs; 2] = [
     },
 ];
 
-/// The usual names of fields in logs of unknown programs, by meaning. The first name that occurs is
-/// used. A duration with unit 0 needs a unit in its text.
+/// The usual names of fields in logs of unknown programs, by meaning. For each meaning, the first
+/// name that occurs in the log is used. A duration with unit 0 needs a unit in its text.
 pub(super) const NAMES: [(FieldMeaning, &[&str]); 16] = [
     (FieldMeaning::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (FieldMeaning::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),

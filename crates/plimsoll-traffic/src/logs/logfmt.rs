@@ -4,7 +4,8 @@
 use super::entry::Raw;
 use super::json::PathNode;
 
-/// The fewest pairs of name and value that make a line logfmt.
+/// The fewest pairs of name and value in a line of logfmt. Lines with fewer pairs are of another
+/// format.
 const PAIRS_MIN: usize = 3;
 
 /// Extracts the wanted values of a line. `None` if the line has words other than pairs, or too few

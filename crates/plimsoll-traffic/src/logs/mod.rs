@@ -2,9 +2,9 @@
 //! the [`Entry`] of a line without copying. [`find_format`] detects the format from the first lines
 //! of a file.
 //!
-//! A timestamp is the start or the end of a request, depending on the server. If durations are
-//! logged, arrivals are computed from ends. Not here: reading files, and statistics over many lines
-//! ([`crate::survey`]).
+//! A timestamp is the start or the end of a request, depending on the server. If a log has ends and
+//! durations, the arrivals are computed from both. Not here: reading files, and statistics over
+//! many lines ([`crate::survey`]).
 
 mod directives;
 mod entry;

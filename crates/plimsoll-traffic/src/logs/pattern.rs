@@ -1,12 +1,12 @@
-//! Parses text lines with fields between fixed texts, as `log_format` and `LogFormat` define them.
-//! A format is compiled to steps. Each step has a field and the rule that finds the end of the
-//! field. Not here: the format languages ([`super::directives`]).
+//! Parses log lines with fields between fixed texts, as `log_format` and `LogFormat` define. A log
+//! format is compiled to steps. Each step has a field and the rule that finds the end of the field.
+//! Not here: the format languages ([`super::directives`]).
 
 use super::entry::{FieldMeaning, Raw};
 use super::stamp::{StampFormat, Token};
 use memchr::memmem::Finder;
 
-/// One field of a line, with the rule that finds its end.
+/// One field of a log line, with the rule that finds the end of the field.
 #[derive(Debug, Clone)]
 struct LineStep {
     place: FieldMeaning,
@@ -16,17 +16,19 @@ struct LineStep {
 /// The rule that finds the end of a field.
 #[derive(Debug, Clone)]
 enum FieldEnd {
-    /// The field ends at this byte, which separates it from the next field.
+    /// The field ends at this byte, which separates the field from the next field.
     Byte(u8),
     /// The field ends at this byte. Blanks before the field are padding.
     Padded(u8),
-    /// The field ends at the second occurrence of this byte; the first belongs to the field.
+    /// The field ends at the second occurrence of this byte; the first occurrence is part of the
+    /// field.
     Second(u8),
     /// The field ends at this text.
     Text(Box<Finder<'static>>),
     /// The field ends at the next unescaped quote, which this text (possibly empty) must follow.
     Quote(Vec<u8>),
-    /// The field ends at this text, but not where the text is inside a list of upstream servers.
+    /// The field is a list of upstream servers. The list ends at this text; occurrences inside the
+    /// list do not count.
     List(Box<Finder<'static>>),
     /// The field ends before this byte, which begins the next field.
     Before(u8),
@@ -175,7 +177,7 @@ fn has_blank(place: &FieldMeaning) -> bool {
 }
 
 /// Returns the offset of the closing quote of a text. A quote after a backslash (`\"`) does not
-/// close it.
+/// close the text.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

@@ -5,10 +5,10 @@ use super::json::unescaped;
 use super::stamp;
 use std::borrow::Cow;
 
-/// The largest number of prefixes of a line. `docker compose logs -t` adds two, and an
+/// The largest number of prefixes of a line. `docker compose logs -t` adds two prefixes, and an
 /// application's logger adds two more.
 pub(super) const PREFIXES_MAX: usize = 4;
-/// Detection accepts a prefix even if one of this many lines does not have the prefix.
+/// Detection accepts a prefix if at most one in this many lines lacks the prefix.
 const WITHOUT_ONE_IN: usize = 5;
 
 /// A kind of prefix that log transports and loggers add to each line.
@@ -18,14 +18,15 @@ pub(super) enum LogPrefix {
     DockerJson,
     /// A line of a Kubernetes container runtime (CRI): `2025-10-10T13:55:30.1Z stdout F `.
     Cri,
-    /// Syslog: `<134>Oct 10 13:55:30 host nginx[12]: `, or the form of RFC 5424.
+    /// The header of a syslog message: `<134>Oct 10 13:55:30 host nginx[12]: `, or the header of
+    /// RFC 5424.
     Syslog,
     /// The service name of docker compose: `web-1  | `.
     Compose,
     /// The pod name of `kubectl logs --prefix`: `[pod/web-5d/nginx] `.
     Pod,
     /// A timestamp such as `2025-10-10T13:55:30.1Z ` or `[2025-10-10 13:55:30 +0000] `, also in the
-    /// forms of common loggers.
+    /// notations of common loggers.
     Time,
     /// The level and name of a logger: `INFO:     `, `[8] [INFO] `, `- uvicorn.access - INFO - `.
     Level,
@@ -59,7 +60,7 @@ impl LogPrefix {
         }
     }
 
-    /// Detects a prefix that most of these lines have.
+    /// Detects a prefix that most of the given lines have.
     pub fn detect_in_lines(lines: &[Cow<[u8]>]) -> Option<LogPrefix> {
         let stands = |prefix: &LogPrefix| {
             let mut room = Vec::new();
@@ -69,8 +70,8 @@ impl LogPrefix {
         ALL.into_iter().find(|prefix| stands(prefix))
     }
 
-    /// Returns a line without the prefix; `None` if the line lacks it. `room` stores unescaped
-    /// text.
+    /// Returns a line without the prefix; `None` if the line lacks the prefix. `room` is a buffer
+    /// for unescaped text.
     pub fn strip<'a>(self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             LogPrefix::DockerJson => docker_line(line, room),
@@ -78,8 +79,8 @@ impl LogPrefix {
         }
     }
 
-    /// Returns a line without the prefix; `None` if the line lacks it. Docker's JSON always gives
-    /// `None`, because its text needs unescaping ([`Self::strip`]).
+    /// Returns a line without the prefix; `None` if the line lacks the prefix. Docker's JSON always
+    /// gives `None`, because its text needs unescaping ([`Self::strip`]).
     pub fn line_without_prefix(self, line: &[u8]) -> Option<&[u8]> {
         let rest = match self {
             LogPrefix::DockerJson => return None,
@@ -134,7 +135,7 @@ impl LogPrefix {
     }
 }
 
-/// Splits off the first word and the blank after it.
+/// Splits off the first word and the blank after the word.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = memchr::memchr(b' ', text).filter(|blank| *blank > 0)?;
     Some((&text[..blank], &text[blank + 1..]))
@@ -145,7 +146,7 @@ fn is_time(text: &[u8]) -> bool {
     text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && stamp::read(text).is_some()
 }
 
-/// Returns a line without terminal colours. If there are any, the result is in `room`.
+/// Returns a line without terminal colours. If the line has colours, the result is in `room`.
 pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
     if memchr::memchr(ESCAPE, line).is_none() {
         return line;
@@ -310,8 +311,8 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     });
     let rest = after_priority.unwrap_or(line);
     if let Some(rest) = rest.strip_prefix(b"1 ").filter(|_| after_priority.is_some()) {
-        // The header has time, host, program, process and message id. Structured data in brackets
-        // or a dash follows.
+        // The header has time, host, program, process and message id. After the header, structured
+        // data in brackets or a dash follows.
         let mut rest = rest;
         for _ in 0..5 {
             rest = word(rest)?.1;
@@ -326,7 +327,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
         Some((_, rest)) => rest,
         None => text_after_month_time(rest)?,
     };
-    // The host may be missing. The program name ends with a colon.
+    // The host of a syslog header may be missing. The program name ends with a colon.
     let (first, rest) = word(rest)?;
     // A word such as `INFO:` is a logger's level, not a program.
     let is_program = |word: &[u8]| word.ends_with(b":") && !is_level(word);
@@ -350,7 +351,8 @@ fn text_after_month_time(text: &[u8]) -> Option<&[u8]> {
     is_time.then_some(rest)
 }
 
-/// Unescapes the log text of a line of Docker's `json-file`; `None` if the line has another form.
+/// Unescapes the log text of a line of Docker's `json-file`; `None` if the line is not of this
+/// format.
 fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     // Some log shippers add blanks between the JSON tokens.
     let mut rest = line.trim_ascii();

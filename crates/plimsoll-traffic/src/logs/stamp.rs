@@ -26,7 +26,8 @@ pub enum Token {
     Zone,
     /// A fraction of a second with at most this number of digits; 0 means any number.
     Fraction(u8),
-    /// A count of units since the Unix epoch; the field is the length of one unit in ns.
+    /// A number of units since the Unix epoch; the value of the variant is the length of one unit
+    /// in ns.
     Epoch(u64),
     /// A word that is skipped, such as a weekday.
     Word,
@@ -61,7 +62,7 @@ impl StampFormat {
     }
 }
 
-/// Parses a `strftime` format into tokens; `None` if it has an unsupported directive.
+/// Parses a `strftime` format into tokens; `None` if the format has an unsupported directive.
 pub fn tokens(format: &str) -> Option<Vec<Token>> {
     let mut out: Vec<Token> = Vec::new();
     let mut chars = format.chars();
@@ -125,8 +126,8 @@ struct Civil {
 impl Civil {
     const EPOCH: Civil = Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 
-    /// Seconds since the Unix epoch if the date and time are in UTC; `None` if a part is out of
-    /// range.
+    /// Returns the seconds since the Unix epoch of a date and time in UTC; `None` if a part is out
+    /// of range.
     fn seconds(self) -> Option<i64> {
         let fits = (1970..=2500).contains(&self.year)
             && (1..=12).contains(&self.month)
@@ -145,7 +146,7 @@ impl Civil {
     }
 }
 
-/// A text that is parsed from the front.
+/// The rest of a text, from which parsing functions take the beginning.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -213,7 +214,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a time zone to seconds east of UTC: `Z`, `+0200`, `+02:00` or `+02`. A blank may
-    /// precede it.
+    /// precede the zone.
     fn zone(&mut self) -> Option<i64> {
         if self.0.first() == Some(&b' ') {
             self.byte();
@@ -298,8 +299,8 @@ fn calendar(text: &[u8]) -> Option<u64> {
         }
         _ => 0,
     };
-    // A timestamp without a zone is read as UTC, because only differences between timestamps
-    // matter.
+    // A timestamp without a zone is read as UTC. The error is harmless, because only differences
+    // between timestamps matter.
     let east_s = if cursor.0.is_empty() { 0 } else { cursor.zone()? };
     cursor.0.is_empty().then_some(())?;
     moment(civil, fraction_ns, east_s)
@@ -324,7 +325,7 @@ fn epoch(text: &[u8]) -> Option<u64> {
     whole.checked_mul(unit)?.checked_add(fraction)
 }
 
-/// Returns the unit, ns, of a number since the Unix epoch with this size.
+/// Returns the length in ns of the unit that a timestamp of this size counts since the Unix epoch.
 fn scale(whole: u64) -> u64 {
     match whole {
         0..100_000_000_000 => SECOND,

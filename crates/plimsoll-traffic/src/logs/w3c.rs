@@ -5,7 +5,7 @@ use super::entry::{FieldMeaning, Raw};
 use super::stamp::{self, StampFormat};
 use plimsoll_model::units::{MS, SECOND};
 
-/// The largest accepted number of fields of a line.
+/// The largest accepted number of fields in a `#Fields` directive.
 const FIELDS_MAX: usize = 100;
 
 /// The fields of each line, in order, as a `#Fields` directive declares them.
@@ -22,7 +22,8 @@ enum W3cFieldMeaning {
     Time,
     Path,
     Query,
-    /// A duration. A whole number has this unit in ns; a number with a decimal point is in seconds.
+    /// The duration of the request. The value of the variant is the unit of a whole number, ns; a
+    /// number with a decimal point is in seconds.
     Taken(u64),
     Is(FieldMeaning),
 }
@@ -62,7 +63,7 @@ impl W3cFields {
         (is_enough && names.len() <= FIELDS_MAX).then_some(W3cFields { places, is_cloudfront })
     }
 
-    /// Splits a line into its fields. `room` stores path and query joined.
+    /// Splits a line into its fields. `room` is a buffer for the joined path and query.
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<Raw<'a>> {
         let mut raw = Raw::default();
         let between = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b' ' };
@@ -82,7 +83,7 @@ impl W3cFields {
                 W3cFieldMeaning::Is(place) => raw.put(place, text)?,
             }
         }
-        // A line with more texts than fields has another format.
+        // A line with more texts than declared fields has another format.
         texts.next().is_none().then_some(())?;
         if !date.is_empty() {
             let mut whole = [0u8; 48];

@@ -1,36 +1,38 @@
-//! Measures how much a model differs from its log. Each difference has a bound below which the log
-//! and the model count as equal.
+//! Measures how much the traffic model of an access log differs from the log. Each difference has a
+//! bound below which the log and the model count as equal.
 //!
 //! The figures of log and model are computed in the same way ([`StreamFigures`]). The model's
 //! figures are means over several random draws of requests. Not here: drawing the requests.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// The widths of the time windows in which requests are counted, ns.
+/// The widths of the time windows in which requests are counted for the index of dispersion, ns.
 const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
 /// The fewest windows for an index of dispersion. With 100 windows its standard error is 14 %.
 const WINDOWS_MIN: u64 = 100;
 /// The sizes of the simulated caches, as shares of all distinct paths.
 const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
-/// The compared quantiles of the requests in a visit, and of the waits between requests.
+/// The quantiles that are compared, both of the requests in a visit and of the waits between
+/// requests.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// The largest accepted total variation distance between the endpoint shares of log and model.
 pub const MIX_TV_MAX: f64 = 0.02;
-/// The largest accepted relative difference between the dispersions of log and model.
+/// The largest accepted relative difference between the indices of dispersion of log and model.
 pub const DISPERSION_OFF_MAX: f64 = 0.2;
-/// The number of standard deviations by which a dispersion may differ by chance. Short logs have
-/// few windows, so their dispersion varies more.
+/// The number of standard deviations by which an index of dispersion may differ by chance. Short
+/// logs have few windows, so their dispersion varies more.
 const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// The largest accepted difference between the cache hit ratios of log and model.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
-/// The number of standard deviations between draws by which other figures may differ by chance. A
-/// smaller difference is not an error of the model.
+/// The largest difference of a figure other than dispersion that counts as chance, in standard
+/// deviations between draws of the model. A smaller difference is not an error of the model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// The multiple of the distance caused by chance alone that is accepted between endpoint shares.
+/// The accepted distance between endpoint shares, as a multiple of the distance caused by chance
+/// alone.
 const CHANCE_TV: f64 = 1.5;
-/// The largest accepted relative difference between quantiles of the requests in a visit. A
-/// difference of one request is always accepted.
+/// The largest accepted relative difference between log and model in a quantile of the requests in
+/// a visit. A difference of one request is always accepted.
 pub const QUANTILE_OFF_MAX: f64 = 0.2;
 
 /// One request, either of a log or drawn from its model.
@@ -38,10 +40,10 @@ pub const QUANTILE_OFF_MAX: f64 = 0.2;
 pub struct StreamRequest {
     /// The start of the request, ns since the beginning of the stream.
     pub start_ns: u64,
-    /// The number of the visit that the request belongs to. A visit is a series of requests by one
+    /// The number that identifies the visit of the request. A visit is a series of requests by one
     /// visitor.
     pub visit: u64,
-    /// The number of the endpoint.
+    /// The number that identifies the endpoint of the request.
     pub route: u16,
     /// An identifier of the path: equal paths have equal identifiers.
     pub path: u64,
@@ -68,28 +70,30 @@ pub struct StreamFigures {
 pub struct ModelDistances {
     /// The total variation distance between the endpoint shares of log and model.
     pub mix_tv: f64,
-    /// The bound of `mix_tv`.
+    /// The largest `mix_tv` at which log and model count as equal.
     pub mix_tv_max: f64,
-    /// For each window width in ns: the dispersions of log and model. `None` if the timestamps are
-    /// too coarse or the log is too short.
+    /// The indices of dispersion of log and model, for each window width in ns. `None` if the
+    /// timestamps are too coarse or the log is too short.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
-    /// The bound of each relative difference in `dispersion`.
+    /// The largest relative difference of each entry of `dispersion` at which log and model count
+    /// as equal.
     pub dispersion_off_max: Vec<f64>,
-    /// The quantiles of the number of requests in a visit. Each tuple has the quantile and the
-    /// values of log and model.
+    /// The quantiles of the number of requests in a visit. Each tuple has the quantile, 0 to 1, and
+    /// the values of log and model.
     pub visit_requests: Vec<(f64, f64, f64)>,
-    /// The bound of each difference in `visit_requests`, requests.
+    /// The largest difference of each entry of `visit_requests` at which log and model count as
+    /// equal, in requests.
     pub visit_off_max: Vec<f64>,
-    /// The quantiles of the wait from a response to the next request. Each tuple has the quantile
-    /// and the values of log and model in ns. Empty if no visit has several requests.
+    /// The quantiles of the wait from a response to the next request. Each tuple has the quantile,
+    /// 0 to 1, and the values of log and model in ns. Empty if no visit has several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
     /// The total variation distance between the shares of transitions (pairs of consecutive
-    /// endpoints) in log and model. `None` without transitions.
+    /// endpoints) in log and model. `None` if the log has no transitions.
     pub transitions_tv: Option<f64>,
-    /// The hit ratios of LRU caches. Each tuple has the cache size in paths and the hit ratios of
-    /// log and model.
+    /// The hit ratios of simulated LRU caches of paths. Each tuple has the cache size in paths, and
+    /// the hit ratios of log and model.
     pub hit_ratio: Vec<(usize, f64, f64)>,
-    /// The bound of each difference in `hit_ratio`.
+    /// The largest difference of each entry of `hit_ratio` at which log and model count as equal.
     pub hit_off_max: Vec<f64>,
 }
 
@@ -115,14 +119,15 @@ pub fn paths(requests: &[StreamRequest]) -> usize {
     paths.len()
 }
 
-/// Returns the sizes of the simulated caches for this number of distinct paths.
+/// Returns the sizes of the simulated caches, in paths, for a number of distinct paths.
 pub fn cache_sizes(paths: usize) -> [usize; 3] {
     CACHE_SHARES.map(|share| ((paths as f64 * share) as usize).max(1))
 }
 
 impl StreamFigures {
     /// Computes the figures of requests, which are ordered by start and lie within `span_ns`.
-    /// `resolution_ns` is the resolution of the timestamps; narrower windows get no dispersion.
+    /// `resolution_ns` is the resolution of the timestamps; windows narrower than the resolution
+    /// get no dispersion.
     pub fn compute(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
         let total = requests.len().max(1) as f64;
         let mut routes: Vec<f64> = Vec::new();
@@ -197,7 +202,7 @@ impl StreamFigures {
 }
 
 /// Returns the index of dispersion: variance over mean of the request counts in windows of this
-/// width. `None` with too few windows or without requests.
+/// width. `None` if there are too few windows, or no requests.
 fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
     let windows = span_ns / width_ns;
     if windows < WINDOWS_MIN {
@@ -213,11 +218,11 @@ fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
-/// Returns the bound for the relative difference of a dispersion over this number of windows. With
-/// few windows it is larger, because chance alone changes the dispersion.
+/// Returns the bound for the relative difference of a dispersion over this number of windows. The
+/// bound is larger with few windows, because chance alone changes the dispersion.
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
-        // With too few windows the dispersion is not computed, so this bound is not used.
+        // A log with too few windows gets no dispersion, so the bound is not used.
         return DISPERSION_OFF_MAX;
     }
     DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
@@ -239,8 +244,9 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     hits as f64 / requests.len().max(1) as f64
 }
 
-/// Returns the difference of a figure that chance explains. The log is a single draw, and the
-/// model's figure is a mean of draws; the variances of both add up.
+/// Returns the largest difference between log and model that chance explains for one figure. The
+/// log is a single draw, and the model's figure is a mean of draws, so the variances of both add
+/// up.
 fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {
@@ -259,7 +265,8 @@ fn total_variation(one: &[f64], other: &[f64]) -> f64 {
 }
 
 impl ModelDistances {
-    /// Compares a log with draws of its model. `caches` has the cache sizes of both.
+    /// Compares a log with draws of its model. `caches` are the cache sizes of the figures, in
+    /// paths.
     pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
         let mix_tv = total_variation(&log.routes, &model.routes);
@@ -393,7 +400,7 @@ mod tests {
         for log in 1..20 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
             let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
-            // The endpoint shares of the log equal the probabilities of the file.
+            // The endpoint shares of the log equal the probabilities of the traffic file.
             let distances = ModelDistances {
                 mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
                 ..distances

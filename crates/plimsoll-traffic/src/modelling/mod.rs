@@ -3,9 +3,9 @@
 //!
 //! The model reproduces the mix of endpoints, the sequence of a visitor's requests and their waits.
 //! The frequency of each path and the rate of visits over time are reproduced too.
-//! [`ModelDistances`] measures how well. Paths are drawn independently by frequency, or once for
-//! each visit. So the model does not reproduce paths that depend on earlier paths: a visitor who
-//! views an item does not buy the same item.
+//! [`ModelDistances`] measures how well the model reproduces the log. Paths are drawn independently
+//! by frequency, or once for each visit. So the model does not reproduce paths that depend on
+//! earlier paths: a visitor who views an item does not buy the same item.
 //!
 //! Not here: reading logs, writing files, and the draws of a load (the engine).
 
@@ -36,19 +36,21 @@ pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamReques
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 
-/// The largest number of rows in a file of paths. If an endpoint has more requests, every n-th is
-/// used.
+/// The largest number of rows in a file of paths. If an endpoint has more requests, the file
+/// contains the path of every n-th request.
 const ROWS_MAX: usize = 50_000;
-/// The largest number of templates of drawn requests that are mapped to the log's endpoints.
+/// The largest number of path templates that are distinguished while drawn requests are mapped to
+/// the log's endpoints.
 const TEMPLATES_MAX: usize = 1 << 20;
-/// The smallest share of requests in visits with several requests for a model with scenarios. Below
-/// this share the model is a mix of single requests.
+/// The smallest share of requests that are in visits with several requests, for a model with
+/// scenarios. Below this share the model is a mix of single requests.
 const MULTI_REQUEST_VISITS_SHARE_MIN: f64 = 0.05;
 /// The largest weight of a request or scenario in the traffic file. Weights that are not whole
 /// numbers are scaled so that the largest gets this value.
 const WEIGHT_MAX: f64 = 1_000_000.0;
 
-/// A model of a log: a traffic file with its data files, and the figures to verify the model.
+/// A model of an access log: a traffic file with its data files, and figures of the log to verify
+/// the model.
 #[derive(Debug, Clone)]
 pub struct TrafficModel {
     /// The text of the traffic file, in TOML.
@@ -57,9 +59,10 @@ pub struct TrafficModel {
     pub files: Vec<(String, String)>,
     /// The rate of visits over time.
     pub pace: ModelPace,
-    /// The counts about the model, for reports.
+    /// The sizes of the model and of the log, for reports.
     pub facts: ModelFacts,
-    /// The requests of the log, in order of start, for comparison with draws.
+    /// The requests of the log, in order of start, for comparison with requests drawn from the
+    /// model.
     pub stream: Vec<StreamRequest>,
     /// The length of the log, ns.
     pub span_ns: u64,
@@ -71,15 +74,15 @@ pub struct TrafficModel {
     withheld: WithheldRoutes,
 }
 
-/// The counts about a model of a log, for reports.
+/// The sizes of a model and of its log, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// The number of requests in the model.
+    /// The number of requests of the log from which the model was fitted.
     pub requests: u64,
-    /// The number of visits; for a mix, of independent requests.
+    /// The number of visits; for a mix, the number of independent requests.
     pub visits: u64,
     /// The number of visits that were too long and were split into single requests, and the number
-    /// of these requests.
+    /// of their requests.
     pub long: (u64, u64),
     /// The number of endpoints.
     pub endpoints: usize,
@@ -87,9 +90,9 @@ pub struct ModelFacts {
     pub scenarios: usize,
     /// The number of distinct endpoint sequences of visits in the log.
     pub sequences: usize,
-    /// The number of skipped requests by reason.
+    /// The number of requests of the log that the model omits, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// The number of distinct path parts that look like keys and were replaced.
+    /// The number of distinct path parts that look like secret keys and were replaced.
     pub keys_withheld: usize,
 }
 
@@ -102,7 +105,7 @@ pub struct ModelNames<'n> {
     pub folder: &'n str,
     /// The comment lines for the beginning of the traffic file.
     pub about: &'n [String],
-    /// Whether path parts that look like keys stay unchanged.
+    /// Whether path parts that look like secret keys stay unchanged.
     pub keep_keys: bool,
 }
 
@@ -111,7 +114,7 @@ fn row(target: &str) -> String {
     format!("\"{}\"\n", target.strip_prefix('/').unwrap_or(target).replace('"', "\"\""))
 }
 
-/// The parts of a request to one endpoint, as the traffic file states them.
+/// The method, path and name of a request to one endpoint, as stated in the traffic file.
 struct RouteModel {
     method: String,
     target: DraftText,
@@ -119,7 +122,7 @@ struct RouteModel {
 }
 
 impl TrafficModel {
-    /// Fits a model to the requests of a log. `None` for a log without usable requests.
+    /// Fits a model to the requests of a log. `None` if the log has no usable requests.
     pub fn fit(gathered: LogRequests, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
         let left_out = gathered.left_out().clone();
@@ -178,9 +181,9 @@ impl TrafficModel {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
                         // Two kinds of paths are used in the order of the log. A path of the first
-                        // kind belongs to one visitor and stays the same throughout a visit, so
-                        // each visit uses one row. Paths of the second kind hardly ever repeat, and
-                        // random draws would repeat them.
+                        // kind identifies one visitor and stays the same throughout a visit, so
+                        // each visit uses one row. Paths of the second kind hardly ever repeat, but
+                        // random draws would repeat such paths.
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
@@ -230,16 +233,16 @@ impl TrafficModel {
         Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints, withheld })
     }
 
-    /// Returns a mapping of drawn requests to the endpoints and paths of the log.
+    /// Returns a mapping of requests drawn from the model to the endpoints and paths of the log.
     pub fn folder<'m>(&'m self, fold: Option<&'m PathReplacement<'m>>) -> RouteMapper<'m> {
-        // In the log, the first distinct templates get separate routes. Drawn requests are mapped
-        // by template, because the order of draws differs from the log.
+        // In the log, only the templates that appear first get separate routes. Drawn requests are
+        // mapped by template, because the order of draws differs from the log.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteMapper { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
 }
 
-/// Maps drawn requests to the endpoints of a log.
+/// Maps requests that were drawn from a model to the endpoints of the log.
 pub struct RouteMapper<'m> {
     endpoints: Endpoints,
     of: &'m BTreeMap<(String, String), RouteNumber>,
@@ -248,8 +251,8 @@ pub struct RouteMapper<'m> {
 }
 
 impl RouteMapper<'_> {
-    /// Returns the endpoint of a request, and an identifier of its path. An unknown endpoint gives
-    /// `RouteNumber::MAX`.
+    /// Returns the endpoint of a request, and an identifier of its path. The endpoint is
+    /// `RouteNumber::MAX` if the log has no such endpoint.
     pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {
         let key = (method.to_owned(), target.to_owned());
         if let Some(route) = self.withheld.get(&key) {

@@ -1,9 +1,9 @@
-//! Fits the rate of visits over time, and the spacing of their starts.
+//! Fits the rate of visits over time, and the spacing of the starts of visits.
 //!
-//! The numbers of visits in intervals vary by chance. If these numbers became rates, a draw from
-//! the rates would add chance variation a second time. So the rates are shrunk towards their mean
-//! by the part of the variation that chance explains. Numbers drawn from the rates then vary as
-//! much as those of the log.
+//! The numbers of visits in the intervals of a log vary by chance. If these numbers became rates, a
+//! draw from the rates would add chance variation a second time. So the rates are shrunk towards
+//! their mean by the part of the variation that chance explains. Numbers of visits that are drawn
+//! from the rates then vary as much as the numbers of the log.
 
 use crate::import::draft::DraftLoad;
 use plimsoll_model::units::exact_duration;
@@ -11,9 +11,10 @@ use plimsoll_model::{Arrivals, Curve, Stage};
 
 /// The candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
-/// The accepted number of intervals for a rate that changes over time.
+/// The accepted number of intervals if the fitted rate changes over time.
 const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
-/// The smallest mean number of visits in an interval for a rate that changes over time.
+/// The smallest accepted mean number of visits in an interval, if the fitted rate changes over
+/// time.
 const VISITS_MIN: f64 = 20.0;
 /// The largest index of dispersion (variance over mean of counts) that counts as even spacing.
 /// Random arrivals have an index of 1.
@@ -22,15 +23,15 @@ const EVEN: f64 = 0.5;
 /// The rate of visits in 1/s (for a mix: of requests), and the spacing of their starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPace {
-    /// The rate over the length of the log, 1/s.
+    /// The rate of visits over the length of the log, 1/s.
     pub rate: Curve,
-    /// The spacing of the starts: constant or Poisson.
+    /// The spacing of the starts of visits: constant or Poisson.
     pub arrivals: Arrivals,
 }
 
 impl ModelPace {
     /// Fits the rate of visits with these starts within `span_ns`. The starts are ordered, in ns,
-    /// and each counts with its weight.
+    /// and each start has a weight, which is 1 for a visit with the mean number of requests.
     pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
@@ -58,8 +59,8 @@ impl ModelPace {
         if index < EVEN {
             return constant(Arrivals::Constant);
         }
-        // Up to this bound, chance variation of a constant rate explains the dispersion of so many
-        // counts.
+        // Up to this bound, chance variation of a constant rate explains the dispersion of this
+        // number of counts.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
             return constant(Arrivals::Poisson);
         }

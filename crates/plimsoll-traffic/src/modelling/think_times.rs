@@ -1,29 +1,32 @@
 //! Fits think times to the waits between two requests, by pair of endpoints. The distribution of a
-//! think time is log-normal. If this does not fit, as for a mix of instant and long waits, the
-//! think time is a random choice of several times.
+//! think time is log-normal if this distribution fits. Otherwise, as for a mix of instant and long
+//! waits, the think time is a random choice of several times.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
 
-/// The largest number of waits stored for a pair of endpoints.
+/// The largest number of waits stored for a pair of endpoints; further waits are ignored.
 const SAMPLES_MAX: usize = 10_000;
-/// The fewest waits for a pair of endpoints to have its own think time.
+/// The fewest waits from which a pair of endpoints gets its own think time.
 const SAMPLES_MIN: usize = 8;
 /// Waits shorter than this count as no wait, s.
 const NO_WAIT_S: f64 = 0.000_5;
-/// The smallest standard deviation of the logarithm of waits. Below it the think time is constant.
+/// The smallest standard deviation of the logarithm of waits. With a smaller deviation, the think
+/// time is constant.
 const SIGMA_MIN: f64 = 0.02;
-/// The largest standard deviation of the logarithm of waits. Larger values are reduced to it.
+/// The largest standard deviation of the logarithm of waits. Larger deviations are reduced to this
+/// limit.
 const SIGMA_MAX: f64 = 5.0;
 /// The largest accepted factor between fitted and observed quantiles of a log-normal distribution.
 const QUANTILE_FIT_FACTOR_MAX: f64 = 1.5;
-/// Waits below this time count as equal in the comparison of quantiles, s.
+/// Waits shorter than this time count as equal in the comparison of quantiles, s.
 const EQUAL_WAIT_S: f64 = 0.02;
-/// The number of times in a random choice.
+/// The number of think times in a random choice.
 const EMPIRICAL_TIMES_COUNT: usize = 20;
-/// The fewest waits from which the times of a random choice are derived.
+/// The fewest waits from which the think times of a random choice are derived.
 const EMPIRICAL_WAITS_MIN: usize = 5 * EMPIRICAL_TIMES_COUNT;
-/// The largest accepted factor between the mean of the fit and the observed mean.
+/// The largest accepted factor between the mean of the fitted distribution and the mean of the
+/// waits.
 const MEAN_OFF_MAX: f64 = 1.1;
 
 /// The observed waits in s, by pair of endpoints and by the second endpoint alone.
@@ -46,7 +49,7 @@ impl ThinkTimes {
     }
 
     /// Returns the think time between two endpoints in the syntax of a traffic file. `None` means
-    /// no wait.
+    /// that there is no think time.
     pub fn between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
         let pair = self.by_request_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
@@ -56,7 +59,7 @@ impl ThinkTimes {
     }
 }
 
-/// Fits a think time to waits in s. `None` means no wait.
+/// Fits a think time to waits in s. `None` means that there is no think time.
 fn think(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
@@ -67,13 +70,14 @@ fn think(waits: &mut [f64]) -> Option<String> {
     if median < NO_WAIT_S {
         return Some(random_choice(waits));
     }
-    // The usual waits decide the width of the distribution, within limits that the mean of all
-    // waits sets. Without these limits, rare long waits would become too long.
+    // The waits between the quantiles 0.16 and 0.84 decide the width of the distribution, within
+    // limits that the mean of all waits sets. Without these limits, rare long waits would become
+    // too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(NO_WAIT_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Each pair is a share and the quantile of the standard normal distribution for this share.
+    // Each pair has a share, and the quantile of the standard normal distribution for the share.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {
         let (seen, fitted) = (at(share).max(EQUAL_WAIT_S), (median * (sigma * deviations).exp()).max(EQUAL_WAIT_S));
@@ -86,14 +90,15 @@ fn think(waits: &mut [f64]) -> Option<String> {
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }
 
-/// Returns a random choice among the means of equal parts of the ordered waits.
+/// Returns a think time that is a random choice among the means of equal parts of the ordered
+/// waits.
 fn random_choice(waits: &[f64]) -> String {
     let part = |number: usize| {
         &waits[waits.len() * number / EMPIRICAL_TIMES_COUNT..waits.len() * (number + 1) / EMPIRICAL_TIMES_COUNT]
     };
     let means =
         (0..EMPIRICAL_TIMES_COUNT).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
-    // Times have three significant digits and a resolution of at least 0.1 ms.
+    // Think times are rounded to three significant digits, but to no less than 0.1 ms.
     let text = |mean_s: f64| {
         let step = 10f64.powf((mean_s * 1e3).max(1e-3).log10().floor() - 2.0).max(0.1);
         let ms = (mean_s * 1e3 / step).round() * step;
@@ -111,7 +116,7 @@ mod tests {
     fn bimodal_think_times_are_drawn_from_observed_ones() {
         let mut thoughts = ThinkTimes::default();
         for n in 0..1000u64 {
-            // Two of five waits are short, and the other three are 20 s or longer.
+            // Of five waits, two are 3 ms and three are 20 s or longer.
             thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
             thoughts.add(1, 2, if n % 5 < 3 { 0 } else { 2_000_000_000 });
         }

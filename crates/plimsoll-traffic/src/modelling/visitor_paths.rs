@@ -1,10 +1,11 @@
-//! Detects two kinds of endpoints and collects the paths of visits. Paths such as `/users/7/orders`
-//! belong to one visitor, who requests them repeatedly. Paths such as `/search?q=a+long+word`
-//! hardly ever repeat. Not here: writing and choosing rows of paths.
+//! Detects two kinds of endpoints, and collects the paths of visits. A path such as
+//! `/users/7/orders` identifies one visitor, who requests the path repeatedly. Paths such as
+//! `/search?q=a+long+word` hardly ever repeat. Not here: writing and choosing rows of paths.
 
 use std::collections::HashMap;
 
-/// The fewest repeated requests within visits for a decision that paths belong to visitors.
+/// The fewest requests to an endpoint that follow another request of the same visit, for a decision
+/// that paths identify visitors.
 const PAIRS_MIN: u64 = 8;
 /// The smallest share of requests with a path that occurs only once, for paths to count as new. The
 /// condition of [`PER_VISIT_MAX`] must also be met.
@@ -21,7 +22,7 @@ pub struct EndpointRequests {
     last: Option<(usize, u32)>,
     /// The number of requests that follow another request of the same visit.
     pairs: u64,
-    /// The number of these requests that repeat the previous path of their visit.
+    /// The number of requests counted in `pairs` that repeat the previous path of their visit.
     same: u64,
 }
 
@@ -39,10 +40,10 @@ impl EndpointRequests {
 
     /// Returns whether sessions of the model use the paths in the order of the log, one path each.
     ///
-    /// This is true if visits keep their path, or if paths hardly ever repeat. Visits keep their
-    /// path if they repeat it for more than half of the excess over chance. `asked` contains the
-    /// paths of all requests. In a mix each request is a session, so only the second condition
-    /// counts.
+    /// The result is true if visits keep their path, or if paths hardly ever repeat. Visits keep
+    /// their path if the share of repetitions is above the middle between chance and 1. `asked`
+    /// contains the paths of all requests. In a mix each request is a session, so only rare
+    /// repetition counts.
     pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(kept(&|visit, number| visit * 4 + number), (false, 50));
         // One request of four has a different path.
         assert_eq!(kept(&|visit, number| visit * 4 + number / 3), (true, 50));
-        // A path that all visitors request belongs to no visitor.
+        // A path that all visitors request identifies no visitor.
         assert_eq!(kept(&|visit, number| u32::from(visit == 3 && number == 2)), (false, 50));
         let of_visits = |paths: &[u32]| {
             let mut own = EndpointRequests::default();

@@ -1,6 +1,6 @@
 //! Groups the requests of a log into visits: requests of one visitor without a gap of half an hour.
 //! A very long visit does not come from one person, but from a crawler, a health check, or many
-//! users behind a proxy. Its requests become visits of one request each.
+//! users behind a proxy. The requests of such a visit become visits of one request each.
 
 use crate::replay::LoggedRequest;
 use crate::survey::GAP_NS;
@@ -16,9 +16,9 @@ pub struct Visits {
     pub requests: Vec<LoggedRequest>,
     /// Visits as ranges of `requests`, ordered by the start of their first requests.
     pub visits: Vec<Range<usize>>,
-    /// The number of split visits, and the number of their requests.
+    /// The number of visits that were split, and the number of requests in these visits.
     pub long: (u64, u64),
-    /// Whether each request belongs to a split visit. Empty if no visit was split.
+    /// Whether each request is part of a split visit. Empty if no visit was split.
     taken_apart: Vec<bool>,
 }
 
@@ -51,10 +51,11 @@ impl Visits {
         &self.requests[visit.clone()]
     }
 
-    /// Returns the start of each visit in ns, and its weight in visits of the model.
+    /// Returns the start of each visit in ns, and the weight of the visit in visits of the model.
     ///
     /// A visit of the model has the mean number of requests of all visits. Requests of split visits
-    /// are visits of one request, so each weighs less than 1. Whole visits weigh more than 1.
+    /// are visits of one request, so the weight of each is less than 1. The weight of whole visits
+    /// is more than 1.
     pub fn starts(&self) -> Vec<(u64, f64)> {
         let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;

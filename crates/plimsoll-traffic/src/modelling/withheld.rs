@@ -1,17 +1,17 @@
-//! Replaces parts of paths that look like keys, because users may share a traffic file. Each key
-//! has a distinct replacement, so the number of distinct paths stays the same. Not here: detecting
-//! keys ([`redact::with_keys_replaced`]).
+//! Replaces parts of paths that look like secret keys, because users may share a traffic file. Each
+//! key has a distinct replacement, so the number of distinct paths stays the same. Not here:
+//! detecting keys ([`redact::with_keys_replaced`]).
 
 use plimsoll_model::{ListedTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
-/// The beginning of a replacement. A number follows, as in `withheld-1`.
+/// The beginning of the replacement of a secret key. A number follows, as in `withheld-1`.
 pub const WITHHELD: &str = "withheld-";
 
-/// The paths of a log, with parts that look like keys replaced.
+/// The paths of a log, in which parts that look like secret keys are replaced.
 pub struct WrittenTargets {
     targets: ListedTargets,
-    /// The paths that contain replacements, by path number.
+    /// The paths that contain replacements, by number of the path in `targets`.
     replaced: HashMap<u32, String>,
     /// The number of distinct keys that were replaced.
     pub keys: usize,
@@ -41,8 +41,8 @@ impl WrittenTargets {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
 
-    /// Records the route of a path with replacements, because its text no longer matches the
-    /// template of the route.
+    /// Records the route of a path with replacements, because such a path no longer matches the
+    /// template of its route.
     pub fn note_route(&self, number: u32, method: &str, route: RouteNumber, routes: &mut WithheldRoutes) {
         if let Some(target) = self.replaced.get(&number) {
             routes.entry((method.to_owned(), target.clone())).or_insert(route);

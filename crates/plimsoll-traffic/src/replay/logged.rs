@@ -1,8 +1,8 @@
-//! The compact form of a logged request, and the timing options of a replay.
+//! A compact representation of a logged request, and the timing options of a replay.
 
 use plimsoll_model::RouteNumber;
 
-/// A request of a log in compact form, because millions of requests are in memory.
+/// A request of a log. The representation is compact, because millions of requests are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoggedRequest {
     /// The arrival time of the request, ns since the Unix epoch.
@@ -11,10 +11,10 @@ pub(crate) struct LoggedRequest {
     pub target: u32,
     /// A 32-bit hash that identifies the visitor (client or session); collisions are rare.
     pub visitor: u32,
-    /// The duration of the request, us. It is 0 if the log has no durations, and at most about 72
-    /// minutes.
+    /// The duration of the request, us. The value is 0 if the log has no durations, and at most
+    /// about 72 minutes.
     pub duration_us: u32,
-    /// The number of the endpoint.
+    /// The number of the requested endpoint.
     pub route: RouteNumber,
     /// The status that the server sent; 0 if unknown.
     pub status: u16,

@@ -2,9 +2,9 @@
 //! [`LogRequests::to_replay`] schedules them.
 //!
 //! All requests are in memory, with 24 bytes each plus their distinct paths, and are sorted at the
-//! end. So the lines of the log may be in any order, and the number of requests is bounded. A log
-//! has no bodies, few header fields and no conditional requests, so the replay does not have them
-//! either. Not here: reading lines, and executing the load.
+//! end. So the lines of the log may be in any order, but the number of requests is limited. A log
+//! has no bodies, few header fields and no conditional requests, so the replay lacks these, too.
+//! Not here: reading lines, and executing the load.
 
 mod logged;
 mod scaled;
@@ -28,15 +28,15 @@ use std::sync::Arc;
 
 pub use logged::ReplayTiming;
 
-/// The largest number of requests in memory. So many requests take 768 MiB while a log is read.
+/// The largest number of requests in memory. The requests take at most 768 MiB while a log is read.
 pub const REQUESTS_MAX: usize = 32 << 20;
 /// The largest total size of distinct paths, bytes (1 GiB).
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// The largest number of endpoints with separate figures. The other endpoints share one route for
-/// each method.
+/// The largest number of endpoints with separate figures. All other endpoints of a method share one
+/// route.
 const ENDPOINTS_MAX: usize = 500;
-/// The largest number of skip reasons with separate counts, and of distinct methods beyond the
-/// endpoint limit. A skipped method is a skip reason.
+/// The largest number of skip reasons with separate counts. Each skipped HTTP method is a skip
+/// reason. The same limit applies to the distinct methods of requests beyond the endpoint limit.
 const METHODS_MAX: usize = 64;
 /// The length of the shortest load, ns (1 ms).
 const LENGTH_NS_MIN: u64 = 1_000_000;
@@ -69,7 +69,7 @@ pub struct RequestCollector<'f> {
     endpoints: Endpoints,
     /// The route of each endpoint, by endpoint number.
     route_by_endpoint: Vec<Option<RouteNumber>>,
-    /// The routes of endpoints beyond the limit, by method.
+    /// The routes that endpoints beyond the limit share, by method.
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
     targets: ListedTargets,
@@ -92,24 +92,26 @@ pub struct LogRequests {
     resolution_ns: u64,
 }
 
-/// A log as a load: a list of requests, with fixed start times or with sessions to draw from.
+/// The load that replays a log: a list of requests, with fixed start times or with sessions to draw
+/// from.
 #[derive(Debug, Clone)]
 pub struct Replay {
     routes: Vec<ReplayRoute>,
     listed: Arc<RequestList>,
     /// The start time of each request. `None` if the load draws sessions instead.
     pub arrivals: Option<ArrivalTimes>,
-    /// The length of the load, ns. If the load draws sessions, the length of the log.
+    /// The length of the load, ns. If the load draws sessions, the value is the length of the log.
     pub length_ns: u64,
 }
 
-/// The skip reason of a line without a method.
+/// The skip reason of a log line without a method.
 const NO_METHOD: &str = "no method";
 
 /// The reason why a log cannot become a load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// The log has no request to replay, because it is empty or all requests were skipped.
+    /// The log has no request to replay, because the log is empty, or all its requests were
+    /// skipped.
     #[error("no request of the log remains to be sent")]
     Nothing,
     /// The log has more than [`REQUESTS_MAX`] requests, or too many paths or routes.
@@ -142,7 +144,7 @@ impl<'f> RequestCollector<'f> {
         }
     }
 
-    /// Adds a request, or counts it as skipped.
+    /// Adds a request, or counts the request as skipped.
     pub fn add(&mut self, entry: &Entry) {
         while !entry.stamp_ns.is_multiple_of(self.resolution_ns) {
             self.resolution_ns /= 10;
@@ -200,8 +202,8 @@ impl<'f> RequestCollector<'f> {
         *self.left_out.entry("other methods".to_owned()).or_default() += 1;
     }
 
-    /// Returns the number of the path that begins at this offset of `text`. `None` if the list of
-    /// paths is full.
+    /// Returns the number of the path that begins at offset `from` of the buffer `text`. `None` if
+    /// the list of paths is full.
     fn target(&mut self, from: usize) -> Option<u32> {
         let target = &self.text[from..];
         let key = hash(target.as_bytes(), 5);
@@ -254,8 +256,8 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
     (routes.len() - 1) as RouteNumber
 }
 
-/// Returns a 32-bit hash of the visitor: of the session if logged, otherwise of client and user
-/// agent. [`crate::survey`] identifies visitors in the same way.
+/// Returns a 32-bit hash that identifies the visitor: of the session if logged, otherwise of client
+/// and user agent. [`crate::survey`] identifies visitors in the same way.
 fn visitor(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
@@ -271,7 +273,7 @@ fn comes_from_server(status: u16) -> bool {
 }
 
 impl LogRequests {
-    /// Returns the number of lines that were skipped because they have no method.
+    /// Returns the number of lines that were skipped because of a missing method.
     pub fn without_method(&self) -> u64 {
         self.left_out.get(NO_METHOD).copied().unwrap_or(0)
     }
@@ -281,12 +283,12 @@ impl LogRequests {
         self.requests.len()
     }
 
-    /// Method and path template of each endpoint, in order of endpoint numbers.
+    /// Returns the method and path template of each endpoint, in order of endpoint numbers.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, &str)> {
         self.routes.iter().map(|route| (route.method.as_str(), route.template.as_str()))
     }
 
-    /// Resolution of the log's timestamps, ns.
+    /// Returns the resolution of the log's timestamps, ns.
     pub(crate) fn resolution_ns(&self) -> u64 {
         self.resolution_ns
     }
@@ -297,8 +299,8 @@ impl LogRequests {
     }
 
     /// Returns the paths, the requests in order of time, the first arrival and the length of the
-    /// log in ns. Requests with timestamps in whole seconds are spread at random within their
-    /// second. `None` without requests.
+    /// log in ns. If the timestamps are whole seconds, each request is moved to a random time
+    /// within its second. `None` if there are no requests.
     pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
@@ -351,8 +353,8 @@ impl LogRequests {
         })
     }
 
-    /// Builds a load that draws sessions of the log, for any rate. `lines` is the number of log
-    /// lines read.
+    /// Builds a load that draws random sessions of the log, at any session rate. `lines` is the
+    /// number of log lines read.
     pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;

@@ -1,7 +1,7 @@
 //! Changes the number of visitors of a replay. Whole sessions are duplicated or dropped, so that
 //! the times within a session stay the same.
 //!
-//! A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide and the load
+//! A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide and the rate
 //! over the day keeps its shape. As a consequence, bursts of many visitors become smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
@@ -9,20 +9,21 @@ use crate::survey::GAP_NS;
 use plimsoll_model::rng::Rng;
 use std::ops::Range;
 
-/// The largest shift of a duplicated session, ns (5 minutes). In a short log it is half of the log.
+/// The largest shift of a duplicated session, ns (5 minutes). In a log of less than 10 minutes, the
+/// largest shift is half the length of the log.
 const MOVED_NS_MAX: u64 = 300_000_000_000;
 /// A constant that is mixed into the seed, so that the choice of sessions is independent of other
 /// random numbers from the same seed.
 const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
 
-/// Returns whether two neighbouring requests belong to one session. The requests are sorted by
+/// Returns whether two neighbours in a list of requests are in one session. The list is sorted by
 /// visitor and time.
 pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
 }
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
-/// the log. `None` if there are more than `room` requests.
+/// the log. `None` if the result has more than `room` requests.
 pub(super) fn scale_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,
@@ -61,7 +62,8 @@ pub(super) fn scale_sessions(
         }
         scaled.extend_from_slice(&requests);
         for number in drawn {
-            // A request that is shifted beyond one end of the log re-enters at the other end.
+            // A request that is shifted past the end of the log continues at the beginning, and
+            // vice versa.
             let forth_ns = span_ns - moved_ns_max + rng.below(2 * moved_ns_max + 1);
             scaled.extend(requests[sessions[number].clone()].iter().map(|request| LoggedRequest {
                 start_ns:
@@ -80,7 +82,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// 100 visitors with ten requests each; the requests of a visitor are 1 s apart.
+    /// Returns the requests of 100 visitors with ten requests each, 1 s apart.
     fn log() -> Vec<LoggedRequest> {
         let request = |n: u64| LoggedRequest {
             start_ns: 1000 * S + (n / 100 + n % 100 * 3) * S,
@@ -107,7 +109,7 @@ mod tests {
             assert_eq!(scaled.len(), count, "{scale_milli}");
             assert!(scaled.is_sorted_by_key(|request| request.start_ns));
             assert!(scaled.iter().all(|request| (1000 * S..1000 * S + span_ns).contains(&request.start_ns)));
-            // Each session has each of its ten steps once.
+            // Each copied session has each of its ten requests once.
             let mut steps = [0; 10];
             scaled.iter().for_each(|request| steps[request.target as usize] += 1);
             assert_eq!(steps, [count / 10; 10], "{scale_milli}");

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The longest accepted path and query, bytes.
+/// The longest accepted path and query, bytes; a longer request is skipped.
 const TARGET_BYTES_MAX: usize = 64 << 10;
 
 /// Returns the HTTP method of a logged request. `None` if the text is not a method, or is
@@ -21,8 +21,8 @@ pub(crate) fn method(logged: &[u8]) -> Option<Cow<'_, str>> {
     (method != "CONNECT").then_some(method)
 }
 
-/// Appends the logged path and query in valid form. Returns false if the text has no path or is too
-/// long.
+/// Appends the logged path and query, percent-encoded where needed. Returns false if the text has
+/// no path or is too long.
 pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
     let logged = memchr::memchr(b'#', logged).map_or(logged, |at| &logged[..at]);
     if logged.len() > TARGET_BYTES_MAX || !(logged.starts_with(b"/") || logged == b"*") {

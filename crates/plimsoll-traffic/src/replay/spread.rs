@@ -9,8 +9,8 @@ use plimsoll_model::rng::Rng;
 /// numbers from the same seed.
 const TIMESTAMP_SPREAD_SEED: u64 = 0x0053_5052_4541_4421;
 
-/// Moves requests to random times within `resolution_ns` of their timestamps, and sorts them by
-/// time.
+/// Moves requests to random times within `resolution_ns` of their timestamps, and sorts the
+/// requests by time.
 pub(super) fn spread_timestamps(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
     let mut rng = Rng::stream(seed, TIMESTAMP_SPREAD_SEED);
     let mut offsets_ns: Vec<u64> = Vec::new();

@@ -4,7 +4,7 @@
 use super::hashing::{HashKeyMap, hash};
 use super::template;
 
-/// The number of slots in the cache from paths to endpoints.
+/// The number of slots in the cache that maps paths to endpoints.
 const ENDPOINT_CACHE_SLOTS: usize = 1 << 15;
 
 /// A function that replaces parts of a path before its template is built.
@@ -27,14 +27,14 @@ pub(crate) struct Endpoints {
     pub all: Vec<TrafficEndpoint>,
     numbers: HashKeyMap<u32>,
     /// A cache from paths to endpoint numbers. Each slot has the hash of method and path; the low
-    /// bits of the hash select the slot.
+    /// bits of this hash select the slot.
     path_cache: Vec<(u64, u32)>,
     /// The number of requests to endpoints beyond the limit.
     pub beyond: u64,
     text: Vec<u8>,
 }
 
-/// The number returned for endpoints beyond the limit.
+/// The endpoint number that stands for all endpoints beyond the limit.
 const ENDPOINT_BEYOND_LIMIT: u32 = u32::MAX;
 
 impl Endpoints {

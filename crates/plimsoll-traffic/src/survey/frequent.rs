@@ -4,7 +4,7 @@
 
 use super::hashing::HashKeyMap;
 
-/// Counts of items, which are identified by hashes. Each item has a value.
+/// Counts of items, which are identified by hashes. Each stored item has a value, such as its text.
 #[derive(Debug, Clone)]
 pub(super) struct Frequent<V> {
     seen: HashKeyMap<CountedItem<V>>,
@@ -16,11 +16,11 @@ pub(super) struct Frequent<V> {
 /// An item with its count.
 #[derive(Debug, Clone)]
 pub(super) struct CountedItem<V> {
-    /// The count since the item was last inserted.
+    /// The number of occurrences since the item was last inserted.
     pub count: u64,
-    /// The largest possible count before the item was inserted.
+    /// The largest number of occurrences that the item may have had before it was inserted.
     before_max: u64,
-    /// The value that belongs to the item.
+    /// The value of the item, such as its text.
     pub value: V,
 }
 
@@ -58,7 +58,7 @@ impl<V> Frequent<V> {
         self.dropped_count_max
     }
 
-    /// All stored items, in no particular order.
+    /// Returns all stored items, in no particular order.
     pub fn items(&self) -> impl Iterator<Item = &CountedItem<V>> {
         self.seen.values()
     }

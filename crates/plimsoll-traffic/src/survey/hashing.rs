@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A hash map whose keys are 64-bit hashes, which are not hashed again.
 pub(crate) type HashKeyMap<V> = HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
-/// A hasher that returns its 64-bit input unchanged, because the input is a hash already.
+/// A hasher that returns a 64-bit key unchanged, because the key is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IdentityHasher(u64);
 

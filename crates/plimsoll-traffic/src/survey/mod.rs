@@ -29,15 +29,18 @@ pub use timeline::WINDOW_S;
 
 /// The largest number of distinct endpoints. Requests to further endpoints are counted together.
 const ENDPOINTS_MAX: usize = 10_000;
-/// The largest number of distinct methods.
+/// The largest number of distinct methods with separate counts.
 const METHODS_MAX: usize = 100;
-/// The largest number of distinct clients that are counted at a time.
+/// The largest number of distinct clients that are counted at a time. If a log has more clients,
+/// rare clients are dropped.
 const CLIENTS_MAX: usize = 1 << 17;
-/// The largest number of distinct paths that are counted at a time, for popularity.
+/// The largest number of distinct paths that are counted at a time, for popularity. If a log has
+/// more paths, rare paths are dropped.
 const IDS_MAX: usize = 1 << 20;
-/// The fewest whole time windows for an index of dispersion.
+/// The fewest complete time windows from which an index of dispersion is computed.
 const WINDOWS_MIN: u64 = 5;
-/// The largest number of popularity ranks in the result.
+/// The largest number of resources whose counts are in the result; the counts of rarer resources
+/// are omitted.
 const RANKS_MAX: usize = 10_000;
 
 /// The statistics of a log while its requests are added.
@@ -62,8 +65,8 @@ pub struct Survey<'f> {
 }
 
 impl<'f> Survey<'f> {
-    /// Creates an empty survey. `fold` replaces parts of each new path before its template is
-    /// built.
+    /// Creates an empty survey. `fold` replaces parts of each distinct path before the template of
+    /// the path is built.
     pub fn new(fold: Option<&'f PathReplacement<'f>>) -> Survey<'f> {
         Survey {
             fold,
@@ -112,8 +115,8 @@ impl<'f> Survey<'f> {
         if let Some(count) = self.methods.get_mut(entry.method) {
             *count += 1;
         } else {
-            // Invalid methods come from scanners and can be very many, so they are counted
-            // together.
+            // Scanners send very many different invalid methods, so methods beyond the limit share
+            // one count.
             let method = if self.methods.len() < METHODS_MAX { entry.method } else { b"other" };
             *self.methods.entry(method.to_vec()).or_default() += 1;
         }
@@ -160,7 +163,7 @@ impl<'f> Survey<'f> {
         });
         let popularity =
             of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
-        // If most lines lack a duration, sums of durations mean nothing.
+        // If most lines of the log lack a duration, the concurrency cannot be computed.
         let timed = self.with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
             mean: self.duration_ns as f64 / span_ns as f64,
@@ -207,13 +210,13 @@ impl<'f> Survey<'f> {
     }
 }
 
-/// The fewest distinct names below a path that count as identifiers. Fewer names count as separate
-/// endpoints.
+/// The fewest distinct names below one path that count as identifiers of resources. Fewer names
+/// count as separate endpoints.
 const NAMED_ITEMS_MIN: usize = 50;
 
 /// Finds resources with names instead of numeric ids: the largest group of endpoints that differ
-/// only in the last path segment. Returns the method, the common path, and the requests of each
-/// name.
+/// only in the last path segment. Returns the method, the common path, and the number of requests
+/// of each name.
 fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
     let mut groups: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for endpoint in endpoints.iter().filter(|endpoint| !endpoint.template.contains('{')) {
@@ -227,7 +230,7 @@ fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> 
 }
 
 impl Popularity {
-    /// Computes the popularity of resources from the number of requests of each.
+    /// Computes the popularity of resources from the number of requests of each resource.
     fn from_counts(method: String, template: String, mut counts: Vec<u64>, exact: bool) -> Popularity {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let (zipf_exponent, ids) = (zipf_exponent(&counts), counts.len() as u64);
@@ -236,7 +239,7 @@ impl Popularity {
     }
 }
 
-/// The number of requests in flight over the log.
+/// The number of requests in flight (concurrency) over the whole log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Concurrency {
     /// The mean number of requests in flight.
@@ -261,13 +264,13 @@ pub struct SessionStats {
 pub struct Popularity {
     /// The method of the endpoint.
     pub method: String,
-    /// The template of the endpoint.
+    /// The path template of the endpoint.
     pub template: String,
     /// The number of distinct ids.
     pub ids: u64,
     /// Whether all ids were counted. If false, rare ids were dropped to bound the memory.
     pub exact: bool,
-    /// The exponent of Zipf's law that fits the counts. `None` with too few ids.
+    /// The exponent of Zipf's law that fits the counts. `None` if there are too few ids for a fit.
     pub zipf_exponent: Option<f64>,
     /// The number of requests of each id, in descending order, up to a limit.
     pub counts: Vec<u64>,
@@ -278,7 +281,7 @@ pub struct Popularity {
 pub struct TrafficInterval {
     /// The number of requests that arrived in the interval.
     pub arrivals: u64,
-    /// The mean number of requests in flight.
+    /// The mean number of requests in flight during the interval.
     pub under_way: f64,
 }
 
@@ -297,8 +300,8 @@ pub struct Figures {
     pub resolution_ns: u64,
     /// The number of requests without a known arrival time, whose response end was used instead.
     pub from_ends: u64,
-    /// The number of requests that were too far out of order. Such requests are missing only in
-    /// rates, dispersion and concurrency over time.
+    /// The number of requests whose log lines were too far out of time order. Late requests are
+    /// missing only in rates, dispersion and concurrency over time.
     pub late: u64,
     /// The largest number of requests in one clock second. `None` if the timestamps are too coarse.
     pub peak_1s: Option<u64>,
@@ -324,7 +327,8 @@ pub struct Figures {
     /// The index of dispersion of the arrivals, by window width in ns. `None` if the timestamps are
     /// too coarse or the log is too short.
     pub dispersion: [(u64, Option<f64>); 4],
-    /// The number of requests in flight over the log. `None` if most lines have no duration.
+    /// The number of requests in flight (concurrency) over the whole log. `None` if most lines have
+    /// no duration.
     pub concurrency: Option<Concurrency>,
     /// The sizes of responses, bytes.
     pub sizes: Histogram,
@@ -337,7 +341,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Mean arrival rate, 1/s.
+    /// Returns the mean arrival rate, 1/s.
     pub fn rate_mean_rps(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { self.requests as f64 * 1e9 / self.span_ns as f64 }
     }

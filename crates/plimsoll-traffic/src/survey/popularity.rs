@@ -1,18 +1,19 @@
-//! Measures how unevenly requests are distributed over resources. It fits the exponent of Zipf's
-//! law by maximum likelihood.
+//! Measures how unevenly requests are distributed over resources. The measure is the exponent of
+//! Zipf's law, fitted by maximum likelihood.
 
-/// The fewest distinct ids for an exponent.
+/// The fewest distinct ids from which an exponent is fitted.
 const IDS_MIN: usize = 10;
-/// The fewest requests of an id for a meaningful rank.
+/// The fewest requests of an id that give the id a meaningful rank.
 const RANKED_MIN: u64 = 5;
 /// The largest number of ranks that are used for the fit.
 const RANKS_MAX: usize = 100_000;
 
 /// Returns the exponent a of p(rank) ~ rank^-a with the largest likelihood for `counts`. The counts
-/// are in descending order, and the exponent is 0 to 5. `None` with too few ids or requests.
+/// are in descending order, and the exponent is 0 to 5. `None` if there are too few ids or
+/// requests.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
     // If many ids are rare, only the frequent ids are used. Zipf's law has the same exponent among
-    // them.
+    // the frequent ids.
     let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
     let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
     let counts = if is_sparse && ranked >= IDS_MIN { &counts[..ranked] } else { counts };
@@ -23,8 +24,8 @@ pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
     }
     let logs: Vec<f64> = (1..=counts.len()).map(|rank| (rank as f64).ln()).collect();
     let observed = counts.iter().zip(&logs).map(|(count, log)| *count as f64 * log).sum::<f64>() / total;
-    // The likelihood is largest where the expected logarithm of the rank equals the observed one.
-    // The expected logarithm falls as `a` grows, so bisection finds the exponent.
+    // The likelihood is largest where the expected logarithm of the rank equals the observed mean
+    // logarithm. The expected logarithm falls as `a` grows, so bisection finds the exponent.
     let expected = |a: f64| {
         let (mut weights, mut sum) = (0.0, 0.0);
         for log in &logs {

@@ -8,8 +8,8 @@ use plimsoll_model::Histogram;
 pub const GAP_NS: u64 = 1_800_000_000_000;
 /// The interval between searches for ended sessions, ns of log time.
 const SWEEP_NS: u64 = 300_000_000_000;
-/// The largest number of open sessions. Above it, the sessions that are inactive for longest are
-/// closed early.
+/// The largest number of open sessions. Above this number, the sessions that are inactive for
+/// longest are closed early.
 const OPEN_MAX: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +37,8 @@ impl Sessions {
         self.newest_ns = self.newest_ns.max(start_ns);
         let open = self.open.entry(visitor).or_insert(OpenSession { requests: 0, end_ns: start_ns });
         let gap_ns = start_ns.saturating_sub(open.end_ns);
-        // Logs of different times may be read one after the other. An entry more than a gap before
-        // the session belongs to another log, so the session ends.
+        // Several logs of different times may be read in sequence. An entry that ends more than a
+        // gap before the session is from another log, so the session ends.
         if gap_ns > GAP_NS || end_ns.saturating_add(GAP_NS) < open.end_ns {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
@@ -60,7 +60,7 @@ impl Sessions {
         }
     }
 
-    /// Closes the sessions that have been inactive for longer than `rest_ns`.
+    /// Closes the sessions without requests for longer than `rest_ns`.
     fn sweep(&mut self, rest_ns: u64) {
         let (newest_ns, requests) = (self.newest_ns, &mut self.requests);
         self.open.retain(|_, open| {

@@ -1,6 +1,6 @@
 //! Builds the template of a path: the path without its query, with variable parts replaced by
-//! `{id}`, `{uuid}`, `{hash}` or `{date}`. Each segment is judged alone, so that a path always has
-//! the same template.
+//! `{id}`, `{uuid}`, `{hash}` or `{date}`. The template of each segment depends on that segment
+//! only, so a path always has the same template.
 
 /// Writes the template of `path` to `out`. Segments with braces stay unchanged.
 pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
@@ -29,7 +29,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
         return out.extend_from_slice(b"{id}");
     }
     if segment.contains(&b'@') || segment.to_ascii_lowercase().windows(3).any(|w| w == b"%40") {
-        // An e-mail address identifies a person, so it counts as an id.
+        // An e-mail address identifies a person, so the address counts as an id.
         return out.extend_from_slice(b"{id}");
     }
     if is_random(segment) {
@@ -93,8 +93,8 @@ fn uuid(text: &[u8]) -> Option<usize> {
     (fits && !text.get(36).is_some_and(u8::is_ascii_alphanumeric)).then_some(36)
 }
 
-/// Returns the length of the date at the beginning of `text`, such as `2024-05-06`, bytes. A
-/// following time of day is included.
+/// Returns the length of the date at the beginning of `text`, such as `2024-05-06`, bytes. The
+/// length includes a time of day after the date.
 fn date(text: &[u8]) -> Option<usize> {
     let digits = |from: usize, to: usize| -> Option<u32> {
         let part = text.get(from..to).filter(|part| part.iter().all(u8::is_ascii_digit))?;
@@ -134,8 +134,8 @@ fn is_hash(word: &[u8]) -> bool {
         || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
 }
 
-/// Returns whether a segment looks random: letters, digits, `-` and `_` alternate more often than
-/// in words.
+/// Returns whether a segment looks like a random id: letters, digits, `-` and `_` alternate more
+/// often than in words.
 fn is_random(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
     let digits = segment.iter().filter(|b| b.is_ascii_digit()).count();
@@ -170,7 +170,7 @@ fn is_code(segment: &[u8]) -> bool {
         && groups().filter(is_mixed).count() >= 2
 }
 
-/// Returns whether a segment has capital letters at random places. In names a capital letter is
+/// Returns whether a segment has capital letters at random positions. In names a capital letter is
 /// followed by several lower-case letters.
 fn is_random_letters(segment: &[u8]) -> bool {
     let kind = |b: &u8| (b.is_ascii_uppercase(), b.is_ascii_lowercase());

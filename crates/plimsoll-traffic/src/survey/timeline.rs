@@ -1,6 +1,6 @@
 //! Counts arrivals and requests in flight over time, in bins of 100 ms. Lines may be out of order
-//! by up to [`WINDOW_S`] seconds, and responses may take as long. The number of requests in such a
-//! window bounds the memory.
+//! by up to [`WINDOW_S`] seconds, and responses may take as long. The number of requests within
+//! this time bounds the memory.
 //!
 //! Not here: timestamps and their resolution.
 
@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The length of a bin, ns (100 ms).
 pub(super) const BIN_NS: u64 = 100_000_000;
-/// The largest accepted disorder of log lines, s.
+/// The longest time by which log lines may be out of order, s.
 pub const WINDOW_S: u64 = 600;
-/// The largest accepted disorder of log lines, in bins.
+/// The longest time by which log lines may be out of order, in bins.
 const WINDOW: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
-/// The largest number of request starts and ends in memory. Above it, the window for disordered
-/// lines shrinks.
+/// The largest number of request starts and ends in memory. Above this number, the accepted
+/// disorder of log lines shrinks.
 const EVENTS_MAX: usize = 1 << 23;
-/// The largest number of points in the series over the whole log.
+/// The largest number of intervals in the series over the whole log.
 const POINTS_MAX: usize = 1200;
 
 /// The request counts in windows of one width, aligned to the clock.
@@ -64,8 +64,8 @@ impl Windows {
         self.max
     }
 
-    /// Returns the index of dispersion of the counts: variance over mean. `None` with fewer than
-    /// `least` whole windows.
+    /// Returns the index of dispersion of the counts: variance over mean. `None` if there are fewer
+    /// than `least` whole windows.
     pub fn dispersion(&self, least: u64) -> Option<f64> {
         if self.whole < least.max(2) || self.sum == 0 {
             return None;
@@ -88,8 +88,8 @@ struct Point {
 #[derive(Debug, Clone, Default)]
 struct Bin {
     arrivals: u64,
-    /// The starts and ends of requests in the bin. Each value is the time within the bin in ns
-    /// shifted left by one, plus 1 for a start. So an end sorts before a start of the same ns.
+    /// The starts and ends of requests in the bin. Each event is the time within the bin in ns,
+    /// shifted left by one bit, plus 1 for a start. So an end sorts before a start of the same ns.
     events: Vec<u32>,
 }
 
@@ -99,7 +99,8 @@ pub(super) struct Timeline {
     /// The number of the first bin in `bins`. Earlier bins are final.
     front: u64,
     bins: VecDeque<Bin>,
-    /// The number of request ends by bin, for ends too far ahead for `bins`.
+    /// The number of request ends by bin, for ends that are later than the last possible bin of
+    /// `bins`.
     far_ends: BTreeMap<u64, u64>,
     events: usize,
     spare: Vec<Vec<u32>>,
@@ -140,7 +141,7 @@ impl Timeline {
         }
     }
 
-    /// Adds a request that arrived at `start_ns`, with its duration if the log states it.
+    /// Adds a request that arrived at `start_ns`, with its duration if the log states a duration.
     #[inline]
     pub fn add(&mut self, start_ns: u64, duration_ns: Option<u64>) {
         let bin = start_ns / BIN_NS;
@@ -165,7 +166,7 @@ impl Timeline {
             } else {
                 self.bin(end).events.push(((end_ns % BIN_NS) as u32) << 1);
             }
-            // The request has one start and one end.
+            // A request with a duration has two events, its start and its end.
             self.events += 2;
             if self.events > EVENTS_MAX {
                 let half = self.front + (self.newest - self.front) / 2;
@@ -246,7 +247,7 @@ impl Timeline {
     /// the series.
     fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
-        // This call first widens the intervals of the series, so that all bins fit.
+        // A first call widens the intervals of the series, so that all bins fit.
         self.point(to - 1);
         let mut at = from;
         while at < to {
@@ -313,8 +314,8 @@ impl Timeline {
         ]
     }
 
-    /// Returns the series over the whole log: the length of an interval in s, and for each interval
-    /// the arrivals and the mean requests in flight.
+    /// Returns the series over the whole log: the length of an interval in s, and the arrivals and
+    /// mean requests in flight of each interval.
     pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
         let length_ns = (self.bins_a_point * BIN_NS) as f64;
         (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
@@ -384,8 +385,8 @@ mod tests {
 
     #[test]
     fn dispersion_is_computed_from_counts() {
-        // Evenly spaced arrivals have dispersion 0. Pairs have twice the dispersion of single
-        // arrivals.
+        // Evenly spaced arrivals have dispersion 0. Bursts have a dispersion of about the burst
+        // size.
         let even = build_timeline(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
         let windows = even.windows();
         assert_eq!(windows[1].1.dispersion(5), Some(0.0));

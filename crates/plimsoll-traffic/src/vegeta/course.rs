@@ -8,12 +8,12 @@ use super::result::VegetaResult;
 use plimsoll_model::Histogram;
 use std::collections::BTreeMap;
 
-/// The largest number of distinct attacks.
+/// The largest number of distinct attacks with separate figures.
 const ATTACKS_MAX: usize = 12;
-/// The largest number of intervals of an attack. Intervals are 10 ms long at first, and double in
-/// length when there are too many.
+/// The largest number of intervals of an attack. Intervals are 10 ms long at first. If there are
+/// too many intervals, their length doubles.
 const STRETCHES_MAX: usize = 300;
-/// The length of an interval at first, ns (10 ms).
+/// The initial length of an interval, ns (10 ms).
 const STRETCH_NS: u64 = 10_000_000;
 /// The fewest requests in an interval, on average, for a meaningful rate.
 const SENT_MIN: u64 = 8;
@@ -30,7 +30,7 @@ pub struct VegetaCourse {
 /// The results over time of one attack, which is one run of vegeta.
 #[derive(Debug, Clone)]
 pub struct AttackCourse {
-    /// The name of the attack; it may be empty.
+    /// The name of the attack, which may be empty.
     pub name: String,
     /// The latencies of all results, ns.
     pub latency: Histogram,
@@ -44,8 +44,8 @@ pub struct AttackCourse {
     earliest_ns: u64,
     /// The start time of the last request, ns since the Unix epoch.
     latest_ns: u64,
-    /// The start time of the result that was read first, ns. Intervals are numbered from it and may
-    /// have negative numbers.
+    /// The start time of the result that was read first, ns. Interval 0 begins at this time, and
+    /// earlier intervals have negative numbers.
     origin_ns: u64,
     stretch_ns: u64,
     stretches: BTreeMap<i64, CourseBin>,
@@ -60,7 +60,7 @@ struct CourseBin {
 }
 
 /// The figures of one interval of an attack. Latencies are those of the requests sent in the
-/// interval, ns. Without requests, latencies are `None`.
+/// interval, ns. If no request was sent, the latencies are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoursePoint {
     /// The middle of the interval, s since the first request.
@@ -94,12 +94,12 @@ impl VegetaCourse {
         }
     }
 
-    /// Returns the attacks, in the order in which they first appear.
+    /// Returns the attacks, in order of first appearance.
     pub fn attacks(&self) -> &[AttackCourse] {
         &self.attacks
     }
 
-    /// Returns the number of results that belong to attacks beyond [`ATTACKS_MAX`].
+    /// Returns the number of results of attacks beyond [`ATTACKS_MAX`].
     pub fn results_beyond_limit(&self) -> u64 {
         self.left_out
     }
@@ -153,7 +153,7 @@ impl AttackCourse {
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }
 
-    /// Doubles the length of the intervals and merges them in pairs.
+    /// Doubles the length of the intervals, and merges the intervals in pairs.
     fn lengthen(&mut self) {
         self.stretch_ns = self.stretch_ns.saturating_mul(2);
         for (at, stretch) in std::mem::take(&mut self.stretches) {
@@ -169,12 +169,13 @@ impl AttackCourse {
         self.latency.count()
     }
 
-    /// Time from the start of the first request to the start of the last, ns.
+    /// Returns the time from the start of the first request to the start of the last, ns.
     pub fn attack_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
-    /// Request rate, 1/s. If all requests started at once, it is the number of requests.
+    /// Returns the request rate, 1/s. If all requests started at once, the value is the number of
+    /// requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests() as f64,
@@ -182,8 +183,8 @@ impl AttackCourse {
         }
     }
 
-    /// Divides the attack into at most `count_max` intervals of equal length. There are fewer if
-    /// they would have too few requests.
+    /// Divides the attack into at most `count_max` intervals of equal length. The number is smaller
+    /// if the intervals would have too few requests.
     pub fn moments(&self, count_max: usize) -> Vec<CoursePoint> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {
@@ -241,7 +242,8 @@ mod tests {
     fn attack_intervals_ignore_result_order() {
         const START_NS: u64 = 1_795_307_654_063_832_482;
         let of = |n: u64| {
-            // 100 requests a second for 20 s. Every tenth fails, and the second half is slower.
+            // 100 requests a second for 20 s. Every tenth request fails, and the second half of the
+            // requests is slower.
             let latency_ns = if n < 1000 { 1_000_000 } else { 5_000_000 };
             result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
         };

@@ -6,7 +6,7 @@ use super::base64::{read_base64, write_base64};
 use super::result::VegetaResult;
 use std::io::Write;
 
-/// The fewest columns of a row. Early versions of vegeta wrote fewer columns than current ones.
+/// The fewest columns of a row. Early versions of vegeta wrote fewer columns than current versions.
 const COLUMNS_MIN: usize = 9;
 
 /// Returns whether a row is complete: its last line break is not within quotation marks.
@@ -60,7 +60,7 @@ fn columns(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!quoted).then_some(columns)
 }
 
-/// Parses header fields and joins the values of each name.
+/// Parses header fields, and collects the values of each name.
 fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
     let mut fields: Vec<(String, Vec<String>)> = Vec::new();
     for line in String::from_utf8_lossy(head).lines() {

@@ -1,6 +1,7 @@
 //! Estimates quantiles of a stream of values with a merging t-digest (Dunning and Ertl). The scale
-//! function and sizes are those of vegeta's reports, so that both show equal figures. Values in the
-//! middle are merged into common centroids; extreme values have separate centroids.
+//! function and sizes are those of vegeta's reports, so that plimsoll and vegeta show equal
+//! figures. Values in the middle are merged into common centroids; extreme values have separate
+//! centroids.
 
 use std::f64::consts::PI;
 
@@ -9,7 +10,7 @@ use std::f64::consts::PI;
 const COMPRESSION: f64 = 100.0;
 /// The size of the buffer of new values. A full buffer is merged into the centroids at once.
 const WAITING_MAX: usize = 8 * COMPRESSION as usize;
-/// The number of centroids above which they are merged again.
+/// The number of centroids above which neighbouring centroids are merged again.
 const CENTROIDS_MAX: usize = 2 * COMPRESSION as usize;
 
 /// A group of similar values: their mean and their number.
@@ -35,7 +36,7 @@ fn share(k: f64) -> f64 {
     ((k.min(COMPRESSION) * PI / COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
-/// Returns the unit of the scale that belongs to a share; the inverse of [`share`].
+/// Returns the unit of the scale for a share of all values; the inverse of [`share`].
 fn unit(share: f64) -> f64 {
     COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
@@ -76,7 +77,8 @@ impl QuantileDigest {
         self.max = if begun { self.max.max(last) } else { last };
     }
 
-    /// Returns the estimated quantile for a share of 0 to 1; 0 without values.
+    /// Returns the estimated quantile for a share of 0 to 1. The result is 0 if there are no
+    /// values.
     pub(super) fn quantile(&mut self, wanted: f64) -> f64 {
         self.merge_buffer();
         let (Some(first), Some(last)) = (self.centroids.first(), self.centroids.last()) else { return 0.0 };
@@ -115,7 +117,7 @@ mod tests {
     fn quantiles_of_many_values_are_close() {
         let mut digest = QuantileDigest::default();
         assert_eq!(digest.quantile(0.5), 0.0);
-        // Each value from 0 to 10,006 once, in shuffled order.
+        // The values are 0 to 10,006, each once, in shuffled order.
         (0..10_007u64).for_each(|n| digest.add((n * 4_999 % 10_007) as f64));
         for (share, slack) in [(0.0, 1.0), (0.01, 10.0), (0.5, 100.0), (0.99, 10.0), (0.9999, 2.0), (1.0, 1.0)] {
             let value = digest.quantile(share);

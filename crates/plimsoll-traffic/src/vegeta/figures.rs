@@ -1,5 +1,6 @@
-//! Computes figures as vegeta's own reports define them. Rates count from the first request to the
-//! last, and statuses from 200 to 399 are successes. Not here: presenting the figures.
+//! Computes the figures of vegeta's own reports, with vegeta's definitions. Rates count from the
+//! first request to the last, and statuses from 200 to 399 are successes. Not here: presenting the
+//! figures.
 
 use super::digest::QuantileDigest;
 use super::moment::stamp;
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 /// The largest number of distinct errors in a report.
 const ERRORS_MAX: usize = 10_000;
 
-/// Converts ns to seconds with the rounding of Go's `Duration.Seconds`.
+/// Converts ns to seconds, rounded as by Go's `Duration.Seconds`.
 fn seconds(ns: u64) -> f64 {
     (ns / 1_000_000_000) as f64 + (ns % 1_000_000_000) as f64 / 1e9
 }
@@ -31,7 +32,7 @@ pub struct VegetaFigures {
     pub latency_ns_min: u64,
     /// The longest latency, ns.
     pub latency_ns_max: u64,
-    /// The distinct error texts, in the order in which they first appear.
+    /// The distinct error texts, in order of first appearance.
     pub errors: Vec<String>,
     /// The histogram of latencies: the lower bound of each bucket in ns, and its count. Latencies
     /// below the first bound count in the first bucket.
@@ -79,17 +80,18 @@ impl VegetaFigures {
         }
     }
 
-    /// Time from the start of the first request to the start of the last, ns.
+    /// Returns the time from the start of the first request to the start of the last, ns.
     pub fn attack_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
-    /// Time from the start of the last request to the end of the last response, ns.
+    /// Returns the time from the start of the last request to the end of the last response, ns.
     pub fn wait_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.latest_ns)
     }
 
-    /// Request rate, 1/s. If all requests started at once, it is the number of requests.
+    /// Returns the request rate, 1/s. If all requests started at once, the value is the number of
+    /// requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests as f64,
@@ -97,7 +99,7 @@ impl VegetaFigures {
         }
     }
 
-    /// Rate of successful requests from the first request to the last response, 1/s.
+    /// Returns the rate of successful requests from the first request to the last response, 1/s.
     pub fn throughput_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.succeeded as f64,
@@ -105,7 +107,7 @@ impl VegetaFigures {
         }
     }
 
-    /// Share of successful requests, 0 to 1.
+    /// Returns the share of successful requests, 0 to 1.
     pub fn success(&self) -> f64 {
         self.mean(self.succeeded)
     }

@@ -32,14 +32,15 @@ impl From<&'static str> for GobError {
     }
 }
 
-/// The layout of a gob type. Element types are given by their numbers.
+/// The layout of a gob type. The types of elements and fields are represented by their numbers in
+/// the stream.
 #[derive(Debug, Clone)]
 enum Layout {
     List(i64),
     Map(i64, i64),
     Struct(Vec<(String, i64)>),
-    /// A type that encodes itself (Go's `GobEncoder` and similar interfaces), whose values are
-    /// bytes.
+    /// A type with its own encoding (Go's `GobEncoder` and similar interfaces). The values of this
+    /// type are bytes.
     Own,
 }
 
@@ -80,8 +81,8 @@ impl<'a> GobMessage<'a> {
         Ok(taken)
     }
 
-    /// Decodes an unsigned number. A number below 128 is one byte. For other numbers the first byte
-    /// is the negated count of the bytes that follow.
+    /// Decodes an unsigned number. A number below 128 is one byte. For a larger number, the first
+    /// byte is the negated count of the bytes that follow.
     fn uint(&mut self) -> Result<u64, &'static str> {
         let first = self.byte()?;
         if first < 128 {

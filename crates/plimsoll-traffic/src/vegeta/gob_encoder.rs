@@ -33,8 +33,8 @@ const FIELDS: [(&str, i64); 12] = [
     ("Headers", HEADER),
 ];
 
-/// Appends an unsigned number. A number below 128 is one byte. For other numbers the first byte is
-/// the negated count of the bytes that follow.
+/// Appends an unsigned number. A number below 128 is one byte. For a larger number, the first byte
+/// is the negated count of the bytes that follow.
 fn uint(out: &mut Vec<u8>, number: u64) {
     if number < 128 {
         return out.push(number as u8);
@@ -56,8 +56,8 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// An encoder of one struct. Each field begins with the difference of its number from the previous
-/// field. Fields with a zero value are omitted.
+/// An encoder of one struct. Each field begins with the difference between its number and the
+/// number of the previous field. Fields with a zero value are omitted.
 struct GobFields<'a> {
     out: &'a mut Vec<u8>,
     last: u64,

@@ -1,7 +1,7 @@
-//! Reads and writes results of the load tester vegeta, one for each request. There are a decoder
-//! ([`VegetaReader`]) and an encoder ([`VegetaWriter`]) for three encodings. [`VegetaFigures`]
-//! computes the figures of vegeta's reports, and [`VegetaCourse`] figures over time.
-//! [`TargetReader`] parses vegeta's target files.
+//! Reads and writes the results of the load tester vegeta; each result describes one request. There
+//! are a decoder ([`VegetaReader`]) and an encoder ([`VegetaWriter`]) for three encodings.
+//! [`VegetaFigures`] computes the figures of vegeta's reports, and [`VegetaCourse`] computes
+//! figures over time. [`TargetReader`] parses vegeta's target files.
 //!
 //! Not here: presentation, files, and attacks.
 

@@ -87,8 +87,8 @@ impl<R: BufRead> VegetaReader<R> {
                 return Err(flaw("the line is longer than 64 MiB"));
             }
             if encoding == VegetaEncoding::Csv {
-                // A line break within quotation marks belongs to the row, so the next line is
-                // appended.
+                // A line break within quotation marks is part of the CSV row, so the next line of
+                // the file is appended.
                 while !csv::is_complete_row(&self.line) {
                     let before = self.line.len();
                     let room = RECORD_BYTES_MAX.saturating_sub(before) as u64;

@@ -1,4 +1,4 @@
-//! The result of one request as vegeta defines it. Not here: the encodings of a result.
+//! The result of one request, as defined by vegeta. Not here: the encodings of a result.
 
 /// The longest accepted record (JSON line, CSV row or gob message), bytes: 64 MiB.
 pub(super) const RECORD_BYTES_MAX: usize = 64 << 20;
@@ -6,7 +6,7 @@ pub(super) const RECORD_BYTES_MAX: usize = 64 << 20;
 /// The result of one request, with vegeta's fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VegetaResult {
-    /// The name of the attack (vegeta run) that the request belongs to.
+    /// The name of the attack (vegeta run) that sent the request.
     pub attack: String,
     /// The number of the request, from 0.
     pub seq: u64,
@@ -20,7 +20,7 @@ pub struct VegetaResult {
     pub bytes_out: u64,
     /// The size of the response body, bytes.
     pub bytes_in: u64,
-    /// The error text; empty without an error.
+    /// The error text; empty if there was no error.
     pub error: String,
     /// The body of the response.
     pub body: Vec<u8>,

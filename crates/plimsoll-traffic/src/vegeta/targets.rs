@@ -1,5 +1,5 @@
 //! Parses vegeta's target files. A target is `METHOD URL` followed by lines of header fields, or a
-//! JSON object on one line. Each error has the number of its line.
+//! JSON object on one line. Each error states the number of its line in the file.
 //!
 //! Not here: the body files that targets name.
 
@@ -94,7 +94,7 @@ impl<R: BufRead> TargetReader<R> {
         TargetReader { from, format, line: 0, kept: None }
     }
 
-    /// Reads the next line and trims it; `None` at the end of the file.
+    /// Returns the next line of the file, trimmed; `None` at the end of the file.
     fn next_line(&mut self) -> Result<Option<String>, TargetError> {
         if let Some(line) = self.kept.take() {
             return Ok(Some(line));

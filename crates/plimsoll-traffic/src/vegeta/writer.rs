@@ -8,8 +8,7 @@ use super::result::VegetaResult;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VegetaWriter {
     encoding: VegetaEncoding,
-    /// Whether a result was written. The first result of a gob stream is preceded by type
-    /// definitions.
+    /// Whether a result was written. In gob, type definitions precede the first result.
     is_begun: bool,
 }
 

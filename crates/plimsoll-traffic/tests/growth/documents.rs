@@ -13,7 +13,8 @@ impl FileContext for Everything {
         Ok(vec![0; 100])
     }
 
-    /// The path states the content: `columns-N` and `json-N` have N columns, `rows-N` has N rows.
+    /// Returns the rows that the path names: `columns-N` and `json-N` have N columns, `rows-N` has
+    /// N rows.
     fn rows(&mut self, path: &str) -> Result<String, String> {
         let (kind, count) = path.split_once('-').unwrap_or(("", "0"));
         let count: usize = count.parse().unwrap_or(0);
@@ -97,7 +98,7 @@ mod xml {
         pieces(count, |n| sampler(n, "/a", "", ""))
     }
 
-    /// A JMeter element with a collection of `count` elements.
+    /// Returns a JMeter property with a collection of `count` elements.
     pub fn collection(name: &str, count: usize, element: impl Fn(usize) -> String) -> String {
         let elements = pieces(count, |n| format!("<elementProp name='n{n}'>{}</elementProp>", element(n)));
         format!("<collectionProp name='{name}'>{elements}</collectionProp>")

@@ -1,8 +1,9 @@
 //! Tests how the cost of every parser grows. An input of four times the size must take about four
 //! times the memory and time, or be rejected.
 //!
-//! Memory is counted by the allocator, so it is the same on every machine. Time is CPU time of the
-//! thread, with a bound that also holds on a busy machine. Not here: the results of parsers.
+//! The allocator counts the memory, so the result is the same on every machine. Time is the CPU
+//! time of the thread, with a bound that a busy machine also meets. Not here: the results of
+//! parsers.
 
 #![forbid(unsafe_code)]
 
@@ -18,24 +19,24 @@ use plimsoll_sys::clock::thread_cpu_ns;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The largest cost ratio for four times the size. The ratio is above 4 because tables double in
-/// size and are not always full.
+/// The largest accepted ratio of costs if the size of an input quadruples. The ratio is above 4
+/// because growing tables double their capacity.
 const TIMES_MAX: u64 = 7;
-/// Costs that are always accepted, however small the input is. `CPU_TIMES_MAX` is the largest ratio
-/// of CPU times.
+/// Growth that is accepted in addition to the ratio, so that small inputs pass: bytes, allocations
+/// and CPU time. `CPU_TIMES_MAX` is the largest accepted ratio of CPU times.
 const BYTES_MIN: u64 = 1 << 20;
 const COUNT_MIN: u64 = 5_000;
 const CPU_NS_MIN: u64 = 150_000_000;
 const CPU_TIMES_MAX: u64 = 10;
-/// Accepted costs of inputs whose parts multiply (products): the parser's memory budget and several
-/// copies of it. `TIMES` are multiples of the input size.
+/// Accepted costs of inputs whose parts multiply (products): several times the memory budget of the
+/// parser. The constants with `TIMES` are multiples of the input size.
 const PRODUCT_BYTES_MIN: u64 = 160 << 20;
 const PRODUCT_BYTES_TIMES: u64 = 400;
 const PRODUCT_PEAK_BYTES_MIN: u64 = 80 << 20;
 const PRODUCT_PEAK_BYTES_TIMES: u64 = 120;
-/// The largest CPU time for any input of these tests, ns.
+/// The largest accepted CPU time to parse one input of these tests, ns.
 const CPU_NS_MAX: u64 = 4_000_000_000;
-/// The longest error message for a rejected input, bytes.
+/// The longest accepted error message about a rejected input, bytes.
 const SENTENCE_BYTES_MAX: usize = 600;
 
 /// A parser under test: it accepts the input, or returns an error message.
@@ -46,7 +47,7 @@ type Reader = fn(&[u8]) -> Result<(), String>;
 struct Shape {
     name: &'static str,
     read: Reader,
-    /// The size at which the parser takes milliseconds.
+    /// The base size of the input, at which the parser takes milliseconds.
     size: usize,
     is_product: bool,
     input: fn(usize) -> Vec<u8>,
@@ -56,7 +57,8 @@ fn shape(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<
     Shape { name, read, size, is_product: false, input }
 }
 
-/// A shape whose two dimensions multiply, so that only the parser's budget bounds its cost.
+/// Returns a shape whose two dimensions multiply, so that only the parser's memory budget bounds
+/// its cost.
 fn product(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
     Shape { name, read, size, is_product: true, input }
 }
@@ -66,12 +68,12 @@ fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect()
 }
 
-/// Concatenates `count` pieces with commas between them.
+/// Concatenates `count` pieces, separated by commas.
 fn listed(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect::<Vec<_>>().join(",")
 }
 
-/// The input as text, for parsers that take text.
+/// Returns the input as text, for parsers that take text.
 fn text(input: &[u8]) -> &str {
     std::str::from_utf8(input).expect("a text")
 }

@@ -32,7 +32,8 @@ fn proto2(inside: &str) -> Vec<u8> {
 }
 
 fn field(number: usize) -> String {
-    // Field numbers from 19000 to 19999 are reserved by protobuf, so they are skipped.
+    // Field numbers from 19000 to 19999 are reserved by protobuf, so the function skips these
+    // numbers.
     format!("string f{number} = {};\n", if number < 18_000 { number + 1 } else { number + 10_000 })
 }
 

@@ -166,7 +166,7 @@ fn result_shapes() -> Vec<Shape> {
     ]
 }
 
-/// Encodes a protobuf field with a number.
+/// Encodes a protobuf field whose value is a number (varint).
 fn varint(number: u8, mut value: usize) -> Vec<u8> {
     let mut out = vec![number << 3];
     while value >= 0x80 {
@@ -182,7 +182,7 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2][..], &length[1..], content].concat()
 }
 
-/// A pprof profile with these numbers of functions, samples, and frames of each sample.
+/// Returns a pprof profile with these numbers of functions, samples, and frames of each sample.
 fn pprof(functions: usize, samples: usize, depth: usize) -> Vec<u8> {
     let mut out = [part(6, b""), part(6, b"samples"), part(6, b"count")].concat();
     out.extend((0..functions).flat_map(|n| part(6, format!("f{n}").as_bytes())));
@@ -228,7 +228,7 @@ fn read_run(input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A run file with `trials` trials, each changed by `change`.
+/// Returns a run file with `trials` trials, each changed by `change`.
 fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
     let plan = || Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
     let trial = |number: usize| {

@@ -2,7 +2,7 @@
 //! 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds the end of a body and counts
 //! its content.
 //!
-//! Extensions and trailer fields are skipped, up to a limit. Their form is not checked, because
+//! Extensions and trailer fields are skipped, up to a limit. Their syntax is not checked, because
 //! they are not used. Not here: storing the content.
 
 use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};

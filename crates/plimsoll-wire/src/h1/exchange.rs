@@ -25,7 +25,7 @@ pub struct H1 {
 /// The messages of a pipelined exchange, and the position of the current response.
 #[derive(Debug, Default)]
 struct Pipeline {
-    /// What is expected of all responses.
+    /// The expectations that apply to all responses. Only the HEAD flag differs between messages.
     expect: Expect,
     /// For each message, whether it is a HEAD request.
     heads_only: Vec<bool>,
@@ -34,7 +34,7 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// Moves to the next message and returns what is expected of its response; `None`: there is no
+    /// Moves to the next message and returns the expectations of its response; `None`: there is no
     /// further message.
     fn next(&mut self) -> Option<Expect> {
         self.at += 1;
@@ -94,8 +94,8 @@ impl H1 {
         (pipeline.at, pipeline.expect) = (0, expect);
     }
 
-    /// Returns the exchange whose request has unsent bytes, and their number. They are the last
-    /// bytes of the request.
+    /// Returns the exchange whose request has unsent bytes, and the number of these bytes, which
+    /// end the request.
     #[inline]
     pub fn unsent(&self) -> Option<(ExchangeNumber, usize)> {
         self.exchange.filter(|_| self.unsent > 0).map(|exchange| (exchange, self.unsent))

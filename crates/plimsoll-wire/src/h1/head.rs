@@ -145,7 +145,8 @@ impl Head {
             line => line,
         };
         if end + 1 > self.room() {
-            // The checks have the order in which they happen for a line that arrives in pieces.
+            // The order of the checks is the same as for a line that arrives in pieces, so that the
+            // error is the same, too.
             self.check_unfinished(bytes)?;
             return Err(ProtocolError::HeadTooLarge);
         }
@@ -186,7 +187,7 @@ impl Head {
         Ok(HeadLine::Read(end + 1))
     }
 
-    // Always inlined, because the call would be a tenth of the cost of a line.
+    // Always inlined, because a call would cost a tenth of parsing a line.
     #[inline(always)]
     fn header_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let name_len = token_len(bytes);
@@ -313,8 +314,8 @@ impl Head {
     }
 }
 
-/// Returns whether `bytes` may be the beginning of a valid status line. True may be wrong, but
-/// false is always correct.
+/// Returns whether `bytes` may be the beginning of a valid status line. If false, the line is
+/// certainly invalid. If true, the line may still be invalid.
 fn may_become_status_line(bytes: &[u8]) -> bool {
     if let [b'\r', rest @ ..] = bytes {
         return matches!(rest, [] | [b'\n', ..]);

@@ -8,7 +8,7 @@
 //! to the received bytes.
 //!
 //! Not here: the meaning of a status (the engine decides what counts as success), redirects,
-//! cookies, decompression, pipelining, `Upgrade` and `CONNECT`.
+//! cookies, decompression, `Upgrade` and `CONNECT`.
 //!
 //! [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110
 //! [RFC 9112]: https://www.rfc-editor.org/rfc/rfc9112

@@ -1,5 +1,5 @@
-//! Encodes requests as HTTP/1.1 bytes. A request is encoded once before the run, and then sent
-//! unchanged.
+//! Encodes requests as HTTP/1.1 bytes. A fixed request is encoded once before the run, and then
+//! sent unchanged. A filled-in template is encoded for each request.
 //!
 //! All errors in a request are found here, before the first connection opens. So no request is
 //! checked during the load. Not here: parsing URLs and arguments, reading body files.

@@ -157,7 +157,7 @@ impl ResponseParser {
         }
     }
 
-    /// Returns what is expected of the current response.
+    /// Returns what the request determines about the current response.
     pub fn expect(&self) -> Expect {
         self.expect
     }
@@ -203,8 +203,8 @@ impl ResponseParser {
         result
     }
 
-    /// Handles that the peer closed its side. This completes a body that ends with the connection.
-    /// Any other response is then incomplete, which is an error.
+    /// Handles that the peer closed its end of the connection. This completes a body that ends with
+    /// the connection. Any other response is then incomplete, which is an error.
     pub fn finish(&mut self) -> Result<Reply, EndError> {
         match self.phase {
             ReplyPhase::UntilClose => Ok(self.done()),
@@ -242,7 +242,7 @@ impl ResponseParser {
                     return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
                 }
                 if self.expect.content {
-                    // If content is wanted, the call ends after contiguous content.
+                    // If content is wanted, this call stops at the end of contiguous content.
                     content = read.content as usize;
                 }
             }

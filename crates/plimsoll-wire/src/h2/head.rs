@@ -8,7 +8,8 @@
 use crate::error::ProtocolError;
 use crate::h1::{TOKEN, content_length};
 
-/// The maximum length of the fields of a head, in bytes. Each field counts as its text plus 32.
+/// The maximum length of the fields of a head, in bytes. Each field counts as the length of its
+/// name and value plus 32.
 pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
 /// The compression of gRPC messages that the head of a response declares.
@@ -40,7 +41,8 @@ pub(super) struct AnswerHead {
     pub(super) is_of_other_type: bool,
     /// The error by which the head is malformed; `None`: no error.
     pub(super) fault: Option<ProtocolError>,
-    /// Whether a field that is no pseudo-header field has been parsed.
+    /// Whether a regular field has been parsed. Pseudo-header fields after a regular field are an
+    /// error.
     fields: bool,
 }
 

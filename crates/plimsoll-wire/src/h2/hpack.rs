@@ -28,7 +28,8 @@ const STATIC: [(&[u8], &[u8]); 61] = [
     (b"transfer-encoding", b""), (b"user-agent", b""), (b"vary", b""), (b"via", b""), (b"www-authenticate", b""),
 ];
 
-/// The number of bytes that each table entry counts in addition to its text (RFC 7541, 4.1).
+/// The number of bytes that each table entry counts in addition to its name and value (RFC 7541,
+/// 4.1).
 const ENTRY_BYTES: usize = 32;
 /// The default size of a dynamic table in bytes, unless the sides agree on another.
 pub const TABLE_BYTES: usize = 4096;
@@ -98,14 +99,14 @@ impl HpackDecoder {
     }
 
     /// Sets the maximum table size, after the peer has confirmed the new limit. Some servers (h2o)
-    /// keep their old size without announcing it again, and this is accepted.
+    /// keep their old table size without announcing it again, which this decoder accepts.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Decodes a header block and passes its fields to the caller in order. If all fields together
-    /// exceed `bytes_max` bytes (each counts as its text plus 32), returns an error. After a block
-    /// that was not decoded to its end, the decoder is unusable.
+    /// Decodes a header block and passes its fields to the caller in order. Returns an error if all
+    /// fields together exceed `bytes_max` bytes; each field counts as its name and value plus 32.
+    /// After a block that was not decoded to its end, the decoder is unusable.
     pub fn decode(
         &mut self,
         block: &[u8],

@@ -42,8 +42,8 @@ struct HuffmanTables {
     first: [u32; LENGTH_MAX + 1],
     count: [u32; LENGTH_MAX + 1],
     place: [u32; LENGTH_MAX + 1],
-    /// For each value of `SHORT_BITS` bits, the byte and the length of the code at its beginning.
-    /// The length is 0 if the code is longer.
+    /// For each value of `SHORT_BITS` bits, the byte whose code begins the value, and the length of
+    /// this code. The length is 0 if the code is longer than `SHORT_BITS`.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 

@@ -2,7 +2,8 @@
 //! 9113]), with HPACK ([RFC 7541]).
 //!
 //! As over HTTP/1.1, a request is encoded once, and of a response only the end is found. Of its
-//! head only the status and the length of the content are used; other fields are only checked.
+//! head only the status, the length of the content and the fields of gRPC are used. Other fields
+//! are only checked, and stored if the request wants content.
 //!
 //! Not here: pushed streams (refused), priorities (ignored), `CONNECT`, upgrades from HTTP/1.1.
 //!

@@ -1,10 +1,10 @@
-//! The server's side of HTTP/2, as far as a reference server needs it. It decodes requests and
-//! encodes responses, without I/O.
+//! The server's side of HTTP/2, as far as a reference server needs it. This code decodes requests
+//! and encodes responses, without I/O.
 //!
 //! A request is reported when its head arrives, and again at its end. Its content is ignored, and
-//! receive windows are always refilled. The content of a response is given bytes or filler. It is
-//! sent within the client's windows, each stream in turn. A client that makes a connection error
-//! gets GOAWAY.
+//! receive windows are always refilled. The content of a response consists of given bytes or of
+//! filler. Content is sent within the client's windows, each stream in turn. A client that makes a
+//! connection error gets GOAWAY.
 //!
 //! Not here: sockets, resources, response times.
 
@@ -248,7 +248,8 @@ impl H2Server {
         self.idle_frames = 0;
         if id <= self.last_stream {
             self.check_known(id)?;
-            // The head is trailers. If their stream has ended, they are ignored.
+            // A head on a known stream contains trailers, which are ignored if the stream has
+            // ended.
             let Some(at) = self.find(id) else { return Ok(None) };
             let stream = &mut self.streams[at];
             if stream.asked || !ends {

@@ -1,7 +1,7 @@
 //! Flow-control windows of streams and connections, on both sides ([RFC 9113,
-//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [PeerWindow] counts how much may
-//! still be sent. [OwnReceiveWindow] counts how much the peer has used, and when it needs an
-//! update. Not here: the effect of an error on the stream or the connection.
+//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [`PeerWindow`] counts how much may
+//! still be sent. [`OwnReceiveWindow`] counts how much the peer has used, and when the peer needs
+//! an update. Not here: the effect of an error on the stream or the connection.
 
 use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
 use crate::error::ProtocolError;
@@ -74,15 +74,15 @@ pub(super) enum WindowUse {
     Plenty,
     /// Less than half of the window is left now, so a window update is due.
     BelowHalf,
-    /// Less than a frame is left now, so the peer waits for a window update.
+    /// Less than the maximum frame length is left now, so the peer may wait for a window update.
     Empty,
     /// The peer has sent more than the window permits.
     WindowExceeded,
 }
 
 impl OwnReceiveWindow {
-    /// Counts `bytes` that the peer sent as used from a window of `size` bytes. Returns the effect;
-    /// each effect is returned once.
+    /// Counts `bytes` that the peer sent as used from a window of `size` bytes. Returns the effect.
+    /// `BelowHalf` and `Empty` are returned once per refill.
     #[inline]
     pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;

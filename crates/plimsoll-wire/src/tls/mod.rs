@@ -128,7 +128,7 @@ fn sessions(resume: bool) -> Resumption {
     if resume { Resumption::in_memory_sessions(SESSIONS_KEPT) } else { Resumption::disabled() }
 }
 
-/// The events in received bytes, in addition to plain text.
+/// The events that occurred in received bytes, besides plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionEvents {
     /// Whether the handshake has just ended.

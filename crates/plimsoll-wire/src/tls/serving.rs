@@ -1,6 +1,6 @@
-//! The server's side of TLS, as far as a reference server needs it. It has one certificate for all
-//! names and resumable sessions. It uses HTTP/2 if the client offers this, and HTTP/1.1 otherwise.
-//! Clients need no certificate.
+//! The server's side of TLS, as far as a reference server needs it. The server has one certificate
+//! for all names and resumable sessions. The server uses HTTP/2 if the client offers HTTP/2, and
+//! HTTP/1.1 otherwise. Clients need no certificate.
 //!
 //! Not here: sockets, several names, files.
 

@@ -26,9 +26,9 @@ struct Verifier {
     trusted: Option<TrustVerifier>,
 }
 
-/// Verifies certificates by their issuers, with the rules of the web, and also accepts the given
-/// certificates themselves. Self-signed certificates, as `openssl req -x509` creates them, need
-/// this, because by these rules they are not valid issuers.
+/// Verifies certificates by their issuers, with the rules of the web's certificates, and also
+/// accepts the given certificates themselves. Self-signed certificates, as `openssl req -x509`
+/// creates them, are not valid issuers by these rules, so they must be accepted directly.
 #[derive(Debug)]
 struct TrustVerifier {
     issuers: Arc<WebPkiServerVerifier>,

@@ -58,8 +58,8 @@ fn a_connection_is_reused_while_both_sides_allow() {
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
         assert!(received.is_empty() && !conn.is_over());
     }
-    // The response came before the request was sent completely: the rest of the request would be
-    // taken for the next one.
+    // The response came before the request was sent completely. The server would take the rest of
+    // the request for the next request.
     conn.start(4, &asked);
     let mut received = conn.receive(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", &mut plain);
     assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange: 4, status: 413, .. })));
@@ -135,7 +135,7 @@ fn over_tls(
                         assert!(!std::mem::replace(&mut stands, true) && conn.exchanges_available() == 1);
                         conn.start(7, asked);
                     }
-                    // The due bytes are sent with the rest.
+                    // The loop sends these bytes together with the other bytes.
                     Fact::HasBytesToSend => owed += 1,
                     Fact::Ended => {
                         if let Some(fact) = conn.end() {
@@ -178,7 +178,7 @@ fn facts_over_tls_do_not_depend_on_splits() {
             (&chunks, End::Open, whole),
             (&length, End::Notified, whole),
             (&close, End::Notified, whole),
-            // An attacker could have cut the connection there.
+            // The end is not authenticated, so an attacker could have cut the response.
             (&close, End::Cut, Err(EndError::Truncated.into())),
         ] {
             let heard = over_tls(&client, &asked, answer.as_bytes(), end, &mut random, longest);

@@ -10,7 +10,7 @@
 use plimsoll_wire::h1::{Expect, FeedResult, Reply, RequestParts, ResponseParser};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
-/// A parser under test: [`ResponseParser`], or a deliberately broken one.
+/// A parser that the driver tests: [`ResponseParser`], or a deliberately broken one.
 pub trait Parser {
     fn begin(&mut self, head_request: bool);
     fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError>;
@@ -138,7 +138,7 @@ pub struct ReceivedData {
     /// The bytes of the response, and those of them that were reported as content.
     pub bytes: Vec<u8>,
     pub content: Vec<u8>,
-    /// Number of bytes after the response.
+    /// The number of bytes after the response.
     pub surplus: usize,
 }
 

@@ -6,7 +6,7 @@ use crate::h2_driver::fuzz_h2;
 use plimsoll_wire::h1::{Expect, FeedResult, Reply, ResponseParser};
 use plimsoll_wire::{EndError, ProtocolError};
 
-/// Number of cases for about one second.
+/// The number of random cases of a fuzz test; this number takes about one second.
 const CASES: u32 = 250_000;
 
 #[test]
@@ -35,7 +35,7 @@ enum Mistake {
     LosesLineFeed,
     /// Only the content of the last read is counted.
     CountsLastReadOnly,
-    /// A new reply starts with what was left of the old one.
+    /// The state of an unfinished reply remains when the next reply begins.
     KeepsOldState,
     /// The parser reports more consumed bytes than it was given.
     ConsumesTooMuch,

@@ -274,7 +274,7 @@ fn heads_that_fill_the_hpack_table_are_decoded() {
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, fills), frame(HEADERS, WHOLE, 5, &[0x88, 0xbf])];
     let ok = Some(Answered(200, 0));
     assert_eq!(hear(&[begun(), heads.concat()].concat()).outcomes, [ok.clone(), ok.clone(), ok.clone()]);
-    // The table works until the encoder gives it up.
+    // The dynamic table works until the encoder sets its size to 0.
     let gives_up = [&[0x20, 0x88][..], &fills[1..]].concat();
     let heads =
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, &gives_up), frame(HEADERS, WHOLE, 5, &[0x88, 0xbe])];
@@ -495,7 +495,7 @@ fn an_abandoned_exchange_is_reset_and_others_continue() {
     let count = conn.bytes_to_send(|_| &requests[0], &mut scratch).len();
     conn.sent(count, &scratch);
     conn.start(2, &requests[0]);
-    // One exchange whose request is sent, and one whose request is not.
+    // The request of exchange 0 was sent, and the request of exchange 2 was not.
     conn.cancel(0);
     conn.cancel(2);
     assert!(conn.wants_to_send() && conn.exchanges_available() == 2);
@@ -516,7 +516,7 @@ fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
     let a = [STATUS, ("x", "a"), ("set-cookie", "s=1")];
     let long = "b".repeat(2_000);
     let b = [STATUS, ("x", &long)];
-    // Equal heads in sequence, and a head after one that is too long to be stored.
+    // The cases have equal heads in sequence, and a head after one that is too long to be stored.
     type Told<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
     let answers: [Told; 6] = [
         (&plain_asked, &a, ""),

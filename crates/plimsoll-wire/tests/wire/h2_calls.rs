@@ -95,8 +95,8 @@ fn invalid_messages_turn_status_ok_into_internal() {
         (call(), vec![STATUS, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
         (call(), vec![STATUS, ("content-type", "Application/grpc+proto")], one(0), None),
     ] {
-        // A status that the server reports itself stays, and so does one of a request that is no
-        // call.
+        // A fault replaces only the status 0 of a gRPC call. Another status stays, and so does the
+        // status of a request that is no call.
         for (asked, status, fault) in
             [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
         {

@@ -1,8 +1,8 @@
 //! Runs an HTTP/2 connection with three exchanges over bytes in many splits. An error is returned
 //! if the results of the exchanges depend on the split, or are inconsistent.
 //!
-//! It is a separate file like [`crate::driver`], since `fuzz/` includes it, too. Not here: the
-//! right result.
+//! The driver is a separate file, like [`crate::driver`], because `fuzz/` includes it, too. Not
+//! here: the right result.
 
 use crate::driver::{Random, compare_in_all_splits, request};
 use plimsoll_wire::h2::{Content, H2Server, ServerFact};
@@ -151,7 +151,7 @@ pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<
 }
 
 /// Feeds `bytes` in random pieces to the server's side, which responds to every request. An error
-/// describes a contract that it broke.
+/// describes a contract that the server's side broke.
 pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
     let (mut server, mut out, mut answered) = (H2Server::new(), Vec::new(), 0);
     let mut rest = bytes;

@@ -1,6 +1,6 @@
 //! Tests of plimsoll-wire from outside: tables of single cases, properties over generated
-//! responses, and a seeded fuzz driver with a proof that it can fail. They are one executable, so
-//! that it is linked once.
+//! responses, and a seeded fuzz driver with a proof that it can fail. All tests are one executable,
+//! so that only one program is linked.
 //!
 //! Random tests start from a seed that they print (cargo shows it when a test fails). The
 //! environment variable `PLIMSOLL_SEED` repeats a run.

@@ -168,7 +168,7 @@ impl Spec {
         }
     }
 
-    /// All bytes, and their expected outcome.
+    /// Returns all bytes of the response, and the expected outcome.
     fn encode(&self) -> (Vec<u8>, Outcome) {
         let mut bytes = b"\r\n".repeat(self.blanks);
         for status in &self.interims {
@@ -244,8 +244,8 @@ proptest! {
         let head = spec.head();
         let (status, chunked, length) = framing_by_httparse(&head);
         let mut parser = ResponseParser::new();
-        // The framings differ in the end of the body: of zeros and line ends, each framing takes a
-        // different part.
+        // This body ends at a different position for each framing, so that the results of wrong
+        // framings differ.
         let body = b"0\r\n\r\n".repeat(64);
         let found = outcome(&mut parser, false, [&head[..], &body[..]]).expect("the parser keeps its word");
         let expect = match (chunked, length) {

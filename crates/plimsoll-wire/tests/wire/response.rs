@@ -15,7 +15,7 @@ use plimsoll_wire::h1::{
     Reply, ResponseParser,
 };
 
-/// Longest input, in bytes, that is tried in every split into two.
+/// The maximum length, in bytes, of inputs that are tested in every split into two pieces.
 const SHORT: usize = 400;
 
 #[track_caller]
@@ -161,7 +161,7 @@ fn content_lengths_parse_or_fail() {
         check_refused(with(&format!("Content-Length: {value}\r\n")), BadContentLength);
     }
     check_refused(with("Content-Length: 5\r\nContent-Length: 6\r\n"), BadContentLength);
-    // Names that only resemble it.
+    // These names only resemble `Content-Length`.
     for name in ["Content-Lengtn", "XContent-Length", "Content_Length", "Content\u{2d}Lengths", "Content.Length"] {
         check_until_close(&with(&format!("{name}: x\r\n")), reply(200, false, 0));
     }
@@ -382,14 +382,14 @@ fn head_limits_are_enforced() {
     check_refused(format!("{start}{}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 200 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 099 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), BadStatusLine);
-    // In every split the larger error takes precedence over the smaller one.
+    // The head is malformed and too large. Every split reports the larger error.
     check_refused(format!("{start}A: \0{}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
 
     let most = usize::from(HEAD_LINES_MAX);
     check(format!("{start}{}\r\n", "A: b\r\n".repeat(most)), reply(204, true, 0));
     check_refused(format!("{start}{}\r\n", "A: b\r\n".repeat(most + 1)), HeadTooLarge);
     check_refused(format!("{start}A: b\r\n{}\r\n", " c\r\n".repeat(most)), HeadTooLarge);
-    // Each head has its own limit.
+    // Each head, interim or final, has its own limit.
     let interim = format!("HTTP/1.1 103 X\r\n{}\r\n", "A: b\r\n".repeat(most));
     check(format!("{interim}{interim}{}", sized(HEAD_BYTES_MAX)), reply(204, true, 0));
 }
@@ -443,7 +443,8 @@ fn one_parser_reads_all_responses_of_a_connection() {
         assert_eq!(parser.clone().feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
         assert_eq!(parser.clone().feed(b"x"), Err(Surplus));
     }
-    // A response that is abandoned within a line, within a body, and after an error.
+    // The parser is used again after a response that is abandoned within a line, within a body, or
+    // after an error.
     for left_behind in ["HTTP/1.1 200 OK\r\nConte", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "garbage"] {
         parser.begin(Expect { head_request: true, ..Expect::default() });
         let _ = parser.feed(left_behind.as_bytes());

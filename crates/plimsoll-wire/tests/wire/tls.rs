@@ -221,7 +221,7 @@ fn own_tls_client_and_server_agree_in_any_split() {
     let key = KeyPair::generate().expect("a key");
     let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
     let certificate = parameters.self_signed(&key).expect("signed").pem();
-    // Certificate and key in one file, or each in its own file.
+    // The certificate and its key are in one file, or each has its own file.
     let both = format!("{certificate}{}", key.serialize_pem());
     let one = ServerTls::new(both.as_bytes(), None).expect("a server");
     let two = ServerTls::new(certificate.as_bytes(), Some(key.serialize_pem().as_bytes())).expect("a server");

@@ -55,7 +55,7 @@ fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
 
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
-    // If the address could not be printed, nobody can use the server, so it ends.
+    // If the address could not be printed, nobody can use the server, so the server ends.
     let told = plimsoll_study::output::failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));

@@ -35,7 +35,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     for route in &mut plan.traffic.routes {
         if let Some(call) = &mut route.grpc {
-            // Bodies are printed as they stand in the file, not as encoded messages.
+            // Bodies are printed as the traffic file contains them, not as encoded messages.
             call.content = Some(route.request.body.clone());
         }
     }

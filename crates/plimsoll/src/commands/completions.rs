@@ -1,7 +1,7 @@
-//! `plimsoll completions`: prints a script with which a shell completes commands, flags and their
-//! words. The script is generated from the parser.
+//! `plimsoll completions`: prints a script with which a shell completes commands, flags and the
+//! values of flags. The script is generated from the parser.
 //!
-//! Not here: the words that a flag accepts (`args`).
+//! Not here: the values that a flag accepts (`args`).
 
 use crate::args::{Cli, CompletionShell, CompletionsArgs};
 use clap::CommandFactory;

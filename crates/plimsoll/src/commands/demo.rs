@@ -22,7 +22,7 @@ use std::net::Ipv4Addr;
 
 /// The URL path on the sample server to which the demo sends load.
 const PATH: &str = "/items";
-/// The path that the sample server calls on its store. The store takes 20 ms to respond.
+/// The path that the sample server requests from its store. The store takes 20 ms to respond.
 const BEHIND: &str = "/delay/20";
 /// The number of connections from the sample server to its store. This pool is the bottleneck that
 /// the demo finds.
@@ -35,7 +35,7 @@ const BUDGET: &str = "40s";
 /// The default time for the search alone, with --quick.
 const QUICK_SEARCH_BUDGET: &str = "15s";
 
-/// Converts the flags to a search. The port is 0 until the sample server runs.
+/// Converts the flags to a search. The target's port is 0 until the sample server runs.
 pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { BUDGET });
@@ -69,7 +69,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
     words.extend(terms.output.verbose.then_some("--verbose"));
-    // With --json, the output is one document, the document of the search.
+    // With --json, the output is a single document, so only the search runs.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
         live.line(&format!("\n2 of 3, what limits the load line?   plimsoll explain {url}"));
@@ -106,7 +106,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
 }
 
-/// Parses these words as a command line.
+/// Parses the words of a command line, and returns the command.
 fn command(words: &[&str]) -> Result<Command, Failure> {
     let cli = Cli::try_parse_from(words)
         .map_err(|error| Failure::start(format!("the demo's own command line failed: {error}")))?;

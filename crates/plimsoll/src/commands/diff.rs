@@ -1,6 +1,6 @@
-//! `plimsoll diff`: compares two recordings in a table and in charts: levels (sweeps, single loads,
-//! `.dat` files) or searches for the load line. The command only compares the recorded figures. To
-//! decide which of two servers is better, `plimsoll prove` runs both.
+//! `plimsoll diff`: compares two recordings in a table and in charts. The recordings contain levels
+//! (sweeps, single loads, `.dat` files) or searches for the load line. The command only compares
+//! the recorded figures. To decide which of two servers is better, `plimsoll prove` runs both.
 
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
@@ -48,7 +48,7 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
 }
 
 /// Returns the names of the two files in tables and charts: their stems if these differ, otherwise
-/// their paths. The third name is for files about both.
+/// their paths. The last name is the stem of files about both recordings.
 fn names(args: &DiffArgs) -> ([String; 2], String) {
     let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let (a, b) = (stem(&args.a), stem(&args.b));
@@ -99,7 +99,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         print_json(&pair.document(&written));
     } else {
         print_screen(&pair.report(), written.len() + 1, "--json");
-        // Each path has its own line and is never wrapped.
+        // Each path has its own line of text and is never wrapped.
         let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
         print(&format!("\n{lines}"));
     }

@@ -8,11 +8,11 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{ExperimentSpec, Plan, Terms};
 use plimsoll_study::output;
 
-/// The specification of an experiment, and its terms (settings beside the plan).
+/// The specification of an experiment, and its terms (all settings that are not in the plan).
 pub type ExperimentInput = (ExperimentSpec<Plan>, Terms<String>);
 
-/// Converts a command's flags to an experiment; `None` for a command that measures nothing. Nothing
-/// is resolved or started.
+/// Converts a command's flags to an experiment; `None` for a command that measures nothing. No host
+/// is resolved and no process is started.
 pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, Failure> {
     Ok(Some(match command {
         Command::Run(args) => run::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Run(asked), terms))?,

@@ -63,8 +63,8 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Makes each machine measure its capacity. Stores the results, and prints them with the resulting
-/// shares of a load. Lists agents without a result at the end.
+/// Makes each machine measure its capacity. Stores the results, and prints them with the shares of
+/// a load that follow from them. Lists agents without a result at the end.
 fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let terms = terms(place, args)?;
     note("each machine measures plimsoll's speed with a local reference server: 10 s");

@@ -40,7 +40,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     }
 }
 
-/// Converts a text of this format to a traffic file.
+/// Converts a text of the format `kind` to a traffic file.
 fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => har(text, host),

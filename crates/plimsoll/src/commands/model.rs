@@ -55,7 +55,8 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         )));
     };
     if !model.files.is_empty() {
-        // The user names the model and not this folder, so a link in its place is a surprise.
+        // The user names only the model file. A symbolic link in place of this folder is
+        // unexpected, so it is refused.
         output_file::refuse_link(&folder)
             .and_then(|()| std::fs::create_dir_all(&folder))
             .map_err(|error| Failure::start(format!("the folder '{}' cannot be created: {error}", folder.display())))?;

@@ -38,7 +38,7 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
         return Err(Failure::usage(format!("--budget {}: {what} take at least {least}; give more time", args.budget)));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
-    // Profiles are not taken, because above the load line they would show a server that mostly
+    // Profiles are not taken, because profiles above the load line would show a server that mostly
     // refuses requests. --max-rate is not supported, because overload exceeds the load line by
     // design.
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };

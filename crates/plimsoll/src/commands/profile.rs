@@ -36,7 +36,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         }
     }
     let sort = match args.sort.as_deref() {
-        // Groups are at the roots of stacks, so only cumulative sums show them.
+        // With --by, groups are at the roots of stacks, so only cumulative sums show the groups.
         None if args.diff.is_empty() || args.by.is_some() => Sort::Cum,
         None | Some("flat") => Sort::Flat,
         Some("cum") => Sort::Cum,

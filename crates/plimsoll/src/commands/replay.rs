@@ -1,5 +1,5 @@
-//! `plimsoll replay`: sends the requests of access logs again, with the recorded timing. From the
-//! plan on, it works like `run`.
+//! `plimsoll replay`: sends the requests of access logs again, with the recorded timing. Once the
+//! plan is made, the command works like `run`.
 
 use super::traffic::{ReadingMeter, reading_terms};
 use super::{replay_file, run};
@@ -69,7 +69,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
 
-/// The options about logs that several commands share.
+/// The options about logs that several commands share, as the user typed them.
 pub struct LogOptions<'a> {
     pub logs: &'a [PathBuf],
     /// The URL to which the requests are sent.

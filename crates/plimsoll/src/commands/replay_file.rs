@@ -1,6 +1,6 @@
 //! `plimsoll replay` of a traffic file that contains its own load, as `plimsoll model` writes it.
-//! The load equals that of `plimsoll run -f`. In addition, the number of visitors can be
-//! multiplied, and only the first part sent.
+//! The load equals that of `plimsoll run -f`. In addition, flags can multiply the number of
+//! visitors, or limit the load to its first part.
 //!
 //! Not here: replaying logs (`replay`), and the format of the file (`plimsoll-traffic`).
 

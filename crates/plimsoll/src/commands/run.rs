@@ -49,7 +49,8 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         (None, None) => None,
     };
     let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
-    // Flags override the file. -n and -d together replace how the file's load ends.
+    // Flags override the traffic file. With -n or -d, neither the duration nor the number of
+    // sessions in the file counts.
     let ends = (duration_ns, requests_max);
     let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
     let by_flags = of_flags.is_some();
@@ -59,7 +60,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         (None, None) => ("--concurrency", Curve::constant(10.0), false),
     };
     let (name, curve, is_open) = of_flags.unwrap_or_else(of_file);
-    // A load with stages ends with its stages.
+    // A load with stages ends with its last stage.
     let duration_ns =
         if by_flags && ends == (None, None) && curve.duration_ns().is_some() { None } else { duration_ns };
     if args.generator.arrivals.is_some() && !is_open {
@@ -175,8 +176,8 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     })
 }
 
-/// Executes the load and takes the requested profiles. If a script writes the requests, `authoring`
-/// is that script.
+/// Executes the load and takes the requested profiles. `authoring` runs the script that writes the
+/// requests, if there is one.
 pub fn measure(
     asked: RunSpec<Plan>,
     terms: &Terms<String>,
@@ -200,8 +201,8 @@ pub fn measure(
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::connect_fleet(&[&plan], terms)?;
     let profiles = Capture::from_terms(&plan, terms)?;
-    // A run file is needed if profiles are taken, because they are stored next to it, and if the
-    // user named a store.
+    // A run file is needed if profiles are taken, because profiles are stored next to the run file.
+    // A run file is also needed if the user named a store.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;

@@ -44,7 +44,7 @@ pub struct PreparedSearch {
     pub profiles: Option<Capture>,
     pub noted: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
-    /// The changed plans, each for the loads whose tag asks for that change.
+    /// The changed plans, by change. A load whose tag has a change uses the plan of that change.
     pub variants: BTreeMap<PlanChange, Variant>,
     /// The processes that may be paused during loads whose tag asks for pauses.
     pub pausable_processes: Vec<PausableProcess>,
@@ -92,8 +92,8 @@ fn spec_with_plan(
         },
     };
     let (plans, mut terms, file) = plan_from_args::plans(&args.request, others, &args.generator, &args.script)?;
-    // Users arrive at random, so arrivals are Poisson unless the user sets them: even spacing makes
-    // a server look better than it is.
+    // Users arrive at random, so arrivals are Poisson unless the user sets another spacing. Even
+    // spacing makes a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
     let arrivals = if is_asked { plan_from_args::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
@@ -149,7 +149,8 @@ impl PreparedSearch {
     }
 
     /// Executes the search, then prints and records the findings. `code` returns the exit code for
-    /// the findings, and may print notes; it is not called after an interrupt by the user.
+    /// the findings, and may print notes. After an interrupt by the user, the exit code is 130
+    /// whatever `code` returns.
     pub fn carry_out(
         self,
         asked: ExperimentSpec,

@@ -44,7 +44,8 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     if args.allow_commands {
         note("warning: --allow-commands: every holder of the token can run commands here with your rights");
     }
-    // The link uses the name in the certificate, because browsers compare the two names.
+    // The link contains the host name of --name, because browsers compare the link with the
+    // certificate.
     let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {
         Some(name) if name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", listens.port()),

@@ -21,7 +21,7 @@ pub fn named_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure>
     }
 }
 
-/// Returns the path of the run file that a word names. Only a name with `@` reads the store.
+/// Returns the path of the run file that a word names. The store is read only for a name with `@`.
 pub fn named_file(word: &Path, store: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(name) = word.to_str().filter(|word| word.starts_with('@')) else { return Ok(word.to_owned()) };
     let folder = result_store::store(store);

@@ -163,7 +163,7 @@ pub fn recorded_search(experiment: &Experiment) -> Result<Option<RecordedSearch>
     Ok(RecordedSearch::from_finding(finding.doubts_and_figures().1))
 }
 
-/// Reads a run file. Warns on standard error if it is incomplete.
+/// Reads a run file. Warns on standard error if the file is incomplete.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
     read_experiment(path, &mut |text| note(&format!("warning: {text}")))
 }

@@ -9,11 +9,11 @@ use plimsoll_report::pages::{self, PagePart};
 use plimsoll_study::output;
 use std::path::Path;
 
-/// Writes the page of an experiment next to its run file, if that is a regular file. Returns a line
-/// with the page's path. If the page cannot be written, the error is reported at the end and the
-/// results stay.
+/// Writes the page of an experiment next to its run file, if the run file is a regular file.
+/// Returns a line with the page's path. If the page cannot be written, the error is reported at the
+/// end and the results stay.
 pub fn write_page_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
-    // There is no place for a page beside a device or a pipe.
+    // A device or a pipe has no folder for a page next to it.
     if !std::fs::metadata(run_file).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }

@@ -16,7 +16,7 @@ struct Named {
     public: bool,
 }
 
-/// The files that one file uses, by number. Each has the names that the file takes from it.
+/// The files that one file uses, by number. Each used file has the names that are taken from it.
 pub type Uses = BTreeMap<usize, BTreeSet<String>>;
 
 /// Returns for each file which other files it uses.
@@ -123,7 +123,7 @@ fn names(file: &File) -> Vec<Named> {
     named
 }
 
-/// Parses one branch of a `use` declaration. Returns the position after it.
+/// Parses one branch of a `use` declaration. Returns the index of the word after the branch.
 fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: &mut Vec<Named>) -> usize {
     let mut path = above.to_vec();
     while at < words.len() {
@@ -192,7 +192,7 @@ fn uses_are_found_and_reexports_are_not_uses() {
     ];
     let uses = uses(&files);
     let of = |number: usize| uses[number].keys().copied().collect::<Vec<_>>();
-    // lib.rs only re-exports. a/mod.rs calls x and names Two.
+    // In the example, lib.rs only re-exports, and a/mod.rs calls x and names Two.
     assert_eq!((of(0), of(1)), (vec![], vec![2, 3]));
     // x takes Own from a/mod.rs, and Two from y, where it is declared. y takes One from x.
     assert_eq!((of(2), of(3), of(4)), (vec![1, 3], vec![2, 4], vec![0]));

@@ -123,8 +123,8 @@ fn each_crate_uses_only_allowed_facilities() {
         let words: Vec<&str> = rules.iter().filter(|rule| rule.1.contains(&name)).map(|rule| rule.0).collect();
         for file in sources(name) {
             for word in &words {
-                // The one unsafe line, which creates a Lua state with all libraries, is allowed;
-                // the reason stands next to it.
+                // One unsafe line is allowed, which creates a Lua state with all libraries. The
+                // reason stands next to that line.
                 if *word == "unsafe {" && file.path.ends_with("plimsoll-script/src/script/state.rs") {
                     assert_eq!(file.code.matches(word).count(), 1, "one line is unsafe");
                     continue;

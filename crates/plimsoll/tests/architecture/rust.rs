@@ -30,8 +30,8 @@ pub fn files(source: &Path) -> Vec<File> {
 fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = File::read(path.to_owned(), module, &text);
-    // The children of a root or mod.rs lie next to it. The children of any other file lie in a
-    // folder of its name.
+    // The child modules of a root or mod.rs are files in the same folder. The child modules of any
+    // other file are in a folder of its name.
     let name = path.file_stem().expect("a name").to_string_lossy();
     let mut folder = path.parent().expect("a folder").to_owned();
     if !["lib", "main", "mod"].contains(&&*name) {
@@ -141,7 +141,8 @@ fn split(text: &str) -> Split {
             blank(&mut split.code, began + 1, at);
             at += 1;
         } else if text[at] == '\'' {
-            // A quotation mark begins either a character literal or a lifetime, which is code.
+            // A single quotation mark begins either a character literal or a lifetime, and a
+            // lifetime is code.
             let length = if starts(at + 1, "\\") {
                 text[at + 2..].iter().skip(1).position(|c| *c == '\'').map(|n| n + 4)
             } else {
@@ -163,7 +164,7 @@ fn split(text: &str) -> Split {
 fn blank_tests(split: &mut Split) {
     let words = words(&split.code);
     let sign = |at: usize| words.get(at).map_or("", |word| &*word.1);
-    // Returns the position after the bracket that closes the one at `at`.
+    // Returns the position after the bracket that closes the bracket at `at`.
     let closed = |mut at: usize, open: &str, close: &str| {
         let mut depth = 0;
         loop {

@@ -52,7 +52,7 @@ fn each_action_outcome_has_its_exit_code_and_one_comment() {
         ("cpu>1ns", "", 3, "inconclusive"),
         ("cpu>1ns", "pass", 0, "passed"),
         ("cpu>1ns", "fail", 1, "failed"),
-        // A condition that is true decides, even beside a condition that is unknown.
+        // A condition that is true decides, even if the other condition cannot be decided.
         ("cpu>1ns, errors<50%", "pass", 1, "failed"),
     ] {
         let out = folder("action-outcome");

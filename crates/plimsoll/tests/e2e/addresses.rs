@@ -38,7 +38,7 @@ fn connections_use_the_requested_addresses() {
 
 #[test]
 fn unix_sockets_are_loaded_or_reported() {
-    // The system limits the length of a socket's path, so the folder has a short one.
+    // The system limits the length of a socket's path, so the folder has a short path.
     let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("n.sock");
@@ -166,7 +166,7 @@ fn short_lived_connections_spread_over_loopback_addresses() {
 }
 
 /// Runs the binary with names resolved by the hosts file `hosts`. Returns `None` if this user may
-/// not mount one.
+/// not mount a hosts file.
 fn where_names_are(hosts: &str, arguments: &[&str]) -> Option<Value> {
     let allowed = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
     if !allowed.is_ok_and(|status| status.success()) {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// A random secret, in which no part is a word.
 const KEY: &str = "Zq7xK2mW9vLp4TnR8sYd";
-/// The time within which a command must end after its last signal. Most of this time is allowance
-/// for a busy machine.
+/// The time within which a command must end after its last signal. Most of this time is an
+/// allowance for a busy machine.
 const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(4);
 
 fn written(name: &str, file: &str, text: &str) -> String {
@@ -134,7 +134,8 @@ fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) 
     begun(&mut child);
     let began = Instant::now();
     for (number, name) in signals.iter().enumerate() {
-        // Two signals of the same kind that arrive together count as one.
+        // The pause is needed, because two signals of the same kind that arrive together count as
+        // one signal.
         if number > 0 {
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -174,8 +175,8 @@ fn a_signal_ends_a_command_at_any_point() {
             let (got, took) = ended_by(
                 child,
                 |_| {
-                    // The command has its handlers once /proc lists them, or once it waits for
-                    // input.
+                    // The command has its signal handlers once /proc lists the handlers, or once
+                    // the command waits for input.
                     let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                     let deadline = Instant::now() + Duration::from_secs(20);
                     // Bit 14 of the mask is signal 15, SIGTERM.
@@ -230,7 +231,7 @@ fn output_does_not_follow_symbolic_links() {
         assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{file}: {} {}", done.code, done.stderr);
         std::fs::remove_file(&link).expect("removed");
     }
-    // The folder of results itself is a symbolic link.
+    // In this case, the folder of results itself is a symbolic link.
     let elsewhere = work.join("elsewhere");
     std::fs::create_dir_all(&elsewhere).expect("a folder");
     std::fs::remove_dir_all(work.join("_output")).expect("removed");
@@ -342,8 +343,8 @@ fn build_logs_are_bounded() {
     assert!(logs > 0, "{said}");
 }
 
-/// `clean` deletes nothing behind a link in place of the default folder, and `model` writes no list
-/// behind a link in place of its folder.
+/// Checks that `clean` deletes nothing behind a symbolic link in place of the default folder.
+/// Likewise, `model` must write no list behind a link in place of its folder.
 #[test]
 fn nothing_behind_a_linked_folder_is_changed() {
     let work = folder("linked");

@@ -12,10 +12,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// The longest time of one step in a page, on any machine.
+/// The longest time that a test waits for one step in a page, on any machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A browser with one page. Dropping it ends the browser.
+/// A browser with one page. Dropping this value ends the browser.
 pub struct Browser {
     child: Child,
     commands: ChildStdin,
@@ -31,7 +31,7 @@ pub struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The shell has replaced itself by the browser, so this process is the browser.
+        // The shell has replaced itself by the browser, so the child process is the browser.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -156,8 +156,8 @@ impl Browser {
         result["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true. While the page is changing there is no result, so the
-    /// expression is evaluated again.
+    /// Waits until an expression is true. While the page is changing, the expression has no result,
+    /// so it is evaluated again.
     pub fn wait(&mut self, what: &str, expression: &str) {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -1,5 +1,5 @@
-//! Tests that no build of `prove` and no demo server keeps running, however plimsoll ends. Also
-//! tests that a build is not blamed for a port that the previous build still uses.
+//! Tests that no build of `prove` and no demo server keeps running, however plimsoll ends. Further
+//! tests check that a build is not blamed for a port that the previous build still uses.
 
 use crate::prove::{build, free_port, is_build_running, wait_for};
 use crate::test_support::{command, finish, folder, number, plimsoll, signal};
@@ -29,7 +29,7 @@ fn comparison(port: u16) -> Child {
 }
 
 /// Whether this process ignores SIGHUP, so that its child processes ignore SIGHUP, too. `nohup` has
-/// this effect, and plimsoll respects it.
+/// this effect, and plimsoll does not change it.
 fn ignores_hup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
@@ -51,7 +51,8 @@ fn no_build_outlives_plimsoll() {
         let code = if name == "HUP" { 129 } else { 130 };
         assert_eq!(done.code, if asks { code } else { -1 }, "{name}: {}", done.stderr);
         wait_for(&format!("{name}: nothing of the build is left"), || !is_build_running(port) && !listens(port));
-        // A command that was interrupted before any measurement reports that and gives no verdict.
+        // A command that was interrupted before any measurement reports the interrupt and gives no
+        // verdict.
         assert!(
             !asks || done.stderr.contains("interrupted") || done.stdout.contains("interrupted"),
             "{name}: {}",
@@ -82,7 +83,8 @@ fn the_demo_server_ends_with_the_demo() {
     }
 }
 
-/// Checks that plimsoll itself ends the remaining processes if the keeper process is killed.
+/// Checks that plimsoll itself ends all builds if its keeper process, which usually does that, is
+/// killed.
 #[test]
 fn a_killed_keeper_leaves_no_process() {
     let port = free_port();
@@ -97,9 +99,10 @@ fn a_killed_keeper_leaves_no_process() {
     assert!(!is_build_running(port) && !listens(port));
 }
 
-/// Checks that a port is free before the next build begins. Three kinds of servers keep their port
-/// after an apparent end. In one, only the first thread has ended. One leaves children in other
-/// sessions, and one shares its port.
+/// Checks that a port is free before the next build begins. The test uses three kinds of servers
+/// that keep their port although they seem to have ended. In the first kind, only the first thread
+/// has ended. The second kind leaves children in other sessions, and the third kind shares its
+/// port.
 #[test]
 fn a_port_is_free_before_the_next_build_starts() {
     let folder = folder("silent");

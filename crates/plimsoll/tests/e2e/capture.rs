@@ -1,5 +1,5 @@
-//! Tests `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, stored beside
-//! the run file.
+//! Tests `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, stored next
+//! to the run file.
 
 use crate::profile::{answer, server};
 use crate::test_support::{folder, go_server, number, plimsoll};
@@ -20,7 +20,7 @@ fn check(document: &Value, level: &str) {
     assert_eq!(profiles["missing"], serde_json::json!([]), "{profiles:#}");
     for name in ["low", level] {
         let one = &profiles["levels"][name];
-        // Unit tests check the values; here the machine may be busy.
+        // Unit tests check the exact values, because a busy machine changes the values here.
         for path in ["offered_rps", "goodput_rps.with", "goodput_rps.without", "p99_ns.with", "requests"] {
             assert!(number(one, path) > 0.0, "{name} {path}: {one:#}");
         }
@@ -83,7 +83,8 @@ fn a_search_takes_profiles_at_its_load_line() {
     check(&document, "line");
     let line = number(&document, "load_line_rps.lower");
     assert_eq!(number(&document, "profiles.levels.line.offered_rps"), line);
-    // The search ended before the profiles were taken, and its findings do not include them.
+    // The search ended before the profiles were taken, and its findings do not include the loads
+    // for profiles.
     assert!(number(&document, "elapsed_s") < 14.0, "{document:#}");
     assert!(document["trials"].as_array().expect("trials").iter().all(|trial| trial["kind"] != "profile"));
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
@@ -116,8 +117,8 @@ fn a_server_without_pprof_is_reported_before_the_load() {
     assert!(nowhere.stderr.contains("--pprof: 'ftp://x'"), "{}", nowhere.stderr);
 }
 
-/// Starts an endpoint that accepts requests and never responds. With `floods`, it sends endless
-/// data from the second request on.
+/// Starts an endpoint that accepts requests and never responds. With `floods`, the endpoint sends
+/// endless data from the second request on.
 fn misbehaving(floods: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -138,7 +139,7 @@ fn misbehaving(floods: bool) -> String {
 }
 
 /// Checks that profiles of an earlier run with the same file name are not used. An endpoint that
-/// never responds must cost at most the profiles' duration plus five seconds.
+/// never responds may lengthen the run by eight seconds at most.
 #[test]
 fn profiles_of_another_run_are_not_used() {
     let go = go_server();
@@ -176,7 +177,7 @@ fn profiles_of_another_run_are_not_used() {
         assert!(missing.contains("low: no cpu profile: ") && missing.contains(why), "{missing}");
         assert!(missing.contains("load: no heap profile: "), "{missing}");
         assert!(took < usual + Duration::from_secs(8), "{took:?}, {usual:?} without");
-        // No other output uses them either.
+        // No other output uses the profiles of the earlier run either.
         assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], document["profiles"]);
         let page = file.with_extension("html");
         assert_eq!(plimsoll(&["report", path, "-o", text(&page)]).code, 0);

@@ -10,8 +10,8 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a part process as plimsoll does, and gives it the task to send part `of[0]` of `of[1]` of
-/// a load. Returns the process and its output after the first bytes.
+/// Starts a process that sends part of a load, as plimsoll does. Its task is part number `of[0]`,
+/// from 0, of `of[1]` parts. Returns the process and its output after the first bytes.
 fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -50,7 +50,8 @@ fn another_process_generates_a_part_of_a_load() {
     let mut plan = Plan::get("127.0.0.1", port, vec![address], LoadShape::Closed { users: Curve::constant(4.0) });
     plan.traffic.routes[0].request.target = "/healthz".into();
     plan.load.duration_ns = Some(500_000_000);
-    // The process runs half of the load to its end, and then all of the load until it is stopped.
+    // The first process runs half of the load to its end. The second process runs all of the load
+    // until the test stops it.
     for (of, stops) in [([1, 2], false), ([0, 1], true)] {
         let mut part = part(&plan, of);
         assert!(matches!(next(&mut part), Some(Frame::TrialStart { .. })));
@@ -76,7 +77,8 @@ fn another_process_generates_a_part_of_a_load() {
         assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
         assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
     }
-    // When its parent is gone, the process ends by itself, whatever it is doing.
+    // When the parent process has ended, the part process ends by itself, even in the middle of a
+    // load.
     plan.load.duration_ns = Some(60_000_000_000);
     let mut left = part(&plan, [0, 1]);
     assert!(matches!(next(&mut left), Some(Frame::TrialStart { .. })));
@@ -173,7 +175,7 @@ fn paused_processes_always_resume() {
         let refused = plimsoll(&["explain", &url, "--may-signal", whom, "-q"]);
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{whom}: {}", refused.stderr);
     }
-    // If plimsoll is killed at the worst moment, no process stays stopped.
+    // If plimsoll is killed while a process is paused, the process still resumes.
     let arguments = ["explain", &url, "--may-signal", &pid, "--budget", "40s", "--slo", "p99<=200ms", "-q"];
     let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let (ours, deadline) = (child.id(), Instant::now() + Duration::from_secs(60));

@@ -32,16 +32,16 @@ asyncio.run(main())
     serve(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
-/// Whether the generator was the limit or the machine was disturbed, so that the result says
-/// nothing about the server.
+/// Whether the generator was the limit or the machine was disturbed. In both cases the result has
+/// no information about the server.
 fn was_hindered(document: &Value) -> bool {
     let warnings = document["warnings"].as_array().expect("warnings");
     let disturbed = warnings.iter().any(|warning| warning.as_str().is_some_and(|text| text.contains("disturbed")));
     disturbed || document["cause"] == "client"
 }
 
-/// Explains a live server up to three times, until `cause` is named. Any other result may only be
-/// interference, the generator, or an unknown cause, never a wrong cause.
+/// Explains a live server up to three times, until `cause` is named. Any other named cause must be
+/// interference, the generator or "unknown", and never a wrong cause.
 fn explained(url: &str, file: &str, cause: &str) -> Value {
     let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
     let mut document = explain();
@@ -71,7 +71,7 @@ fn the_bottleneck_of_a_live_server_is_named() {
     let allowed = if was_hindered(&document) { &wide[..] } else { &wide[..1] };
     assert!(allowed.contains(&named), "{} {:#}", document["sentence"], document["causes"]);
     assert_eq!(plimsoll(&["show", "--json", path]).json()["sentence"], document["sentence"]);
-    // The page has its own words for an unknown cause.
+    // The page uses other words for an unknown cause than the document.
     let on_page = if named == "unknown" { "ot known" } else { named };
     assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains(on_page));
 }

@@ -74,7 +74,7 @@ fn numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
     }
 }
 
-/// Replaces one number of a JSON text by an extreme one.
+/// Replaces one number of a JSON text by an extreme number.
 fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
     let mut value: Value = serde_json::from_slice(json).expect("JSON");
     let mut places = Vec::new();
@@ -101,7 +101,7 @@ pub fn packed(bytes: &[u8]) -> Vec<usize> {
 
 fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
     let places = packed(bytes);
-    // The first numbers are counters; most later numbers belong to histograms.
+    // The first numbers of a frame are counters, and most later numbers belong to histograms.
     let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
     let at = draw.below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
@@ -142,8 +142,8 @@ fn packed_number(mut number: u64) -> Vec<u8> {
     out
 }
 
-/// Replaces a number in one field by an extreme one. In a tick, this is a figure of the load (tag
-/// 2) or of a route (tag 3). Lengths stay correct.
+/// Replaces a number in one field by an extreme number. In a tick, this is a figure of the load
+/// (tag 2) or of a route (tag 3). Lengths stay correct.
 fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
     let all = fields(bytes);
     if all.is_empty() {

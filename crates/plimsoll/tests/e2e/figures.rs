@@ -89,7 +89,8 @@ fn load_reports_are_equal_from_their_files() {
     let url = format!("{}/delay/20", server.url);
     for load in [
         &["-c", "4", "-d", "500ms"][..],
-        // This load ends while requests are in flight; their ends belong to the record, too.
+        // This load ends while requests are in flight. The outcomes of these requests belong to the
+        // record, too.
         &["-c", "8", "-d", "20s", "--stop-if", "mean>1ms"],
         &["--rate", "0..200@300ms,200@700ms"],
         &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
@@ -122,7 +123,7 @@ fn stages_have_their_own_figures() {
     assert_eq!(of("to_rps"), [400.0, 400.0, 100.0]);
     assert_eq!(of("start_s"), [0.0, 1.0, 2.0]);
     assert_eq!(of("duration_s"), [1.0, 1.0, 0.5]);
-    // An arrival exactly between two stages may count in either.
+    // An arrival exactly between two stages may count in either stage.
     assert!(
         of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 1.0),
         "{stages:?}"
@@ -272,7 +273,7 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/healthz"));
     line = line.replace("http://localhost:8080/", &format!("{server}/healthz"));
     if line.contains("--replay") {
-        // A log supplies the rest of each path.
+        // With a log, the log supplies the path of each request.
         line = line.replace(&format!("{server}/healthz"), &format!("{server}/"));
     }
     line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
@@ -385,10 +386,11 @@ fn conditions_use_the_names_of_the_figures() {
     ] {
         // On a busy machine, loads may be void.
         let done = plimsoll(&[command, &["--fail-if", condition, "--on-inconclusive=fail"]].concat());
-        // On a busy machine, a search of 3 s may have no trial with CPU readings. It reports that.
+        // On a busy machine, a search of 3 s may have no trial with CPU readings, and then reports
+        // that.
         let unmeasured =
             command[0] == "find" && code == 0 && done.stderr.contains("cpu>1s: not decided: nothing was measured");
-        // A search of 3 s may also state no load line, which is code 1 for any condition.
+        // A search of 3 s may also find no load line, which gives code 1 for any condition.
         let is_without_line = ["no load line was found", "load line: below"].iter().any(|it| done.stdout.contains(it));
         let code = if unmeasured || is_without_line { 1 } else { code };
         assert_eq!(done.code, code, "{command:?} {condition}: {}", done.stderr);

@@ -117,7 +117,8 @@ fn old_runs_are_removed_and_nothing_else() {
     let url = format!("{}/healthz", server.url);
     let arguments = ["run", &url, "-d", "100ms", "-o", run.to_str().expect("text")];
     assert_eq!(plimsoll(&arguments).code, 0);
-    // These process ids are above the system's maximum.
+    // The process id in the names is above the system's maximum, so no running process owns these
+    // files.
     for number in 0..52 {
         std::fs::copy(&run, kept.join(format!("find-{}-4194999.plimsoll", 1000 + number))).expect("copied");
     }

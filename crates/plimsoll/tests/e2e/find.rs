@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 fn check(document: &Value, budget_s: f64) {
     assert_eq!(document["schema"], "plimsoll.find/1");
-    // Half a second is allowance for a busy machine.
+    // Half a second is an allowance for a busy machine.
     assert!(number(document, "elapsed_s") <= budget_s + 0.5, "{:#}", document["elapsed_s"]);
     let mut addresses = 1.0;
     for trial in document["trials"].as_array().expect("trials") {
-        // The source address is the system's choice, or another loopback address after many ports
-        // were used.
+        // The system chooses the source address. After many ports were used, plimsoll uses another
+        // loopback address.
         let (sources, so_far) = (trial["sources"].as_array().expect("a list"), number(trial, "sources_so_far"));
         assert!(sources.len() <= 1 && so_far >= addresses, "{trial:#}");
         addresses = so_far;
@@ -42,8 +42,8 @@ fn the_load_line_of_a_server_of_known_capacity_is_found() {
         let mut document = search();
         // The true capacity always lies in the interval. The interval's width depends on
         // interference and chance, so one of two undisturbed searches must give a narrow interval.
-        // A token bucket may refuse one of a few hundred requests, which breaks 99.9 %. Few
-        // requests therefore give only a wide interval.
+        // A token bucket may refuse one of a few hundred requests, which breaks an SLO of 99.9 %
+        // success. Few requests therefore give only a wide interval.
         for left in (0..2).rev() {
             check(&document, 12.0);
             let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A script in place of `ssh` that records the process id of each host's agent and runs the command
-/// locally. Some of its hosts misbehave.
+/// locally. Some hosts of this script misbehave.
 struct FakeSsh {
     folder: PathBuf,
 }
@@ -284,7 +284,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     assert!(done.code == 130 && took < Duration::from_millis(2_500), "{} after {took:?}: {}", done.code, done.stderr);
     assert_ledger_closes(&done.json(), "interrupted");
     assert!(!pids.into_iter().any(is_running), "an agent runs on");
-    // An agent whose coordinator was killed ends, too.
+    // An agent whose coordinator was killed ends by itself, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
     let child = child.insert(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
     let pid = ssh.pid("load1");
@@ -322,7 +322,7 @@ fn fleet_errors_are_one_sentence_with_a_remedy() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
-    // No server listens at this port. Each agent checks that before a load.
+    // No server listens at this port. Each agent checks the port before a load.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{free}/");
     let done = finish(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
@@ -379,7 +379,7 @@ fn a_copied_agent_program_is_removed_at_the_end() {
     }
 }
 
-/// A real `sshd` with its own port and keys. Dropping it ends the server.
+/// A real `sshd` with its own port and keys. Dropping this value ends the server.
 struct Sshd {
     child: Child,
     folder: PathBuf,
@@ -468,7 +468,7 @@ fn agents_work_over_a_real_ssh() {
     fs::write(sshd.folder.join("authorized"), line).expect("written");
     let done = run(&["--rate", "400"]);
     assert!(done.code == 2 && done.stderr.contains("does not permit load on 127.0.0.1:"), "{}", done.stderr);
-    // No key is authorised.
+    // With an empty file of authorised keys, the login is refused.
     fs::write(sshd.folder.join("authorized"), "").expect("written");
     let done = run(&["--rate", "400"]);
     assert!(done.code == 2 && done.stderr.contains("ssh-copy-id"), "{}", done.stderr);

@@ -30,7 +30,7 @@ const AGENTS: [[&str; 2]; 2] = [
     ],
 ];
 
-/// A `nats-server` on a free port. Dropping it ends the server.
+/// A `nats-server` on a free port. Dropping this value ends the server.
 struct Nats {
     child: Child,
     folder: PathBuf,
@@ -100,7 +100,7 @@ impl Drop for Nats {
     }
 }
 
-/// An agent in its own process. Dropping it ends the agent.
+/// An agent in its own process. Dropping this value ends the agent.
 struct JoinedAgent {
     child: Child,
     spool: PathBuf,
@@ -120,7 +120,7 @@ impl JoinedAgent {
     }
 
     /// Starts an agent whose spool folder is a small file system. Returns `None` if this user may
-    /// not mount one.
+    /// not mount a file system.
     fn join_on_small_disk(url: &str, name: &str) -> Option<JoinedAgent> {
         let mut can = Command::new("unshare");
         can.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""]).arg(folder("mounted"));
@@ -308,7 +308,7 @@ fn a_killed_agent_is_named_and_its_successor_delivers_its_results() {
     assert_eq!(lost["lost"], "the agent sent nothing for 4 s", "{document:#}");
     let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
     assert!(unsent > 200.0 && succeeded > 200.0 && unsent + succeeded <= 1_200.0, "{lost:#}");
-    // The successor works like any other agent.
+    // A new agent that replaces the killed agent works like any other agent.
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "a2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
     let done = finish(start(&words, &[]));
     assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 100.0, "{}", done.stderr);

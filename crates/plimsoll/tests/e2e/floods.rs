@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The allowance for a busy machine. If a flood blocks an event loop, the loop is late by tens of
-/// seconds.
+/// The allowance for a busy machine. A real failure exceeds this allowance: if a flood blocks an
+/// event loop, the loop is late by tens of seconds.
 const BUSY_MACHINE_ALLOWANCE: Duration = Duration::from_secs(3);
 
 /// Data that a server sends endlessly.

@@ -15,7 +15,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
-/// Starts a server whose login redirects to a home page and sets a cookie on the way.
+/// Starts a server whose login redirects to a home page and sets a cookie with the redirect.
 fn portal() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

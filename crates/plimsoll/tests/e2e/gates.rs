@@ -43,8 +43,8 @@ fn a_server_exit_violates_every_bound() {
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
-        // On a busy machine, the generator may be the limit. Then the server was not measured, and
-        // the gate also fails.
+        // On a busy machine, the generator may be the limit. In this case the server was not
+        // measured, and the gate also fails.
         let mut server = baseline(1);
         let url = format!("{}/healthz", server.url);
         let ender = std::thread::spawn(move || {
@@ -124,7 +124,8 @@ fn failed_responses_are_shown_once_for_each_kind() {
         [b"HTTP/1.1 503 Busy\r\nContent-Length: 41\r\n\r\n", b"the pool is full \x1b[31m; token=s3cretvalue .."];
     let garbage: [&[u8]; 2] = [b"SSH-2.0-plain\r\n", b"more"];
     let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [[redacted]; token=[redacted] ..\" (41 bytes)";
-    // On a busy machine both pieces may arrive at once, and are quoted together.
+    // On a busy machine both pieces may arrive at once. The message then quotes both pieces
+    // together.
     let said_garbage = "the response does not start with an HTTP/1.0";
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {

@@ -36,7 +36,7 @@ fn head(flags: u8, stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(1, flags | 4, stream, &block)
 }
 
-/// Frames of a response with an empty message and this gRPC status.
+/// Returns the frames of a response with an empty message and this gRPC status.
 fn ends(stream: u32, status: &str) -> Vec<u8> {
     [
         head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
@@ -161,13 +161,14 @@ fn invalid_grpc_responses_fail_for_any_status() {
         let reason = failed["reason"].as_str().unwrap_or_default();
         assert!(reason.starts_with("the status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
-        // The reason appears twice: for the preflight call, which is not counted, and for the load.
+        // The reason appears twice: once for the preflight call, which is not counted, and once for
+        // the load.
         assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);
     }
 }
 
-/// Starts a server that sends this number of messages in a stream, at this interval, and then ends
-/// it successfully.
+/// Starts a server that sends a stream of `count` messages at the interval `apart`, and then ends
+/// the stream successfully.
 fn ticks(count: u32, apart: Duration) -> String {
     let url = peer_of_frames(move |heard| match heard.kind {
         1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
@@ -474,7 +475,7 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Frames of a response with one message and status OK.
+/// Returns the frames of a response with one message and status OK.
 fn answers(stream: u32, message: &[u8]) -> Vec<u8> {
     let content = [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat();
     let mut out = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);

@@ -53,7 +53,7 @@ fn a_run_records_its_source_revision() {
     let text = plimsoll(&["history", "--store", store_text]);
     assert!(text.stdout.contains("goodput") && text.stdout.contains("target on it"), "{}", text.stdout);
 
-    // Tagged runs stay.
+    // `clean` keeps tagged runs.
     let done = plimsoll(&["clean", "--keep", "0", "--dir", store_text]);
     assert!(done.stdout.contains("1 of 2 runs"), "{}", done.stdout);
     assert_eq!(run_files(&store).len(), 1);

@@ -1,7 +1,7 @@
 //! Tests interference: busy processes must be named, and the CPU accounting must agree with the
 //! kernel's, whatever else runs.
 //!
-//! Test machines may be busy, so all assertions must hold beside any other processes.
+//! Test machines may be busy, so all assertions must be true beside any other processes.
 
 use crate::test_support::{Server, baseline, json, number, place, plimsoll, serve};
 use plimsoll_sys::probe::host::parse_stat;
@@ -15,7 +15,7 @@ fn burn() -> Child {
     Command::new("python3").args(["-c", loop_]).stdin(Stdio::null()).spawn().expect("python3")
 }
 
-/// Processes that use CPU time. Dropping this value ends them.
+/// Processes that use CPU time. Dropping this value ends the processes.
 struct Burners(Vec<Child>);
 
 impl Burners {
@@ -67,8 +67,8 @@ fn cpu_burners_are_named_above_the_figures() {
     assert!(markdown.contains("the machine was disturbed: other processes used "), "{markdown}");
 }
 
-/// Checks that the CPU time attributed to other processes equals the rest in the kernel's accounts.
-/// On a quiet machine no process is therefore blamed.
+/// Checks that the CPU time attributed to other processes is at most the CPU time that the kernel's
+/// accounts leave for them. On a quiet machine no process is therefore blamed.
 #[test]
 fn cpu_use_of_server_and_plimsoll_is_no_interference() {
     let server = baseline(2);
@@ -183,8 +183,8 @@ fn the_database_of_the_server_is_a_dependency() {
         };
         let mut document = json(&["run", &server.url, "-c", "1", "-d", "3s"]);
         // Readings are limited by their cost (1/2000 of a core), and other network namespaces are
-        // found only after the first. On a slow machine, the second reading comes after about ten
-        // seconds.
+        // found only after the first reading. On a slow machine, the second reading comes after
+        // about ten seconds.
         for _ in 0..2 {
             if !tells_queues(&document) {
                 document = json(&["run", &server.url, "-c", "1", "-d", "15s"]);
@@ -241,7 +241,7 @@ fn the_cpu_quota_of_a_server_database_is_read() {
 }
 
 /// The source of a server that starts its store as its own child process. The server accepts
-/// connections meanwhile.
+/// connections while it starts the store.
 const WITH_STORE: &str = "
 import http.server, socket, subprocess, sys, threading
 STORE = '''

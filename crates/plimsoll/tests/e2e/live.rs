@@ -4,8 +4,8 @@ use crate::test_support::{Done, baseline, finish, folder, plimsoll, signal};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Simulates a terminal of 80 columns. Returns its lines after `text`, and all lines that it ever
-/// showed.
+/// Simulates a terminal of 80 columns. Returns the terminal's lines after `text`, and all lines
+/// that the terminal ever showed.
 fn screen(text: &str) -> (Vec<String>, Vec<String>) {
     let mut rows: Vec<Vec<char>> = vec![Vec::new()];
     let mut ever: Vec<String> = Vec::new();

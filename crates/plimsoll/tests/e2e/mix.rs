@@ -395,8 +395,8 @@ fn builds_are_compared_for_each_request() {
     };
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
-    // Cores that went idle in between answer B's list requests. Such a request may take twice as
-    // long, but its ratio stays below that of the order requests.
+    // On side B of the comparison, cores go idle between requests and wake up late. A list request
+    // may therefore take twice as long, but its ratio stays below that of the order requests.
     let (list_ratio, order_ratio) = (number(&list, "ratio"), number(&order, "ratio"));
     assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(
@@ -406,7 +406,7 @@ fn builds_are_compared_for_each_request() {
     // The run file gives the same results in every format.
     let shown = plimsoll(&["show", "--json", text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
-    // The cores of a slow build go idle between rare requests. The other path may then really be
+    // The cores of a slow build go idle between rare requests. The list requests may then really be
     // slower, and be listed first.
     let measures = routes[0]["measures"].as_array().expect("measures");
     let first = match measures.iter().any(|measure| measure["verdict"] == "worse") {

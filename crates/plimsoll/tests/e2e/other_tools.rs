@@ -340,7 +340,8 @@ fn a_link_name_selects_the_tool() {
         let done = called(name, words);
         assert!(done.code == code && done.stdout.contains(said), "{name}: {}{}", done.stdout, done.stderr);
     }
-    // Without arguments, each tool prints its usage, chosen by the name under which it was called.
+    // Without arguments, each tool prints its usage. The tool is chosen by the name under which
+    // plimsoll was called.
     let usages =
         [("wrk", 1, "Usage: wrk "), ("ab", 2, "ab: the URL is missing"), ("hey", 2, "hey: the URL is missing")];
     for (name, code, said) in usages {
@@ -417,7 +418,7 @@ fn an_interrupted_load_ends_like_the_original() {
         (&["hey", "-z", "60s", "-c", "1", url], 0, "[200]\t"),
         (&["vegeta", "attack", "-rate=50", "-duration=60s", "-targets", targets], 0, "\"seq\":9,"),
     ];
-    // The originals do not catch SIGTERM, so their shell sees 143.
+    // The original tools do not catch SIGTERM, so their shell sees code 143.
     let terminated = rows.map(|(words, code, said)| (words, if code == 0 { 143 } else { code }, said));
     let signals = rows.map(|row| (row, "INT")).into_iter().chain(terminated.map(|row| (row, "TERM")));
     std::thread::scope(|scope| {

@@ -22,8 +22,8 @@ fn check(document: &Value) {
     assert_eq!(document["readings"].as_array().expect("blocks").len() as f64, blocks, "{document:#}");
 }
 
-/// Checks that a verdict is certain at the first look if the response times of two servers differ
-/// by a factor. The servers need almost no CPU time.
+/// Checks that the first analysis of the blocks gives a verdict if the response times of two
+/// servers differ by a factor of two. The servers need almost no CPU time.
 #[test]
 fn a_large_difference_is_proven_early() {
     let (slow, fast) = (slots(4, 10.0).expect("starts"), slots(8, 10.0).expect("starts"));
@@ -74,8 +74,8 @@ fn a_fixed_rate_compares_percentiles() {
     ]);
     assert_eq!(document["schema"], "plimsoll.prove/1");
     if document["stopped_by"] == "void" {
-        // On a very busy machine, requests are sent late by a tenth of these times. Then there must
-        // be no verdict.
+        // On a very busy machine, the lag of sending is a tenth of these response times. In this
+        // case there must be no verdict.
         assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
         return;
     }
@@ -109,7 +109,8 @@ fn a_build_with_more_failures_is_worse_for_any_measure() {
     let (a, b) = (good.url("/"), bad.url("/"));
     let common = ["--for", "150ms", "--warmup", "20ms", "--blocks", "12", "--budget", "60s", "--json", "--quiet"];
     for measure in [&["-c", "4"][..], &["--measure", "p50", "--rate", "200"]] {
-        // The check before the study may be the request whose connection the server closes.
+        // The preflight request may be the request whose connection the server closes, so it is
+        // left out.
         let words = ["prove", &a, &b, "--fail-if", "worse", "--no-preflight"];
         let done = plimsoll(&[&words, measure, &common[..]].concat());
         let document = done.json();
@@ -180,7 +181,8 @@ fn each_rung_gets_the_load_that_saturates_it() {
     let rung = |at: usize| &document["rungs"][at];
     assert!(number(&document, "blocks") + number(&document, "blocks_void") >= 2.0, "{document:#}");
     assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
-    // One core does the work. Two users keep it busy; with more than four, most users would wait.
+    // One core does the work, and two users keep the core busy. With more than four users, most
+    // users would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
     assert!(number(&document, "blocks") == 0.0 || number(rung(1), "cost_us") > 100_000.0, "{document:#}");
 }
@@ -202,8 +204,8 @@ pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
-/// Returns a shell command that runs `plimsoll baseline` on `port`. Its child process would survive
-/// if plimsoll ended the build incompletely.
+/// Returns a shell command that runs `plimsoll baseline` on `port`. The build has a child process,
+/// which survives if plimsoll ends the build incompletely.
 pub fn build(port: u16, mark: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")

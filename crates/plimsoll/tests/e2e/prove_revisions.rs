@@ -96,7 +96,8 @@ fn a_slower_revision_is_worse() {
 fn a_revision_that_cannot_be_measured_is_one_sentence() {
     let repository = repository();
     let elsewhere = folder("no-repository");
-    // Cargo's folder lies inside a repository, so this folder is cut off from it.
+    // Cargo's folder for tests lies inside a repository, so this file hides that repository from
+    // git.
     std::fs::write(elsewhere.join(".git"), "gitdir: nowhere").expect("written");
     let port = free_port().to_string();
     let url = format!("http://127.0.0.1:{port}/");

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running `plimsoll serve`. Dropping it ends the server.
+/// A running `plimsoll serve`. Dropping this value ends the server.
 pub struct Pages {
     child: Child,
     pub address: String,
@@ -402,7 +402,7 @@ fn pages_set_marks_that_keep_a_run() {
     assert_eq!(runs(&address, "tag=nothing").0, 400);
     assert_eq!(runs(&address, "pin=perhaps").0, 400);
     assert_eq!(runs(&format!("/api/v1/runs/{file}/delete"), "").0, 400, "it is pinned");
-    // Only marked runs stay.
+    // `clean` keeps only runs with a tag or a pin.
     let dir = store.to_str().expect("text");
     let cleaned = plimsoll(&["clean", "--keep", "0", "--dir", dir]);
     assert_eq!(cleaned.code, 0, "{}", cleaned.stderr);

@@ -96,14 +96,15 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     );
     look(&mut browser, "start-line");
 
-    // The browser follows the study: figures appear without a reload. Then the study is stopped.
+    // The browser follows the study: figures appear without a reload. The browser then stops the
+    // study.
     browser.click("button.first");
     browser.wait("live figures", "!!document.querySelector('[data-follow] .meter span')");
     browser.wait("progress", "parseInt(document.querySelector('.meter span').style.width) > 0");
     look(&mut browser, "live");
     browser.click("form[action$='/stop'] button");
     browser.wait("its end", "document.querySelector('h1')?.textContent === 'The study has ended'");
-    // The page may replace the link while it is clicked.
+    // The page may replace the link during the click, so the click is repeated.
     browser.wait("the run", "location.pathname.startsWith('/runs/') || document.querySelector('p.answer a')?.click()");
     look(&mut browser, "run");
 

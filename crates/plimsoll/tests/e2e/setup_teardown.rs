@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A server whose items exist between `POST /seed` and `DELETE /seed`. The server records all
-/// requests except those for items.
+/// requests except requests for items.
 struct Store {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,

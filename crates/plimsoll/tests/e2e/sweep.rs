@@ -1,4 +1,5 @@
-//! Tests `plimsoll sweep`: the table, its file, and concurrencies that the machine cannot sustain.
+//! Tests `plimsoll sweep`: the table, the file of the table, and concurrencies for which this
+//! machine has too few resources.
 
 use crate::test_support::{baseline, folder, json, plimsoll};
 use std::process::{Command, Stdio};

@@ -48,14 +48,15 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// The number of searches, comparisons and explanations that may run at once. Two of them disturb
-/// each other no more than another program would, and every test has to pass beside one.
+/// The number of searches, comparisons and explanations that may run at once. Two measurements
+/// disturb each other no more than any other program would, and every test must pass beside another
+/// program.
 const MEASUREMENTS_MAX: usize = 2;
 
 /// The number of measurements that may still begin, and the signal that one has ended.
 static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
 
-/// Permission to measure. Dropping it lets the next measurement begin.
+/// Permission to measure. Dropping this value lets the next measurement begin.
 struct MeasurementTurn;
 
 impl MeasurementTurn {
@@ -88,7 +89,7 @@ pub fn plimsoll_without_turn(arguments: &[&str]) -> Done {
     finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 
-/// Waits for a started binary, and kills it after a timeout.
+/// Waits for the end of a started binary, and kills the process after [`PATIENCE`].
 pub fn finish(mut child: Child) -> Done {
     let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let errors = std::thread::spawn(move || {
@@ -183,7 +184,7 @@ pub fn place(name: &str, file: &str) -> String {
     folder(name).join(file).into_os_string().into_string().expect("text")
 }
 
-/// A server in its own process. Dropping it ends the server.
+/// A server in its own process. Dropping this value ends the server.
 pub struct Server {
     child: Child,
     pub url: String,

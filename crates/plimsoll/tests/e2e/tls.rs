@@ -200,7 +200,8 @@ fn bad_certificates_are_distinguished() {
         // With --insecure, the certificate is not checked.
         let document = json(&["run", &url, "--insecure", "-n", "4"]);
         assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
-        // A self-signed certificate can be trusted itself. Any other certificate needs its issuer.
+        // A self-signed certificate itself can be named as trusted. For any other certificate, its
+        // issuer must be named.
         let own = plimsoll(&["run", &url, "--cacert", text(&pair.certificate), "-n", "2", "--quiet"]);
         let expect = if said == "--cacert" { 0 } else { 2 };
         assert_eq!(own.code, expect, "{reason}: {}", own.stderr);

@@ -19,7 +19,8 @@ const LOAD: &str = "10.77.7.1";
 const SERVER: &str = "10.77.7.2";
 const SSH_PORT: u16 = 2222;
 
-/// A simulated machine: its own network and process namespace. Dropping it ends everything in it.
+/// A simulated machine: its own network and process namespace. Dropping this value ends all
+/// processes of the machine.
 struct Machine {
     holder: Child,
     pid: u32,
@@ -387,14 +388,14 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
     let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
     let done = pair.plimsoll(&[&words[..], &[&Pair::watch()]].concat());
     let document = done.json();
+    // The true difference is 50 %. On a noisy machine the measured difference may be smaller, but
+    // never reversed.
     assert!(
         ["worse", "inconclusive"].iter().any(|word| document["verdict"] == *word),
         "{}{}",
         done.stdout,
         done.stderr
     );
-    // The true difference is 50 %. On a noisy machine the measured difference may be smaller, but
-    // never reversed.
     let builds = pair.plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch()]);
     assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
 }
@@ -484,7 +485,8 @@ exec '{0}' agent --stdio --watch-only
             assert!(done.stderr.contains(part), "{words:?}: {}", done.stderr);
         }
     }
-    // The server's machine is this machine, reached by another name, so server and load share it.
+    // The server's machine is this machine under another name, so server and load share one
+    // machine.
     let done = run(&["--watch", "ssh://a", "-c", "2", &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(number(&done.json(), "server.cores_used") > 0.0, "{}", done.stdout);

@@ -456,7 +456,8 @@ fn a_connection_broken_while_sending_is_detected_on_read() {
     let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
     assert!(ours.stdout.contains(", write 0, timeout 0\n"), "{}", ours.stdout);
     for told in [&ours.stdout, &theirs] {
-        // In rare cases the first piece already gets the reset, which wrk counts as a write error.
+        // In rare cases the reset arrives already with the first piece. wrk counts this as a write
+        // error.
         let rare = ["0", "1", "2", "3"].iter().any(|write| told.ends_with(&format!("true\t{write}\t0\t0\n")));
         assert!(rare, "{told}");
     }

@@ -167,7 +167,7 @@ fn sample(command: &str, arg: &clap::Arg) -> String {
         (_, "close") => "reset",
         (_, "redact") => "all",
         (_, "spin") => "off",
-        // These values differ from the defaults.
+        // These values differ from the default values of the commands.
         ("find" | "explain" | "overload", "arrivals") => "constant",
         (_, "arrivals") => "poisson",
         ("prove", "pprof") => "http://127.0.0.1:1/a,http://127.0.0.1:2/b",
@@ -408,7 +408,7 @@ fn no_spelling_of_a_secret_is_recorded() {
             let class = argument_class(name, arg).unwrap_or(ValueClass::Secret);
             let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
             let mut values = values(class);
-            // This file exists.
+            // This file exists, and its name contains the secret.
             let present =
                 file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
             match id {
@@ -524,8 +524,8 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
 }
 
 /// Checks that the record contains every flag of a measuring command and leads to the same
-/// experiment. The test first gives withheld values again. If no value is withheld, it parses the
-/// recorded command line instead.
+/// experiment. The test first gives withheld values again. If no value is withheld, the test parses
+/// the recorded command line instead.
 #[test]
 fn a_recorded_command_parses_to_the_same_plan() {
     let mut whole = 0;

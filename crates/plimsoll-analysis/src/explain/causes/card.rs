@@ -45,8 +45,8 @@ pub struct CauseCard {
     /// For each experiment, the probabilities that the goodput rises, stays or falls if this is the
     /// cause.
     pub predicts: Predictions,
-    /// The resources that are saturated because of this cause. They no longer limit the server once
-    /// the cause is removed.
+    /// The resources that are saturated because of this cause. These resources no longer limit the
+    /// server once the cause is removed.
     pub resources: &'static [UsedResource],
     /// Whether the limit is a number that can be doubled, such as workers or connections.
     pub is_countable: bool,

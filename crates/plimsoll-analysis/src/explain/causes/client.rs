@@ -1,4 +1,4 @@
-//! The cause client: plimsoll cannot make the load, or reads responses late.
+//! The cause client: plimsoll cannot generate the load, or reads responses late.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero};
 use crate::explain::cause::Cause;

@@ -16,7 +16,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "limiter_refuses",
             expects: &[
                 (Feature::Refuses, ExpectedAnswer::Is("yes")),
-                // A limiter may let requests queue before it refuses some.
+                // A limiter may let requests queue before it rejects further requests.
                 (Feature::ServedAsFast, ExpectedAnswer::Mostly("yes")),
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),

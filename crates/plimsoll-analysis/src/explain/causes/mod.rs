@@ -1,9 +1,9 @@
 //! The causes that can limit a load line, one file each ([`card::CauseCard`]). A file holds the
 //! expected answers to the features, the predicted effects of experiments, and the sentence about
-//! the cause. It also lists the resources that no longer limit the server without the cause.
+//! the cause. The file also lists the resources that limit the server only because of the cause.
 //!
-//! A new cause needs a file in this folder, a line in [`cards`] and a variant of `Cause`. It also
-//! needs a page under `docs/causes`, and three cases of the corpus.
+//! A new cause needs a file in this folder, a line in [`cards`] and a variant of `Cause`. A new
+//! cause also needs a page under `docs/causes`, and three cases of the corpus.
 //!
 //! Not here: the features, questions about the observed server (`features`).
 

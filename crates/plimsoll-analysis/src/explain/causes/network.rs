@@ -1,4 +1,4 @@
-//! The cause network: its bandwidth is saturated, or it loses packets.
+//! The cause network: the bandwidth of the network is saturated, or the network loses packets.
 
 use super::card::{
     CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, number, share, signal_max_or_zero,

@@ -20,8 +20,8 @@ fn the_main_peer_is_a_dependency_that_gets_requests() {
     }
 }
 
-/// Without a load line, or with a line known only between two distant rates, a higher throughput
-/// above the line does not rule out a plateau.
+/// A higher throughput above the load line does not rule out a plateau in two cases: without a load
+/// line, or with a line known only between two distant rates.
 #[test]
 fn unanswered_requests_show_a_plateau_for_any_load_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
@@ -88,7 +88,7 @@ fn sleeping_statements_count_as_in_service() {
     }
 }
 
-/// Of the threads that alternate at an interpreter, one waits for the interpreter and looks like a
+/// Threads of an interpreter run one at a time. A thread that waits for its turn looks like a
 /// sleeping thread.
 #[test]
 fn threads_that_wait_for_the_interpreter_are_not_working() {

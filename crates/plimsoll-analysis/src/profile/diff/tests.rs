@@ -1,4 +1,5 @@
-//! Tests of differences that were computed by hand, and of profiles that differ only by noise.
+//! Tests of comparisons whose result was computed by hand, and of profiles that differ only by
+//! noise.
 
 use super::*;
 use crate::profile::read;
@@ -32,8 +33,8 @@ fn variation_between_repetitions_widens_the_error() {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
     eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
     let mut rng = Rng::new(seed);
-    // The profiles have forty functions. In each profile the cost of each function varies as much
-    // as on a machine with other load.
+    // The profiles have forty functions. The cost of each function varies between the profiles as
+    // much as on a machine with other load.
     let mut take = |costs: &[f64]| {
         let line = |(number, cost): (usize, &f64)| {
             let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
@@ -99,10 +100,11 @@ fn profile_costs_are_per_request() {
     let row = |name: &str| result.rows.iter().find(|r| r.function == name).expect("a row");
     let json = row("json").flat;
     assert_eq!((json.before, json.after, json.delta()), (4.0, 8.0, 4.0));
-    // This is the formula for Poisson counts, computed by hand.
+    // The expected z comes from the formula for Poisson counts.
     let z = 4.0 / (400.0 / 100.0_f64.powi(2) + 1600.0 / 200.0_f64.powi(2)).sqrt();
     assert!((json.z.expect("tested") - z).abs() < 1e-12 && json.is_finding());
-    // The second side has twice the requests and twice the samples, so nothing changed.
+    // The second side has twice the requests and twice the samples, so the cost per request is the
+    // same.
     assert_eq!((row("sql").flat.delta(), row("sql").flat.z), (0.0, Some(0.0)));
     // Three events are too few for a test.
     assert_eq!((row("log").flat.z, row("log").flat.q), (None, None));
@@ -139,8 +141,8 @@ fn heap_estimates_give_sampled_counts() {
     let types = types.iter().map(|t| t.split_once('/').expect("two words"));
     let mut builder = ProfileBuilder::new(types.map(|(kind, unit)| ValueType::new(kind, unit)).collect());
     builder.period(Some(ValueType::new("space", "bytes")), 524_288);
-    // The profile has 10 sampled objects of 1 KiB, scaled as the runtime does, and 3 objects of 64
-    // MiB, which the runtime always samples.
+    // The profile has 10 sampled objects of 1 KiB, scaled up as the Go runtime does. The profile
+    // also has 3 objects of 64 MiB, which the runtime always samples.
     let scale = 1.0 / (1.0 - (-1024.0 / 524_288.0_f64).exp());
     let estimated = (10.0 * scale) as i64;
     builder.sample(&[estimated, estimated * 1024, 0, 0]);
@@ -158,8 +160,8 @@ fn heap_estimates_give_sampled_counts() {
     }
 }
 
-/// Two profiles of one program: in at most about 5 % of such pairs a difference may be called a
-/// finding.
+/// Compares pairs of profiles of one program. In about 5 % of such pairs at most, a difference may
+/// be called a finding.
 #[test]
 fn noise_is_not_a_finding() {
     let mut rng = Rng::new(6);

@@ -87,7 +87,7 @@ impl SimWorld {
         }
     }
 
-    /// Makes the server handle `count` HTTP/2 bytes that arrived.
+    /// Makes the server handle the next `count` HTTP/2 bytes, which have arrived.
     pub(super) fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
         let it = &mut self.links[link];
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
@@ -175,7 +175,7 @@ impl SimWorld {
             _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
             _ => self.say(at_ns, link, fault, 0),
         }
-        // These events happen after the server sent the last byte of the response.
+        // The following events happen after the server has sent the last byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {

@@ -12,7 +12,7 @@ fn pool(slots: usize) -> SimServer {
     SimServer { slots: Some(slots), latency_ns: 0, ..SimServer::new(20 * MS) }
 }
 
-/// Returns the plan with this warm-up and length, and with timeouts too long to take effect.
+/// Returns the plan with this warm-up and length, and with timeouts that are too long to expire.
 fn with_window(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     plan.with(|it| {
         it.traffic.routes[0].timeout_ns = 60 * SECOND;

@@ -36,7 +36,7 @@ fn an_arrival_can_start_a_session() {
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
-    // If only a number of arrivals ends the load, sessions run to their end.
+    // If only the number of arrivals limits the load, all sessions run to their end.
     let plan = constant("100").with(|it| {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
@@ -261,7 +261,7 @@ fn every_session_ends_and_is_counted() {
             false => assert!(sim.account.connects < 10, "{}", sim.account.connects),
         }
     }
-    // A limited number of sessions counts complete sessions, in closed and open loops.
+    // With sessions, a limit of requests counts complete sessions, in closed and open loops.
     for plan in [constant("100"), closed("3"), closed("1")] {
         let plan = plan.with(|it| {
             it.load.requests_max = Some(10);

@@ -1,4 +1,4 @@
-//! Tests of frame rules from tables made here, and of callers found by rules.
+//! Tests of frame rules from tables that the tests make, and of callers found by these rules.
 
 use super::*;
 
@@ -6,7 +6,8 @@ const HEADER_AT: u64 = 0x1000;
 const SHARED_AT: u64 = 0x1100;
 const FUNCTION_AT: u64 = 0x1200;
 const START: u64 = 0x5000;
-/// The usual frame: its end is 8 bytes above the stack pointer, at which the return address lies.
+/// The usual frame: its end is 8 bytes above the stack pointer, and the return address is at the
+/// stack pointer.
 const USUAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 
 struct Memory(Vec<u8>);
@@ -30,8 +31,8 @@ fn with_length(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
-/// Returns a table with one function of 0x100 bytes with these instructions, after the shared
-/// instructions.
+/// Returns a table with one function of 0x100 bytes. The shared instructions come first, then
+/// `instructions`.
 fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let mut memory = Memory(Vec::new());
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
@@ -39,7 +40,8 @@ fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
         HEADER_AT,
         &[&HEADER[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
     );
-    // Code alignment 1, data alignment -8; addresses are relative to their own place, 4 bytes each.
+    // Code alignment 1, data alignment -8. Each address has 4 bytes and is relative to its own
+    // location.
     memory.put(SHARED_AT, &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()));
     let back = (FUNCTION_AT + 4 - SHARED_AT) as u32;
     let start = (START - (FUNCTION_AT + 8)) as u32;
@@ -59,10 +61,10 @@ fn rule_text(rule: Option<FrameRule>) -> String {
 
 #[test]
 fn frame_rules_are_known_for_each_instruction() {
-    // The function saves the frame pointer, sets its own, and restores both at its end. A rarely
-    // executed part of the function follows, in which they are set again.
+    // The function saves the frame pointer, sets its own, and restores both at its end. Its rarely
+    // executed part follows, in which both are set again.
     let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
-    // The function reserves 8 bytes and then 300, and releases them.
+    // The function reserves 8 bytes and then 300 bytes, and releases them.
     let bare: &[u8] = &[0x44, 0x0e, 16, 0x44, 0x0e, 0xac, 0x02, 0x03, 0x10, 0x00, 0x0e, 8];
     let none = "none";
     for (instructions, rows) in [
@@ -168,11 +170,11 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
     ] {
         assert_eq!(walked(length, 0x8008, &rules), expect, "{length}");
     }
-    // These frame pointers cannot point to a frame.
+    // These values of the frame pointer cannot point to a frame.
     for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
         assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
     }
-    // A caller's frame is higher on the stack, so a cycle ends, and so does an endless chain.
+    // A caller's frame is higher on the stack, so a walk ends even at a cycle or an endless chain.
     let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..BARE });
     assert_eq!(walked(64, 0, &circle), [100]);
     let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();
@@ -197,7 +199,7 @@ fn the_kernel_call_chain_continues_a_truncated_stack() {
         (&[1, 2], &[1, 3, 4], &[1, 2, 3, 4]),
         // A function calls itself.
         (&[1, 5, 5], &[1, 5, 5, 5, 6], &[1, 5, 5, 5, 6]),
-        // The chain belongs to another time.
+        // The chain has no address in common with the walked callers.
         (&[1, 2], &[8, 9], &[1, 2]),
     ] {
         let mut joined = walked.to_vec();

@@ -4,7 +4,7 @@
 /// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurlError {
-    /// A quotation mark, which the value names, is never closed.
+    /// A quotation is never closed; the value is its quotation mark.
     #[error("the curl command ends inside quotation marks ({0}): copy the whole command")]
     Quotation(char),
     /// The command line does not begin with `curl`.
@@ -22,7 +22,7 @@ pub enum CurlError {
     /// The last option lacks its value.
     #[error("the option {0} needs a value")]
     NoValue(String),
-    /// An option has an invalid value; the second value describes valid ones.
+    /// An option has an invalid value. The second field describes valid values.
     #[error("the value of {0} is not supported: write {1}")]
     Value(String, &'static str),
     /// The command line has a shell expansion, such as a variable.
@@ -31,7 +31,7 @@ pub enum CurlError {
     /// Another command follows the curl command.
     #[error("a second command follows the curl command: copy only the first command")]
     Commands,
-    /// The URL has a character of curl's patterns for several URLs.
+    /// The URL has a character that curl expands to several URLs; the value is this character.
     #[error(
         "the URL has {0}, which curl expands to several URLs: write one URL, or add -g to use the character \
         literally"

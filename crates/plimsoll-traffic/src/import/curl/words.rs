@@ -1,7 +1,7 @@
 //! Splits a curl command line into words. The rules are those of a POSIX shell (and bash, for
-//! `$'...'`), or of cmd.exe and Windows programs. Browsers copy command lines in both forms.
+//! `$'...'`), or of cmd.exe and Windows programs. Browsers copy command lines in both notations.
 //!
-//! Only the first command counts, and its output redirections are skipped. Shell expansions and
+//! Only the first command is parsed, and its output redirections are skipped. Shell expansions and
 //! further commands are errors. Not here: the meaning of the words.
 
 use super::error::CurlError;
@@ -13,7 +13,7 @@ const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
 /// Splits a command line into the words of the curl command.
 pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
     let mut words = if is_cmd_line(line) { split_cmd_line(line) } else { ShellWords::read(line)? };
-    // Variable assignments before the command do not change its request.
+    // Assignments of variables before `curl` do not change the request.
     let is_before = |word: &str| {
         let name = word.split_once('=').map(|(name, _)| name);
         BEFORE.contains(&word) || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
@@ -29,7 +29,7 @@ fn is_of_name(byte: u8) -> bool {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// The meaning of an unquoted word for a shell, if the word is not an argument.
+/// The shell's meaning of an unquoted word that is not an argument of the command.
 enum ShellOperator {
     /// The end of the command.
     Next,
@@ -52,7 +52,7 @@ fn operator(word: &str) -> Option<ShellOperator> {
 struct ShellWords {
     words: Vec<String>,
     word: String,
-    /// Whether a word has begun. `is_quoted` says whether a part of the word is quoted.
+    /// Whether a word has begun. `is_quoted` states whether a part of the word is quoted.
     is_begun: bool,
     is_quoted: bool,
     /// Whether the next word is the file of a redirection.
@@ -125,8 +125,8 @@ impl ShellWords {
         &mut self.word
     }
 
-    /// Ends the current word. Returns its meaning for a shell if it is not an argument of the
-    /// command.
+    /// Ends the current word. Returns the shell's meaning of the word if the word is not an
+    /// argument of the command.
     fn end(&mut self) -> Option<ShellOperator> {
         if !std::mem::take(&mut self.is_begun) {
             return None;
@@ -148,7 +148,7 @@ fn refuse_trailing_words(rest: Chars) -> Result<(), CurlError> {
 }
 
 /// Returns an error for a shell variable or command substitution. Names in lower case are accepted,
-/// because `$filter` in an unquoted URL is OData.
+/// because OData URLs contain names such as `$filter`.
 fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     let text: String = rest.clone().take(40).collect();
     let name = text.strip_prefix('{').unwrap_or(&text);

@@ -1,6 +1,6 @@
 //! Finds recorded values that were valid for one user or time only: tokens, keys, passwords. The
-//! imported requests send these values as recorded, and a server may reject them. So a note names
-//! each value, with the recorded response that contained it, if any.
+//! imported requests send these values as recorded, and a server may reject the values. So a note
+//! names each value, with the recorded response that contained it, if any.
 //!
 //! Not here: the requests themselves, and replacing recorded values by captures.
 
@@ -13,13 +13,13 @@ use std::collections::HashMap;
 
 /// The shortest value that is searched in responses, in characters. Shorter values match by chance.
 const FOUND_CHARS_MIN: usize = 6;
-/// The largest number of distinct values to search. Each value is searched in all earlier
-/// responses.
+/// The largest number of distinct values to search. The limit bounds the time, because each value
+/// is searched in all earlier responses.
 const SEARCHED_VALUES_MAX: usize = 100;
 /// The deepest nesting of JSON that is searched.
 const DEPTH_MAX: u32 = 16;
 
-/// The responses and the noted values of a recording so far.
+/// The recorded responses so far, and the secret values that already have a note.
 #[derive(Default)]
 pub struct CorrelationTrace<'a> {
     /// The recorded responses of imported requests, each with the name of its step.
@@ -33,7 +33,8 @@ struct RecordedValue {
     at: TextPlace,
     name: String,
     value: String,
-    /// The place of the value, `its query` or `its body`. `None` for a header field.
+    /// The part of the request with the value, as a phrase: `its query` or `its body`. `None` for a
+    /// header field.
     within: Option<&'static str>,
 }
 
@@ -43,8 +44,8 @@ impl<'a> CorrelationTrace<'a> {
         self.answers.push((step.to_owned(), response));
     }
 
-    /// Returns the notes for a request, with their positions. `is_sent` says which header fields
-    /// are imported.
+    /// Returns the notes for a request, with their positions. `is_sent` returns whether a header
+    /// field is imported.
     pub fn find_correlations(
         &mut self,
         request: &TreeNode,
@@ -103,9 +104,9 @@ impl<'a> CorrelationTrace<'a> {
     }
 
     /// Returns the last step whose response contains a value. Also returns the capture for the
-    /// value, if it has a simple path.
+    /// value, if the value has a simple path in the response.
     fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
-        // The scheme before the value, such as `Bearer`, belongs to the request.
+        // The scheme before the value, such as `Bearer`, is absent in responses.
         let bare = value.split_whitespace().last()?;
         if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= SEARCHED_VALUES_MAX {
             return None;
@@ -117,8 +118,8 @@ impl<'a> CorrelationTrace<'a> {
     }
 }
 
-/// Searches a value in a response. `Some` if the response contains the value, with the capture for
-/// it, if it has a simple path.
+/// Searches a value in a response. `None` means that the response lacks the value. `Some(None)`
+/// means that the value has no simple path for a capture.
 fn capture_from_response(response: &TreeNode, value: &str) -> Option<Option<String>> {
     for header in items(response, "headers") {
         let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };
@@ -138,7 +139,8 @@ fn capture_from_response(response: &TreeNode, value: &str) -> Option<Option<Stri
     Some((found && JsonPath::parse(&path).is_ok()).then_some(path))
 }
 
-/// Extends `path` to the first text or number equal to `value`. Returns false if there is none.
+/// Extends `path` to the first text or number equal to `value`. Returns false if no text or number
+/// is equal.
 fn extend_json_path(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
     if depth == DEPTH_MAX {
         return false;

@@ -5,7 +5,7 @@ use super::super::nodes::plain_name;
 use super::values::Values;
 use super::xml::Element;
 
-/// The bits of the type of a response assertion, as JMeter defines them.
+/// The bits of a response assertion's type in JMeter: how the texts are compared.
 const MATCHES: u64 = 1;
 const CONTAINS: u64 = 2;
 const NOT: u64 = 4;
@@ -14,7 +14,7 @@ const SUBSTRING: u64 = 16;
 const OR: u64 = 32;
 
 /// Adds an assertion or extractor to a request. `None` means that the element is neither. An error
-/// is a phrase that says why it cannot be imported.
+/// is a phrase that says why the element cannot be imported.
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
@@ -63,11 +63,11 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
     })
 }
 
-/// The note for an extractor that takes all matches.
+/// The note about an extractor that takes all matches.
 const ALL_MATCHES_NOTE: &str = "the JMeter extractor takes all matches: the imported capture takes the first match";
 
-/// Returns the note for the match number of an extractor. Only the first, a random or all matches
-/// can be imported; another number is an error.
+/// Returns the note about the match number of an extractor, if the number changes the import. Only
+/// the first, a random or all matches can be imported; another number is an error.
 fn match_number_note(number: &str) -> Result<Option<&'static str>, String> {
     match number.trim() {
         "" | "1" => Ok(None),
@@ -77,8 +77,8 @@ fn match_number_note(number: &str) -> Result<Option<&'static str>, String> {
     }
 }
 
-/// Returns the value that an extractor sets if it finds nothing. JMeter then sends the reference
-/// unchanged, and no request fails.
+/// Returns the value that an extractor sets if it finds nothing. Without a default, JMeter sends
+/// the reference `${name}` unchanged, and no request fails.
 fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
     // A step condition tests whether this extractor found anything, so the default is empty.
     if values.asked.contains(name) {
@@ -93,8 +93,8 @@ fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str)
     })
 }
 
-/// Returns the names that an extractor sets. If it takes all matches, the first match has a further
-/// name with `_1`.
+/// Returns the names that an extractor sets. If the extractor takes all matches, the first match
+/// has a further name with `_1`.
 pub fn names(element: &Element) -> Vec<String> {
     let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
@@ -220,7 +220,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
     Ok(())
 }
 
-/// Returns a JSON path if it consists of names and indices only; otherwise an error.
+/// Checks that a JSON path consists of names and indices only, and returns the path.
 fn json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
@@ -287,7 +287,7 @@ fn header_capture(pattern: &str) -> Result<String, String> {
     if !is_name {
         return Err("the check does not look for 'Name: value' in the headers".to_owned());
     }
-    // Blanks between colon and value do not belong to the value.
+    // Blanks between the colon and the value are not part of the value.
     let mut rest = rest;
     while let Some(after) = ["\\s*", "\\s+", "\\s", " *", " +", " "].iter().find_map(|blank| rest.strip_prefix(blank)) {
         rest = after;
@@ -298,7 +298,7 @@ fn header_capture(pattern: &str) -> Result<String, String> {
         _ if ["(.*)", "(.+)", "(.*?)$", "(.*)$", "(.+)$", "(\\S+)", "([^\\r\\n]+)"].contains(&rest) => {
             format!("header:{field}")
         }
-        // The pattern starts at the beginning of the value.
+        // The rest of the pattern must match at the beginning of the value.
         _ => format!("header:{field} regex:^(?:{rest})"),
     })
 }
@@ -325,7 +325,8 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
     numbers.into_iter().flatten().next().map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
-/// Returns an error if a Java pattern has a part that is not supported here.
+/// Returns an error if a Java pattern has a part that plimsoll's regular expressions do not
+/// support.
 fn understood(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {

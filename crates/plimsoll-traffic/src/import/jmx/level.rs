@@ -7,32 +7,34 @@ use super::reader::JmxReader;
 use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 
-/// The budget cost of one lookup in a property of defaults, bytes.
+/// The cost of looking up one property in the request defaults, in bytes of the import's memory
+/// budget.
 const DEFAULT_BYTES: usize = 8;
 
-/// The elements of one level of the plan, which apply to its requests and to all below.
+/// The elements of one level of the plan, which apply to the requests of this level and below.
 #[derive(Debug, Default)]
 pub struct TestLevel<'a, 'i> {
     pub defaults: Vec<Element<'a, 'i>>,
-    /// The budget cost of looking up defaults for each request, bytes.
+    /// The cost of looking up the request defaults once, in bytes of the import's memory budget.
     pub defaults_bytes: usize,
     pub headers: Vec<(String, DraftText)>,
     pub users: Vec<LevelUser>,
     pub cookies: Vec<LevelCookie>,
-    /// Whether the level has a cookie manager. Without one JMeter sends no cookies.
+    /// Whether the level has a cookie manager. JMeter sends cookies only with a cookie manager.
     pub keeps_cookies: bool,
     pub timers: Vec<Element<'a, 'i>>,
     pub assertions: Vec<Element<'a, 'i>>,
 }
 
-/// The credentials of an authorization manager, which JMeter sends to URLs with a prefix.
+/// The credentials of an authorization manager. JMeter sends the credentials to all URLs with a
+/// certain prefix.
 #[derive(Debug)]
 pub struct LevelUser {
     at: TextPlace,
     url: DraftText,
-    /// The URL prefix as text.
+    /// The prefix of the URLs that get the credentials.
     begins: String,
-    /// The `Authorization` value. `None` for a scheme other than Basic.
+    /// The value of the `Authorization` field. `None` for a scheme other than Basic.
     authorization: Option<DraftText>,
 }
 
@@ -44,13 +46,13 @@ pub struct LevelCookie {
     value: DraftText,
     /// The length of the cookie in a `Cookie` field, bytes.
     bytes: usize,
-    /// The domain in lower case, without a leading point.
+    /// The domain in lower case, without a leading dot.
     domain: String,
     path: String,
     is_secure: bool,
 }
 
-/// The URL of a request, for comparison with the scopes of users and cookies.
+/// The URL of a request, which decides the credentials and cookies of the request.
 #[derive(Debug)]
 pub struct RequestUrl {
     pub scheme: String,
@@ -122,10 +124,12 @@ impl CookieTarget {
 }
 
 impl JmxReader {
-    /// Returns the `Authorization` value for a request. Only the nearest level with users counts.
+    /// Returns the `Authorization` value for a request. Only the innermost level with credentials
+    /// applies.
     pub fn authorization_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
-        // The request is compared with each user, which costs budget.
+        // Each request is compared with each user, so each comparison is charged to the memory
+        // budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
         if !self.values.has_room_for(bytes, "this plan has too many users of authorization managers") {
             return None;
@@ -142,12 +146,13 @@ impl JmxReader {
         user?.authorization.clone()
     }
 
-    /// Returns the `Cookie` value for a request. Only the nearest level with cookies counts.
+    /// Returns the `Cookie` value for a request. Only the innermost level with cookies applies.
     pub fn cookie_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
         let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
         for cookie in cookies {
-            // Each request has its own copy of each cookie, or a note, which costs budget.
+            // Each request gets a copy of each cookie, or a note, so each cookie is charged to the
+            // memory budget.
             if !self.values.has_room_for(cookie.bytes, "this plan has too many cookies of cookie managers") {
                 break;
             }

@@ -15,12 +15,12 @@ pub struct JmxReader {
     pub draft: Draft,
     pub values: Values,
     pub data_names: DataNames,
-    /// The origin of the first request. If the host is unknown, a name in braces.
+    /// The origin of the first request. If its host is a placeholder, the placeholder in braces.
     pub origin: Option<String>,
     pub requests: usize,
     pub load: JmxLoad,
     pub may_continue: bool,
-    /// Additional pause before the next request, ms.
+    /// The pause before the next request from earlier elements of the plan, ms.
     pub pause_ms: f64,
 }
 
@@ -30,7 +30,8 @@ pub struct JmxReader {
 pub struct DataNames(HashMap<String, u64>);
 
 impl DataNames {
-    /// Reserves a name and returns it. If the name is in use, the first free number is appended.
+    /// Reserves a name for a data table and returns the name. If the name is in use, the first free
+    /// number is appended.
     pub fn take(&mut self, stem: String) -> String {
         let mut number = *self.0.get(&stem).unwrap_or(&0) + 1;
         let mut name = if number == 1 { stem.clone() } else { format!("{stem}{number}") };

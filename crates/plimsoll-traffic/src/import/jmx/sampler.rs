@@ -10,13 +10,14 @@ use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 use std::collections::HashSet;
 
-/// The largest number of redirects that JMeter follows.
+/// The largest number of redirects that JMeter follows for one request.
 const REDIRECTS_MAX: u32 = 20;
 /// The largest number of imported requests.
 const REQUESTS_MAX: usize = 10_000;
-/// The budget cost of each inherited header field, timer and assertion of a request, bytes.
+/// The cost of each inherited header field, timer and assertion of a request, in bytes of the
+/// import's memory budget.
 const INHERITED_BYTES: usize = 64;
-/// The properties of a sampler that are imported, or that get a note elsewhere.
+/// The properties of a sampler that are imported, or whose omission other code reports.
 const IMPORTED_PROPERTIES: [&str; 17] = [
     "HTTPsampler.Arguments",
     "HTTPsampler.Files",
@@ -74,7 +75,8 @@ impl JmxReader {
     fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
         let at = element.place();
         self.values.at.set(at);
-        // Each request has its own copy of inherited elements, which costs budget.
+        // Each request gets a copy of all inherited elements, so the copies are charged to the
+        // memory budget.
         let of_level = |level: &TestLevel| {
             INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
         };
@@ -124,7 +126,7 @@ impl JmxReader {
             );
         }
         self.note_ignored_properties(element, name);
-        // The path may be a whole URL, also through a variable.
+        // The path may be a whole URL, also as the value of a variable.
         let is_url = self.values.text(&path).0.beginning().contains("://");
         let asked = match is_url {
             true => self.absolute_url(&path, name, at)?,
@@ -134,7 +136,7 @@ impl JmxReader {
         self.body(element, &defaults, &mut request, name);
         for level in levels {
             // Header fields of an inner level replace fields of outer levels with the same name.
-            // One level may repeat a name.
+            // Within one level, a name may occur several times.
             let lower = |name: &str| name.to_ascii_lowercase();
             let nearer: HashSet<String> = level.headers.iter().map(|(name, _)| lower(name)).collect();
             request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
@@ -179,8 +181,8 @@ impl JmxReader {
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
         let mut seen = HashSet::new();
         for check in checks {
-            // The assertions of a sampler are both in its level and below it, so each is handled
-            // once.
+            // The list has the assertions of a sampler twice: from its level, and from below the
+            // sampler. So each assertion is handled once.
             if !seen.insert(check.node.id()) {
                 continue;
             }
@@ -211,7 +213,7 @@ impl JmxReader {
     pub(super) fn note_ignored_properties(&mut self, element: &Element, name: &str) {
         for (property, value) in element.properties() {
             let is_known = IMPORTED_PROPERTIES.contains(&property) || JMETER_PROPERTIES.contains(&property);
-            // Whether the property has its default value, which needs no note.
+            // A property with its default value needs no note.
             let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
             if !is_known && !is_usual {
@@ -235,7 +237,7 @@ impl JmxReader {
         let path_text = self.text(path, at);
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
         // A path that begins with a template value gets no slash in front, because the value may
-        // begin with one.
+        // begin with a slash.
         let mut target = DraftText::literal(if is_begun { "" } else { "/" });
         target.append(&path_text);
         let (host, port_text) = (self.text(domain, at), self.text(port, at));
@@ -280,7 +282,8 @@ impl JmxReader {
                 self.is_common_origin(&origin, name, at).then_some(asked)
             }
             None => {
-                // The host has a template value, so the path begins at the first slash after it.
+                // The host has a template value, so the path begins at the first slash after the
+                // host.
                 let (scheme, after) = whole.split_once("://").unwrap_or(("http", whole));
                 let slash = slash_outside(after).unwrap_or(after.len());
                 let path = if slash == after.len() { "/" } else { &after[slash..] };
@@ -327,8 +330,8 @@ impl JmxReader {
         let is_one_of = |methods: &[&str]| methods.contains(&method.as_str());
         let is_raw = element.flag("HTTPSampler.postBodyRaw");
         let is_nameless = !arguments.is_empty() && arguments.iter().all(|argument| argument.name.is_empty());
-        // As in JMeter, GET has a body only if the body is one text or one unnamed file. HEAD,
-        // OPTIONS and TRACE have none.
+        // As in JMeter, GET has a body only if the body is one text or one unnamed file. Requests
+        // with HEAD, OPTIONS and TRACE have no body.
         let has_none = is_one_of(&["HEAD", "OPTIONS", "TRACE"]);
         let is_get = is_one_of(&["GET"]);
         let mut dropped: Option<&str> = None;
@@ -435,7 +438,7 @@ struct SamplerArgument {
     /// Whether JMeter percent-encodes the argument. If false, the argument is encoded already.
     is_encoded: bool,
     has_equals: bool,
-    /// The media type, if the argument becomes a form part.
+    /// The media type of the argument, if the argument becomes a part of a multipart form.
     kind: Option<String>,
 }
 

@@ -9,9 +9,10 @@ use super::reader::{DEPTH_MAX, JmxReader};
 use super::xml::{Element, short_text};
 use crate::file::TextPlace;
 
-/// The largest imported number of repetitions of a loop.
+/// The largest number of repetitions of a loop; a larger number is reduced to this limit.
 const TIMES_MAX: f64 = 1_000_000.0;
-/// Elements for display or for JMeter itself, which are ignored without a note.
+/// Elements that display results or control JMeter itself. The import ignores these elements
+/// without a note.
 const IGNORED_ELEMENTS: [&str; 8] = [
     "ResultCollector",
     "Summariser",
@@ -30,8 +31,8 @@ const GROUPS: [&str; 5] = [
     "CriticalSectionController",
     "LogicController",
 ];
-/// Controllers that choose among their steps, repeat them, or limit their time. Each such
-/// controller is imported as one pass through all its steps.
+/// Controllers that choose among their steps, repeat them, or limit their time. The import of each
+/// of these controllers is one pass through all its steps.
 const CHOICE_CONTROLLERS: [&str; 8] = [
     "RandomController",
     "RandomOrderController",
@@ -136,7 +137,7 @@ impl JmxReader {
     }
 
     /// Splits the steps of a loop. Returns the steps that repeat, and the steps that run once
-    /// before them. JMeter runs a Once Only Controller in the first pass of its enclosing loop
+    /// before the loop. JMeter runs a Once Only Controller in the first pass of its enclosing loop
     /// only.
     fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
@@ -149,7 +150,7 @@ impl JmxReader {
         (each, first)
     }
 
-    /// Handles an element that does not become a step: ignores it, or adds a note.
+    /// Ignores an element that does not become a step, or adds a note about the element.
     pub fn handle_other_element(&mut self, kind: &str, element: &Element, name: &str) {
         let is_config = [
             "HeaderManager",
@@ -179,8 +180,9 @@ impl JmxReader {
         self.draft.note_omission(element.place(), format!("'{name}': a {} is not imported", short_text(kind)));
     }
 
-    /// Parses the condition of an If Controller. Returns a value that must not be empty, or one
-    /// that must be empty. Both are `None` for a condition that always holds.
+    /// Parses the condition of an If Controller. Returns a template value that must not be empty,
+    /// or one that must be empty. Both template values are `None` for a condition that always
+    /// holds. The result is `None` for a condition that is not supported.
     fn condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();
         let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];

@@ -8,7 +8,7 @@ use super::values::Values;
 use super::xml::{Element, property, short_text};
 use crate::file::TextPlace;
 
-/// The largest number of stages of a load.
+/// The largest number of stages of an imported load.
 const STAGES_MAX: usize = 200;
 /// The longest imported duration, s.
 const SECONDS_MAX: f64 = 1e7;
@@ -24,13 +24,14 @@ struct ThreadSpan {
 }
 
 impl ThreadSpan {
-    /// Returns the times at which the slope of the number of threads changes, s.
+    /// Returns the four times at which the number of threads begins or ends to change, s.
     fn turns_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
         [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
     }
 
-    /// Returns the number of threads just before (`side` = -1) or just after (`side` = 1) a time.
+    /// Returns the number of threads just before (`side` = -1) or just after (`side` = 1) the time
+    /// `at_s`.
     fn level(&self, at_s: f64, side: f64) -> f64 {
         let [start_s, risen_s, held_s, end_s] = self.turns_s();
         let at_s = at_s + side * 1e-9;
@@ -46,7 +47,7 @@ impl ThreadSpan {
     }
 }
 
-/// A linear change of a level over `length_s` seconds.
+/// A linear change of the number of threads, or of the session rate, over `length_s` seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ramp {
     from: f64,
@@ -59,12 +60,12 @@ struct Ramp {
 enum ThreadArrivals {
     /// A number of threads over time, with an end.
     Over(Vec<ThreadSpan>),
-    /// Threads that start within `ramp_s` seconds, and the number of loops of each thread. `None`
-    /// means endless loops.
+    /// Threads that start within `ramp_s` seconds, and the number of loops that each thread runs.
+    /// With `loops` of `None`, the threads run endlessly.
     Loops { ramp_s: f64, loops: Option<f64> },
-    /// Sessions at a rate over time, 1/s.
+    /// Sessions that start at a rate over time. The rates are in sessions per second.
     Rate(Vec<Ramp>),
-    /// The plan states the arrivals of threads in a form that cannot be imported.
+    /// The arrivals of threads cannot be imported from this thread group.
     Unknown,
 }
 
@@ -79,23 +80,23 @@ struct GroupLoad {
     requests: usize,
 }
 
-/// A throughput timer, which sets a rate of requests.
+/// A throughput timer of JMeter, which limits the rate of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimerRate {
     per_minute: f64,
-    /// Whether the rate applies to each thread; otherwise to all threads together.
+    /// Whether the rate applies to each thread. If false, all threads together have this rate.
     is_each: bool,
     at: TextPlace,
     /// The index of the thread group with the timer. `None` if the timer applies to all groups.
     group: Option<usize>,
 }
 
-/// The loads of all thread groups.
+/// The loads of all thread groups of a test plan, collected while the plan is imported.
 #[derive(Debug, Default)]
 pub struct JmxLoad {
     groups: Vec<GroupLoad>,
     pace: Option<TimerRate>,
-    /// Whether the steps of a thread group are currently imported.
+    /// Whether the importer is inside a thread group.
     is_inside: bool,
 }
 
@@ -146,8 +147,8 @@ impl JmxLoad {
         }
     }
 
-    /// Adds a timer with a rate of requests a minute, for each thread or for all. Returns false if
-    /// there is a timer already.
+    /// Adds a timer with a rate of requests a minute, for each thread or for all threads together.
+    /// Returns false, without effect, if there is a timer already.
     pub fn set_timer_rate(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
         let is_first = self.pace.is_none();
@@ -214,8 +215,8 @@ impl JmxLoad {
             && *ramp_s > 1.0
             && *threads > 1.0
         {
-            // Threads with one loop each are sessions that start one after the other, so the load
-            // has a rate.
+            // Threads that run one loop each are sessions that start in sequence, so the load has a
+            // session rate.
             load.rate = Some(figure(threads / ramp_s));
             return (load, left_out);
         }
@@ -228,7 +229,7 @@ impl JmxLoad {
             .collect();
         if !groups.is_empty() && groups.iter().all(|group| matches!(group.start_pattern, ThreadArrivals::Over(_))) {
             let ramps = over_time(&stretches);
-            // A plan without threads has no load.
+            // A plan whose thread groups have no threads gets no load.
             if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
                 return (load, left_out);
             }
@@ -261,7 +262,7 @@ impl JmxLoad {
         (load, left_out)
     }
 
-    /// Sets the duration and the number of sessions of a load.
+    /// Sets the end of a load: its duration, and its number of sessions.
     fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.start_pattern {
             ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
@@ -382,7 +383,8 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
         return (Some(threads), ThreadArrivals::Unknown);
     }
     let held_s = at_s + of("flighttime");
-    // `stop` threads stop at the beginning, and the same number after each period.
+    // When threads begin to stop, `stop` threads stop at once, and the same number after each
+    // period.
     let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
     let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
     for stretch in &mut stretches {
@@ -430,8 +432,8 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     ramps
 }
 
-/// Returns the stages of a load in the syntax of a traffic file. `None` without a load, or with too
-/// many stages.
+/// Returns the stages of a load in the syntax of a traffic file. `None` if the load is always 0, or
+/// has too many stages.
 fn stages(ramps: &[Ramp]) -> Option<String> {
     let ramps: Vec<&Ramp> = ramps.iter().filter(|ramp| ramp.length_s > 0.0).collect();
     let is_some = ramps.iter().any(|ramp| ramp.from > 0.0 || ramp.to > 0.0);
@@ -455,12 +457,12 @@ fn time(seconds: f64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// Parses a schedule of rates such as `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after
-/// arrivals is reached at their end.
+/// Parses a schedule of rates such as `rate(1/s) random_arrivals(2 min) rate(5/s)`. A `rate` after
+/// an arrivals entry is the rate at the end of this entry.
 fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
-    // This flag is true if the last part was arrivals. A rate that follows is then the final rate
-    // of these arrivals.
+    // Whether the last part of the schedule was an arrivals entry. The next rate is then the final
+    // rate of that entry.
     let mut open = false;
     loop {
         rest = rest.trim_start();

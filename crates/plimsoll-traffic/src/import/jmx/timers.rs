@@ -3,7 +3,7 @@
 use super::values::Values;
 use super::xml::Element;
 
-/// The sum of all timers before one request.
+/// The sum of all timers before one request, as the parameters of a distribution.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThinkTimeSum {
     /// The constant part, ms.
@@ -12,12 +12,12 @@ pub struct ThinkTimeSum {
     mean_ms: f64,
     /// The variance of the random part, ms^2.
     variance_ms2: f64,
-    /// The width of the random part, ms, if it is a single uniform time.
+    /// The width of the random part, ms, if the random part is one uniform distribution.
     uniform_ms: Option<f64>,
     drawn: usize,
 }
 
-/// The result of adding a timer.
+/// The result of adding a timer to the think time of a request.
 pub enum Timer {
     /// The element is not a timer.
     No,
@@ -25,7 +25,7 @@ pub enum Timer {
     Added,
     /// The timer was added approximately; the value is a note for the user.
     Alike(&'static str),
-    /// The times of the timer are not numbers.
+    /// The times of the timer are not numbers, so the timer was not added.
     Unread,
 }
 
@@ -47,7 +47,7 @@ impl ThinkTimeSum {
         };
         match kind {
             "ConstantTimer" => {
-                // JMeter's command "Add think times to children" creates such an element.
+                // JMeter's command "Add think times to children" creates constant timers.
                 self.set_fixed_ms(delay);
                 Timer::Added
             }
@@ -76,7 +76,7 @@ impl ThinkTimeSum {
         self.uniform_ms = uniform_ms;
     }
 
-    /// Returns the sum as a think time in the syntax of a traffic file; `None` without a time.
+    /// Returns the sum as a think time in the syntax of a traffic file; `None` if the sum is 0.
     pub fn think_time(&self) -> Option<String> {
         const DAY_MS: f64 = 86_400_000.0;
         let half = match (self.drawn, self.uniform_ms) {

@@ -9,48 +9,51 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The deepest nesting of variables whose values contain other variables.
+/// The deepest nesting of variables that is expanded. A variable is nested if another variable's
+/// value contains it.
 const DEPTH_MAX: usize = 8;
 
-/// The names that a test plan defines, and their meaning.
+/// The names that a test plan defines, with what is known about each name.
 #[derive(Debug, Default)]
 pub struct Values {
     /// The values of user-defined variables by name.
     pub variables: HashMap<String, String>,
     /// Random variables and counters by name, as template values.
     pub drawn: HashMap<String, String>,
-    /// The names that extractors set.
+    /// The names of variables that extractors set from responses.
     pub captured: HashSet<String>,
-    /// The names that conditions of steps test.
+    /// The names of variables that conditions of steps test.
     pub asked: HashSet<String>,
-    /// The extractor names that are visible in the current thread group. Each group has its own.
+    /// The extractor names that are visible in the current thread group. Visibility differs by
+    /// group.
     pub seen: ExtractorNames,
     /// The names that extractors of the load set, as spelt in the traffic file.
     pub captured_in_load: HashSet<String>,
-    /// The prefix for names in setup or cleanup requests, so that they differ from names of the
-    /// load.
+    /// The prefix that distinguishes names in setup or cleanup requests from names of the load.
+    /// `None` while the load is imported.
     pub around: Option<&'static str>,
     /// The columns of data tables as template values, by variable name.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
     /// A data table whose column names are in its file, so any unknown name may be a column.
     pub headed: Option<String>,
-    /// The remaining budget for the expansion of all texts.
+    /// The remaining memory budget for the expansion of all texts.
     pub budget: Cell<Budget>,
-    /// The position of the current request.
+    /// The position of the current request in the test plan.
     pub at: Cell<TextPlace>,
-    /// The position and the kind of text at which the budget ran out; `None`: the budget suffices.
+    /// The position at which the memory budget ran out, and the clause that begins the error
+    /// message. `None` if the budget suffices.
     pub beyond: Cell<Option<(TextPlace, &'static str)>>,
 }
 
-/// The names that extractors set, by their spelling in a traffic file, and whether they are visible
+/// The names that extractors set, by spelling in a traffic file, and whether each name is visible
 /// in the current thread group.
 #[derive(Debug, Default)]
 pub struct ExtractorNames {
-    /// Whether a thread group is being imported. Above groups every name is visible, and each group
-    /// checks the names later.
+    /// Whether a thread group is being imported. Outside of thread groups every name is visible,
+    /// and each group checks the names later.
     is_in_group: bool,
-    /// For each spelling, the number of extractor names that share it.
+    /// The number of extractor names that share a spelling, by spelling.
     all: HashMap<String, usize>,
     for_all: HashSet<String>,
     for_all_plain: HashMap<String, usize>,
@@ -92,13 +95,13 @@ impl ExtractorNames {
         !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
     }
 
-    /// Returns whether a spelling belongs to any capture of the plan.
+    /// Returns whether any extractor of the plan sets a name with this spelling.
     fn is_captured(&self, plain: &str) -> bool {
         self.all.contains_key(plain)
     }
 
-    /// Returns whether a spelling belongs to a capture that is not visible in the current thread
-    /// group.
+    /// Returns whether an extractor that is not visible in the current thread group sets a name
+    /// with this spelling.
     fn lacks(&self, plain: &str) -> bool {
         let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
         self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
@@ -116,8 +119,8 @@ fn unseen(name: &str) -> String {
 }
 
 impl Values {
-    /// Converts a text that an outer level defines for use in the current thread group. Names that
-    /// nothing sets in this group get a note.
+    /// Converts a text from an enclosing element for use in the current thread group. The notes
+    /// name each variable that nothing sets in this thread group.
     pub fn resolve_in_thread_group(&self, text: &DraftText) -> FilledText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
         let lacks = std::cell::RefCell::new(BTreeSet::new());
@@ -142,7 +145,7 @@ impl Values {
         out
     }
 
-    /// Returns the converted text, if it has no template values.
+    /// Returns the converted text; `None` if the text has template values.
     pub fn text_without_templates(&self, source: &str) -> Option<String> {
         self.text(source).0.as_literal().map(str::to_owned)
     }
@@ -160,15 +163,17 @@ impl Values {
         }
     }
 
-    /// Charges bytes to the budget. Returns false if the budget is exhausted.
+    /// Subtracts bytes from the memory budget of the import. Returns false if the budget is
+    /// exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.has_room_for(bytes, "the variables of this plan refer to each other too often")
     }
 
-    /// Charges bytes to the budget for an element that each request copies; `what` is the clause
-    /// with which the error begins.
+    /// Subtracts bytes from the memory budget, for an element that each request copies. `what` is
+    /// the clause with which the error message begins.
     pub fn has_room_for(&self, bytes: usize, what: &'static str) -> bool {
-        // Every piece costs at least this many bytes of the budget, even if it is empty.
+        // The smallest charge for a piece of text, bytes, so that very many empty pieces exhaust
+        // the budget.
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes.saturating_add(PIECE_BYTES)).is_ok();
@@ -287,7 +292,7 @@ impl Values {
                 Some(inner) => {
                     let mut plain = FilledText::default();
                     self.fill(inner, depth + 1, &mut plain);
-                    // Java's encoder writes a blank as a plus.
+                    // Java's URL encoder writes a blank as `+`.
                     out.0.append(&plain.0.mapped(|text| form_encoded(text.as_bytes()), "url"));
                     return out.1.append(&mut plain.1);
                 }
@@ -402,7 +407,8 @@ fn reference(text: &str) -> Option<usize> {
     }
 }
 
-/// Removes backslashes before `$`, `,` and `\`. JMeter does so only in texts with references.
+/// Removes backslashes before `$`, `,` and `\`. JMeter removes these backslashes only in texts with
+/// references.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

@@ -1,16 +1,16 @@
-//! The elements of a JMeter test plan. Each element has named properties, and a `hashTree` sibling
-//! with the elements below it.
+//! The elements of a JMeter test plan. Each element has named properties. A `hashTree` sibling of
+//! the element contains the elements below.
 
 use crate::file::TextPlace;
 use crate::file::tree::Lines;
 use roxmltree::Node;
 
 /// The largest accepted number of attributes of an element. XML parsers compare each attribute with
-/// all others, so many would be slow.
+/// all others, so many attributes would be slow.
 pub const ATTRIBUTES_MAX: usize = 100;
 
-/// Returns the offset of an element with too many attributes, if any. The text is checked before it
-/// is parsed.
+/// Returns the offset of an element with too many attributes, if any. The check runs on the text
+/// before the XML parser does.
 pub fn excess_attributes_offset(source: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = source[at..].find('<').map(|found| at + found) {
@@ -113,7 +113,7 @@ impl<'a, 'i> Element<'a, 'i> {
     }
 }
 
-/// Returns the text of a property of a node, in any of its XML forms.
+/// Returns the text of a property of a node, in any of the XML notations that JMeter uses.
 pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().filter(Node::is_element).find_map(|child| {
         if child.attribute("name") == Some(name) {
@@ -125,7 +125,7 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the byte offset of a node as a provisional position, stored as a column in line 0.
-/// [`counted`] converts it later.
+/// [`line_and_column`] converts the position later.
 pub fn place(node: Node) -> TextPlace {
     TextPlace { line: 0, column: node.range().start }
 }

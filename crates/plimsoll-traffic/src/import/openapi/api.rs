@@ -19,9 +19,9 @@ pub struct Api<'a> {
     /// ignored.
     pub no_base: Option<String>,
     pub base_at: TextPlace,
-    /// The remaining budget for the examples of all operations.
+    /// The remaining memory budget for the examples of all operations.
     pub budget: Cell<Budget>,
-    /// The references that were resolved already, with their targets.
+    /// A cache of resolved references, with the target of each reference.
     followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
     /// Whether the description has version 3.0, not 3.1 or later.
     pub is_3_0: bool,
@@ -104,8 +104,8 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// Follows the reference of a value, if it has one. `None` if the target is missing or in
-    /// another document.
+    /// Follows the reference (`$ref`) of a value, if the value is a reference. `None` if the target
+    /// is missing or in another document.
     pub fn resolved(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let mut node = node;
         for _ in 0..REFERENCES_MAX {
@@ -120,7 +120,8 @@ impl<'a> Api<'a> {
         None
     }
 
-    /// Charges bytes of an example to the budget. Returns false if the budget is exhausted.
+    /// Subtracts the bytes of an example from the memory budget. Returns false if the budget is
+    /// exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes).is_ok();
@@ -128,7 +129,7 @@ impl<'a> Api<'a> {
         has_room
     }
 
-    /// Returns the literal example of a schema or parameter, in any of its forms.
+    /// Returns the literal example of a schema or parameter, in any notation of OpenAPI.
     pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let listed = || match field(node, "examples").map(|examples| &examples.value) {
             Some(TreeValue::List(examples)) => examples.first(),

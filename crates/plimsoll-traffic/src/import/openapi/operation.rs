@@ -10,8 +10,8 @@ use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// The budget cost of a parameter in addition to its text, bytes. All operations of a path may
-/// share a parameter.
+/// The cost of each use of a parameter in addition to its text, in bytes of the memory budget. Very
+/// many operations may share a parameter.
 const PARAMETER_BYTES: usize = 64;
 
 /// An operation: a method of a path in an API description.
@@ -43,8 +43,8 @@ impl<'a> Operation<'a, '_> {
             let place = text(parameter, "in").unwrap_or_default();
             let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
             match Some(place) {
-                // OpenAPI describes these header fields elsewhere, so a parameter with such a name
-                // is ignored.
+                // OpenAPI ignores parameters with these names, because other parts of the
+                // description define these header fields.
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
@@ -61,7 +61,8 @@ impl<'a> Operation<'a, '_> {
         self.security(&mut request, cookies, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
         request.expect = self.expect();
-        // Literal examples may be long, and many operations may refer to them, so they cost budget.
+        // Literal examples may be long, and many operations may refer to one example, so each use
+        // is charged to the memory budget.
         self.api.has_room(request.bytes());
         let name = text(self.node, "operationId").map_or(shown, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
@@ -72,14 +73,14 @@ impl<'a> Operation<'a, '_> {
         ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
-    /// Returns the path prefix of the operation's own server. `None` if the server is another host,
-    /// whose requests are not imported.
+    /// Returns the path prefix of the operation's own server. `None` if the host or the base path
+    /// of that server differs, because such an operation is not imported.
     fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
-        // Many paths may share the server, so each use costs budget.
+        // Many paths may share the server, so each use is charged to the memory budget.
         if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
             return None;
         }
@@ -180,7 +181,7 @@ impl<'a> Operation<'a, '_> {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
-        // In version 2 the parameter itself has the type, without a schema around it.
+        // In OpenAPI 2 the parameter itself states the type, and has no `schema`.
         let schema = field(described, "schema").unwrap_or(described);
         let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
         let value = match (example, content.is_some()) {
@@ -336,7 +337,8 @@ impl<'a> Operation<'a, '_> {
         if !in_parts {
             let mut body = DraftText::default();
             for SampledField { name, value, schema, .. } in fields {
-                // In version 2 the format of a list is next to its type.
+                // In OpenAPI 2 the format of a list is in the schema of the field, next to the
+                // type.
                 let style = self.style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
                 let pairs = style.pairs(&name, &value);
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
@@ -420,7 +422,8 @@ impl<'a> Operation<'a, '_> {
         self.report_omissions(sampler, shown, draft);
     }
 
-    /// Expects the documented statuses of success and redirection.
+    /// Returns the expectation of the request: one of the documented statuses of success and
+    /// redirection.
     fn expect(&self) -> DraftExpect {
         let Some(responses) = field(self.node, "responses") else { return DraftExpect::default() };
         let of_class = |class: char| -> Vec<String> {
@@ -437,7 +440,8 @@ fn is_status(code: &str) -> bool {
     code[1..] == *"xx" || code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The index of the `Cookie` field among the header fields of a request, if it has one.
+/// The index of the `Cookie` field among the header fields of a request. `None` before the first
+/// cookie.
 #[derive(Default)]
 struct RequestCookies(Option<usize>);
 

@@ -10,15 +10,15 @@ use std::collections::{HashMap, HashSet};
 
 /// The deepest nesting of required values in an example.
 const DEPTH_MAX: usize = 24;
-/// The nesting depth at which optional parts of an example end.
+/// The nesting depth from which an example contains required properties only.
 const OPTIONAL_DEPTH_MAX: usize = 5;
-/// The largest number of pieces of one example, because recursive schemas could be endless.
+/// The largest number of pieces of one example. The limit ends the examples of recursive schemas.
 const PIECES_MAX: usize = 4_000;
-/// The smallest budget cost of a piece, bytes.
+/// The smallest cost of a piece of an example, in bytes of the import's memory budget.
 const PIECE_BYTES: usize = 64;
 /// At most this many values of an OpenAPI `enum` are used; the rest are ignored.
 const CHOICES_MAX: usize = 100;
-/// The largest number of items of a list with a minimum length.
+/// The largest number of list items in an example, also if the schema demands more.
 const ITEMS_MAX: f64 = 20.0;
 
 /// Generates examples for one parameter or body, and collects notes about omissions.
@@ -63,10 +63,10 @@ pub struct SampledField<'a> {
     pub schema: Option<&'a TreeNode>,
 }
 
-/// The largest number of literal numbers for a schema with `multipleOf`.
+/// The largest number of multiples to choose from, for a schema with `multipleOf`.
 const MULTIPLES_MAX: usize = 100;
 
-/// The kind of value that a schema describes, as far as an example needs it.
+/// The kind of value that a schema describes; the kind decides how an example is generated.
 enum SchemaKind {
     Fixed,
     Object,
@@ -86,7 +86,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out
     }
 
-    /// Returns a literal example as JSON. A string that contains JSON is used as it is.
+    /// Returns a literal example as JSON. A string that contains JSON is used unchanged.
     pub fn json_example(&mut self, example: &TreeNode) -> DraftText {
         if let TreeValue::Text(text) = &example.value
             && text.trim_start().starts_with(['{', '['])
@@ -101,7 +101,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
     /// Returns an example for a parameter with this schema.
     pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
         let none = || SampleValue::One(DraftText::literal("value"));
-        // Each level costs budget, because lists and alternatives may contain themselves.
+        // Each level of nesting is charged to the memory budget, because a schema may contain
+        // itself.
         if !self.has_room(0) {
             return none();
         }
@@ -193,7 +194,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         fields
     }
 
-    /// Returns the constant, example or default of a schema, if it has one.
+    /// Returns the constant, example or default of a schema. `None` if the schema states none of
+    /// these.
     pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
@@ -206,7 +208,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         resolved
     }
 
-    /// Charges one piece to the budget. Returns false if the budget is exhausted.
+    /// Subtracts one piece from the limits on pieces and memory. Returns false if a limit is
+    /// exhausted.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
         self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
@@ -222,7 +225,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if is_open {
             return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
-        // This schema may be one alternative of a parent schema with a discriminator.
+        // The schema may be one alternative of a parent schema with a discriminator.
         let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
         let named =
             reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminator_value(part, own)));
@@ -314,8 +317,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out.push("}");
     }
 
-    /// Returns the properties of an object schema and of all schemas that it combines, and whether
-    /// each is required.
+    /// Returns the properties of an object schema and of all schemas that the schema combines. The
+    /// flag states whether a property is required.
     fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
@@ -345,10 +348,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out
     }
 
-    /// Returns a value for a scalar schema, and whether it is a string.
+    /// Returns a value for a scalar schema, and whether the value is a JSON string.
     fn scalar(&mut self, schema: &TreeNode) -> (DraftText, bool) {
         let choices = items(schema, "enum");
-        // An empty value is chosen only if the enumeration has no other.
+        // A null value is chosen only if the enumeration has no other value.
         let first = choices.iter().find(|choice| scalar_text(choice).is_some()).or(choices.first());
         if let Some(first) = first {
             return (enum_choice(first, choices), matches!(first.value, TreeValue::Text(_)));
@@ -417,7 +420,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 let least = number(schema, "minLength").unwrap_or(0.0).max(0.0);
                 let most = number(schema, "maxLength").unwrap_or(f64::MAX);
                 let length = 8f64.max(least).min(most).clamp(1.0, 100_000.0);
-                // The description is short, but every request contains the whole text.
+                // The template `text(N)` is short, but every request contains the whole text of N
+                // characters.
                 let length = if self.has_room(length as usize) { length as u32 } else { 1 };
                 value(&format!("text({length})"))
             }
@@ -426,10 +430,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
 }
 
 /// Returns the discriminator property of `schema`, and its value for the schema that `reference`
-/// names. The value comes from the mapping; otherwise it is the name of the schema.
+/// names. The value comes from the mapping of the discriminator; without a mapping, the value is
+/// the name of the schema.
 fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
     let discriminator = field(schema, "discriminator")?;
-    // In version 2 the discriminator is only the name of the property.
+    // In OpenAPI 2 the discriminator is only the name of the property.
     let property = text(discriminator, "propertyName").or_else(|| scalar_text(discriminator))?;
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let mapped = field(discriminator, "mapping").and_then(|mapping| {
@@ -442,8 +447,8 @@ fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, St
     Some((property.to_owned(), mapped.unwrap_or(name).to_owned()))
 }
 
-/// Returns a random choice of multiples (`multipleOf`) within the range of a schema. `None` without
-/// `multipleOf`.
+/// Returns a random choice of multiples (`multipleOf`) within the range of a schema. `None` if the
+/// schema has no `multipleOf`.
 fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
     let is_integer = type_of(schema) == Some("integer");
@@ -477,7 +482,8 @@ fn first_alternative(schema: &TreeNode) -> Option<&TreeNode> {
     })
 }
 
-/// Returns the type of a schema. If the schema has several types, the first that is not null.
+/// Returns the type of a schema. If the schema has several types, the result is the first type
+/// other than null.
 fn type_of(schema: &TreeNode) -> Option<&str> {
     match &field(schema, "type")?.value {
         TreeValue::List(types) => types.iter().filter_map(scalar_text).find(|name| *name != "null"),
@@ -501,7 +507,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
     }
 }
 
-/// Returns the smallest and largest number of a schema, with both forms of exclusive bounds.
+/// Returns the smallest and largest number of a schema. An exclusive bound is a flag or a number.
 fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
@@ -517,8 +523,8 @@ fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     }
 }
 
-/// Returns a random choice from an enumeration. If not all choices can be template values, the
-/// first choice.
+/// Returns a random choice from an enumeration. If a choice cannot be a template value, the result
+/// is the first choice.
 fn enum_choice(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     let texts: Vec<&str> = choices.iter().filter_map(scalar_text).take(CHOICES_MAX).collect();
     let is_plain = |text: &&str| {

@@ -1,7 +1,7 @@
 //! Serialises parameters and form fields: the styles of OpenAPI 3 (3.0.3, Style Values), and the
-//! collection formats of version 2.
+//! collection formats of OpenAPI 2.
 //!
-//! Not here: the values.
+//! Not here: generating the values.
 
 use super::super::draft::DraftText;
 use super::super::nodes::{encoded, field, text};
@@ -15,12 +15,14 @@ pub struct ParameterStyle {
     explode: bool,
     /// Whether reserved characters are not percent-encoded.
     reserved: bool,
-    /// The separator of values in the style `label` without `explode`: comma in 3.1, point in 3.0.
+    /// The separator of values in the style `label` without `explode`: a dot in 3.0, otherwise a
+    /// comma.
     label_between: &'static str,
 }
 
 impl ParameterStyle {
-    /// Returns the style of a parameter in `place`; form fields have the place `query`.
+    /// Returns the style of a parameter. `place` is its location (`in`), such as `path`; form
+    /// fields count as `query`.
     pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
         let label_between = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
@@ -87,7 +89,7 @@ impl ParameterStyle {
         }
     }
 
-    /// Joins the items of a value with a separator. An object gives its keys and values.
+    /// Joins the items of a value with a separator. The items of an object are its keys and values.
     fn listed(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
         let plain = |value: &DraftText| if encodes { self.encoded(value) } else { value.clone() };
         match value {

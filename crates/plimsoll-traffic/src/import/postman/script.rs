@@ -1,5 +1,5 @@
 //! Imports captures and expected statuses from a Postman script by searching for the usual calls.
-//! No script runs.
+//! The importer runs no script.
 
 use std::collections::HashMap;
 
@@ -39,12 +39,12 @@ fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// The parts of a script that are imported.
+/// The parts of a Postman script that are imported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostmanScript {
     /// Whether the script has no code.
     pub is_empty: bool,
-    /// The names of captured variables, each with its place in the response.
+    /// The names of captured variables, each with the position of its value in the response.
     pub captures: Vec<(String, String)>,
     pub status: Option<String>,
     pub left_out: Vec<String>,
@@ -145,7 +145,7 @@ fn without_comments(source: &str) -> String {
     out
 }
 
-/// Returns the places in the response that local variables of the script stand for.
+/// Returns the local variables of the script, each with the position of its value in the response.
 fn assigned(code: &str) -> HashMap<String, String> {
     let mut known: HashMap<String, String> = HashMap::new();
     for statement in code.split([';', '\n']) {
@@ -203,8 +203,8 @@ fn argument(text: &str) -> &str {
     text
 }
 
-/// Returns the place in the response that an expression reads, such as `$.a.b`, `header:Location`
-/// or `cookie:sid`. `None` for any other expression.
+/// Returns the position in the response that an expression reads, such as `$.a.b`,
+/// `header:Location` or `cookie:sid`. `None` for any other expression.
 fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     let expression = expression.trim();
     for (call, kind) in [("pm.response.headers.get(", "header"), ("pm.cookies.get(", "cookie")] {

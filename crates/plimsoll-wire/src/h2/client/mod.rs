@@ -28,7 +28,8 @@ use plimsoll_model::grpc_message::MessageCount;
 use plimsoll_model::{CallFault, H2Error};
 use std::collections::VecDeque;
 
-/// The receive window of each stream and of the connection, in bytes: more than the network holds.
+/// The receive window of each stream and of the connection, in bytes. It is more than a network
+/// path holds in transit, so that the server never waits.
 const WINDOW_BYTES: u32 = 1 << 30;
 /// The number of concurrent streams that a server is assumed to accept before it announces its
 /// limit (RFC 9113, 6.5.2).
@@ -63,15 +64,17 @@ struct H2Stream {
     messages: MessageCount,
     encoding: MessageEncoding,
     is_of_other_type: bool,
-    /// The number of content bytes that may be sent before more of the response arrives, as far as
-    /// computed.
+    /// The number of bytes of request content that may be sent before the next message of the
+    /// response arrives. Messages in `turns` are not included.
     turn_bytes: usize,
-    /// The number of further messages that may be sent before more of the response arrives.
+    /// The number of further request messages that may be sent before the next message of the
+    /// response arrives.
     turns: u32,
 }
 
 impl H2Stream {
-    /// Computes how many bytes of `rest`, the unsent content, may be sent now.
+    /// Converts the permitted messages in `turns` to bytes in `turn_bytes`. `rest` is the unsent
+    /// content of the request.
     fn take_turns(&mut self, rest: &[u8]) {
         while self.turns > 0
             && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
@@ -99,7 +102,7 @@ impl H2Stream {
         }
     }
 
-    /// Returns whether the next message must wait for a message of the response.
+    /// Returns whether the request's next message must wait for a message of the response.
     fn waits_for_response_message(&self) -> bool {
         self.turn_bytes == 0 && self.turns == 0
     }
@@ -119,7 +122,7 @@ pub struct H2 {
     decoder: HpackDecoder,
     /// The open streams, ascending by number.
     streams: VecDeque<H2Stream>,
-    /// The exchanges whose requests are not encoded at all yet.
+    /// The exchanges whose requests have not been encoded yet, not even in part.
     queued: VecDeque<ExchangeNumber>,
     /// The streams whose request has unsent content, in the order in which they may send.
     sending: VecDeque<u32>,
@@ -162,8 +165,8 @@ pub struct H2 {
     cached_heads: [ParsedHead; 2],
     /// Whether header fields are stored, because an exchange on the connection wants content.
     keeps_fields: bool,
-    /// The index in `cached_heads` of the head that ended the last response: 0 for a head, 1 for
-    /// trailers.
+    /// The index in `cached_heads` of the head that ended the last response: 0 for a response head,
+    /// 1 for trailers.
     ended_by: usize,
     /// The fault in the messages of the last gRPC response; `None`: no fault.
     call_fault: Option<CallFault>,
@@ -368,8 +371,9 @@ impl H2 {
         }
     }
 
-    /// Writes the window updates that are due into `out`. Only written updates count. If the
-    /// network accepts no bytes, a window may become empty, which a fact reports.
+    /// Writes the window updates that are due into `out`. A window is refilled only when its update
+    /// is written. If the network accepts no bytes, a window may become empty, which a fact
+    /// reports.
     fn fill_windows(&mut self, out: &mut Vec<u8>) {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
         for id in windows_to_update.drain(..) {

@@ -23,8 +23,8 @@ const HEAD_KEPT_BYTES: usize = 1024;
 const CALL_MESSAGE_BYTES: usize = 1024;
 
 impl ParsedHead {
-    /// Decodes a header block. If `keeps_fields` is true, its fields are stored as lines in place
-    /// of the earlier lines.
+    /// Decodes a header block. If `keeps_fields` is true, the fields of the block are stored as
+    /// lines in place of the earlier lines.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
         let ParsedHead { block: kept, head, fields, call_message } = self;
         kept.clear();
@@ -121,7 +121,8 @@ impl H2 {
         Some(Fact::Failed { exchange, error: error.into(), piece: Piece::default() })
     }
 
-    /// Removes an exchange that the server will not process, and returns the fact that reports it.
+    /// Removes an exchange that the server will not process after its GOAWAY frame, and returns the
+    /// fact that reports this.
     fn next_refused(&mut self) -> Option<Fact<'static>> {
         let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
@@ -316,7 +317,7 @@ impl H2 {
         Fact::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
     }
 
-    /// Ends a stream because the server broke a rule of the stream.
+    /// Fails a stream whose rules the server broke, and returns the fact that reports this.
     #[cold]
     fn fail(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);

@@ -1,5 +1,5 @@
 //! `plimsoll prove`: decides whether a change helped, by blocks of paired loads (one load on each
-//! side). With `--ladder`, it measures the cost of each step.
+//! side). With `--ladder`, the command measures the cost of each step.
 
 mod question;
 
@@ -73,9 +73,9 @@ pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
-/// Executes a comparison in blocks. `criterion` decides between two sides; a ladder has no
-/// criterion. The tuple has the targets, the warnings, and the path of the run file. `record`
-/// builds the recorded specification.
+/// Executes a comparison in blocks. `criterion` decides between two sides; `None` for a ladder,
+/// which only measures. The tuple has the targets, the warnings, and the path of the run file.
+/// `record` builds the recorded specification.
 fn compare(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
@@ -116,7 +116,8 @@ fn compare(
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
     let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
-    // If this is true, all blocks were measured, even if profiles failed later.
+    // The study reaches its profiles only after all blocks, so all blocks were measured even if
+    // profiles failed later.
     let is_measured = study.is_profiling(&study_loop.history());
     let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
@@ -131,7 +132,8 @@ fn compare(
     let setup = std::mem::take(&mut study_loop.fitted);
     let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
-    // Loads that ran without any success are a result. A load that could not run is an error.
+    // If all loads ran but no request succeeded, that is a result. A load that could not run is an
+    // error.
     let succeeded =
         |trial: &Trial| trial.run.intervals.values().any(|interval| interval.all_routes().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);

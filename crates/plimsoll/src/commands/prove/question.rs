@@ -154,7 +154,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_FRESH_NS } else { 0 });
         let sides = if commands { 2 } else { targets as u64 };
         let block_ns = (load_ns.saturating_add(warmup_ns)).saturating_mul(sides);
-        // Finding the right load takes a quarter of the budget.
+        // The search for the load takes a quarter of the budget, so blocks get three quarters.
         if block_ns > budget_ns / 4 * 3 {
             return Err(Failure::usage(format!(
                 "--for {}: one block, a load on each of {sides} sides, exceeds --budget {}: give at least \

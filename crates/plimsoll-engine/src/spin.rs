@@ -20,7 +20,7 @@ const POLL_NS_MAX: u64 = 20_000;
 /// the worker lost its core.
 const WINDOW_NS: u64 = 10_000_000;
 /// The stolen time per window, ns, above which the worker concludes that another thread needs the
-/// core. Interrupts and hypervisors take less than this fifth of the window.
+/// core. Interrupts and hypervisors take less than a fifth of the window.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;

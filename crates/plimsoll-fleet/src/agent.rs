@@ -283,7 +283,7 @@ impl Agent {
     }
 
     /// Handles the end of the load. Sends the seal with the sums over all ticks of the load.
-    pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAction>) {
+    pub fn on_load_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
         }
@@ -355,7 +355,7 @@ mod tests {
     fn a_load_runs_is_sealed_and_is_dropped_once_recorded() {
         let mut agent = running();
         assert_eq!(done(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
-        assert_eq!(done(|acts| agent.take_end(2 * S, 1, seal(), acts)), "s");
+        assert_eq!(done(|acts| agent.on_load_end(2 * S, 1, seal(), acts)), "s");
         assert_eq!(done(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
         assert_eq!(agent.phase(), AgentPhase::Sealed);
         // A frame that is not recorded is sent again.
@@ -402,7 +402,7 @@ mod tests {
             assert_eq!(done(|acts| agent.poll(at_s * S, acts)), expect);
         }
         assert!(!agent.is_deserted(10 * S), "its load is still to end");
-        assert_eq!(done(|acts| agent.take_end(11 * S, 1, seal(), acts)), "s");
+        assert_eq!(done(|acts| agent.on_load_end(11 * S, 1, seal(), acts)), "s");
         assert!(agent.is_deserted(11 * S));
         agent.take(12 * S, ToAgent::Lease, &mut Vec::new());
         assert!(!agent.is_deserted(13 * S));

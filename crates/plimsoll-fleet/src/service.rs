@@ -159,7 +159,7 @@ pub fn serve_session(
             }
             Some(ServiceEvent::Ended(epoch, mut seal)) => {
                 seal.died = seal.died.or_else(|| unstored.clone());
-                agent.take_end(monotonic_ns(), epoch, seal, &mut acts);
+                agent.on_load_end(monotonic_ns(), epoch, seal, &mut acts);
             }
             // The transport refuses claims of other runs, so this claim is for the current run.
             Some(ServiceEvent::Claimed(_)) | None => {}

@@ -289,7 +289,7 @@ impl SimLoad {
         }
         if self.ticks.is_empty() {
             let seal = Seal { died: self.died.take(), ..seal_at(self.window_end_ns) };
-            agent.take_end(now_ns, self.epoch, seal, acts);
+            agent.on_load_end(now_ns, self.epoch, seal, acts);
         }
         self.ticks.is_empty()
     }

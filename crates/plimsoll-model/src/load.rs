@@ -139,7 +139,8 @@ impl Load {
     /// Length of a tick, ns: the load reports its figures every 100 ms.
     pub const TICK_NS: u64 = 100_000_000;
 
-    /// Creates a load of the shape's own length, or of 10 s, with a grace period of 5 s.
+    /// Creates a load with a grace period of 5 s. The load lasts as long as its shape, or 10 s if
+    /// the shape has no end.
     pub fn new(shape: LoadShape) -> Load {
         Load {
             seed: 1,

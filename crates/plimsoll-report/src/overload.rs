@@ -142,7 +142,7 @@ pub(crate) fn overload_page(
     let mut lines =
         vec![line("offered", seconds, |second| second.offered), line("completed in time", seconds, in_time)];
     lines
-        .extend(found.against.as_ref().map(|(_, other)| line("goodput at the second target", &other.seconds, in_time)));
+        .extend(found.against.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
     let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overload));
     page.append(series_section("Past the load line and back", &subtitle, &[panel]));

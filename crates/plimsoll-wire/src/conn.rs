@@ -389,7 +389,7 @@ impl Conn {
             Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
         if news.stands {
-            if tls.session.protocol() == Some(b"h2") {
+            if tls.session.alpn_protocol() == Some(b"h2") {
                 self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
             } else if tls.only_h2 {
                 // The server ignored the client's offer and uses another protocol.

@@ -17,7 +17,7 @@ mod corpus;
 
 use corpus::{CorpusAnswer, CorpusCase, cases, expected_text, fit, folder, leave_one_set_out, shares, verdict_table};
 use plimsoll_analysis::explain::{Answers, Cause, Posterior};
-use plimsoll_analysis::finding::recorded_contrast;
+use plimsoll_analysis::finding::contrast_of_recording;
 use plimsoll_model::codec;
 
 /// The temperatures that `corpus fit` tries.
@@ -51,7 +51,7 @@ fn main() {
 fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Result<(), String> {
     let bytes = std::fs::read(run).map_err(|error| format!("{run}: {error}"))?;
     let decoded = codec::decode(&bytes).map_err(|error| format!("{run}: {error}"))?;
-    let found = recorded_contrast(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
+    let found = contrast_of_recording(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
     let (case, changes) = found.ok_or_else(|| format!("{run}: no explanation was recorded"))?;
     let truth = truth.split(',').map(str::to_owned).collect();
     let case = CorpusCase { name: name.to_owned(), set: set.to_owned(), truth, disturbed, case, changes };

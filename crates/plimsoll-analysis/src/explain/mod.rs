@@ -359,7 +359,8 @@ fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
-    // Without the collector, requests get between half and all of its CPU time.
+    // Without garbage collection, requests would get between half and all of the CPU time that
+    // the garbage collector uses now.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
     Some(LinePrediction {
         line_rps,

@@ -48,8 +48,8 @@ const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
 /// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
-/// The part of the heavy-traffic formula's relative error that grows with the ratio of the service
-/// time to 1 / theta.
+/// The relative error of the heavy-traffic formula has a part that is proportional to theta and to
+/// the service time. This value is the factor of this part.
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
 /// Evaluates the capacity model for a measured capacity.

@@ -66,7 +66,7 @@ pub(super) fn conclude<'a>(
 ///
 /// # Errors
 /// The recording has no finding ([`NoFinding`]).
-pub fn recorded_contrast(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
+pub fn contrast_of_recording(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::conclude(experiment, &spec.search)?;
     let found = searched.doubts_and_figures().1;

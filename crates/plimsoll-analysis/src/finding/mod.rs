@@ -15,7 +15,7 @@ pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{Bottleneck, ExplainFinding, held_by, recorded_contrast};
+pub use explain::{Bottleneck, ExplainFinding, contrast_of_recording, held_by};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;

@@ -41,8 +41,8 @@ pub(super) enum Quantity<'a> {
     Counts(Vec<[BlockAmount; 2]>),
     /// For each block and both sides, an amount and its divisor.
     Amounts(Vec<[BlockAmount; 2]>),
-    /// A quantile over all requests of each side together. The second value contains the times of
-    /// the requests, for each block and both sides.
+    /// A quantile of each side, computed from the side's requests in all blocks together. The
+    /// second value contains the times of the requests: for each block, those of side A and side B.
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 

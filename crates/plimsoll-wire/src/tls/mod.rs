@@ -233,7 +233,7 @@ where
     }
 
     /// Returns the negotiated protocol (ALPN), once the handshake has ended.
-    pub fn protocol(&self) -> Option<&[u8]> {
+    pub fn alpn_protocol(&self) -> Option<&[u8]> {
         self.connection.alpn_protocol()
     }
 }

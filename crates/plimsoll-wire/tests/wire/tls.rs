@@ -97,7 +97,7 @@ fn tls_text_is_equal_in_any_split() {
             talk(&client, &question, &answer, &mut |bytes| bytes.chunks(size).map(<[u8]>::to_vec).collect())
                 .unwrap_or_else(|reason| panic!("pieces of {size}: {reason:?}"));
         assert!(text == answer, "pieces of {size}");
-        assert_eq!(session.protocol(), Some(&b"http/1.1"[..]));
+        assert_eq!(session.alpn_protocol(), Some(&b"http/1.1"[..]));
     }
     let seed = crate::seed();
     let mut rng = Rng::new(seed);
@@ -255,7 +255,7 @@ fn own_tls_client_and_server_agree_in_any_split() {
                 }
             }
             assert_eq!((heard.len(), ended), (100_000, true), "{offered:?} in pieces of {piece_bytes}");
-            assert_eq!((session.protocol(), served.protocol()), (agreed, agreed));
+            assert_eq!((session.alpn_protocol(), served.alpn_protocol()), (agreed, agreed));
             resumed.push(session.is_resumed());
         }
         assert_eq!(resumed, [false, true, true]);

@@ -279,11 +279,11 @@ pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
 /// Returns the `grpc-timeout` value for a deadline of `ns`: at most eight digits and a unit, never
 /// longer than the deadline.
 pub fn timeout_text(ns: u64) -> String {
-    const DIGITS: u64 = 99_999_999;
+    const EIGHT_DIGITS_MAX: u64 = 99_999_999;
     let units = [(1, 'n'), (1_000, 'u'), (1_000_000, 'm'), (1_000_000_000, 'S'), (60_000_000_000, 'M')];
-    let fits = units.into_iter().find(|(unit_ns, _)| ns / unit_ns <= DIGITS);
+    let fits = units.into_iter().find(|(unit_ns, _)| ns / unit_ns <= EIGHT_DIGITS_MAX);
     let (unit_ns, letter) = fits.unwrap_or((60_000_000_000, 'M'));
-    format!("{}{letter}", (ns / unit_ns).min(DIGITS))
+    format!("{}{letter}", (ns / unit_ns).min(EIGHT_DIGITS_MAX))
 }
 
 #[cfg(test)]

@@ -442,7 +442,7 @@ pub struct ProbesTerms<T> {
     pub watch: Option<WatchTerms>,
 }
 
-/// A server that is watched on its own machine.
+/// How plimsoll observes a server on another machine: by a process that runs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTerms {
     /// The URL of the server's machine as given: `ssh://server1`.

@@ -22,7 +22,7 @@ pub struct MachineProbe {
     kernel: KernelThreads,
     clock: Option<CpuClock>,
     /// The id of another plimsoll process that sends a part of the load; 0 if there is none.
-    ours: Arc<AtomicU32>,
+    generator_pid: Arc<AtomicU32>,
     /// The id and the CPU clock of the other plimsoll process, with its last reading in ns.
     other: Option<(u32, CpuClock, u64)>,
     /// CPU time of other plimsoll processes that have ended, ns.
@@ -40,15 +40,15 @@ impl MachineProbe {
         MachineProbe::watch_other_process(local, Arc::default())
     }
 
-    /// Creates the probe that also counts another plimsoll process. `ours` contains the id of the
-    /// other process once the process exists.
-    pub fn watch_other_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
+    /// Creates the probe that also counts another plimsoll process. `generator_pid` contains the id
+    /// of the other process once the process exists.
+    pub fn watch_other_process(local: bool, generator_pid: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
             kernel: KernelThreads::new(),
             clock: CpuClock::for_process(std::process::id()).ok(),
-            ours,
+            generator_pid,
             other: None,
             others_ns: 0,
             threads: BTreeMap::new(),
@@ -86,7 +86,7 @@ impl MachineProbe {
 
     /// Reads the CPU time that other plimsoll processes have used, ns.
     fn others_cpu_ns(&mut self) -> u64 {
-        let pid = self.ours.load(Ordering::Relaxed);
+        let pid = self.generator_pid.load(Ordering::Relaxed);
         if self.other.as_ref().map_or(0, |(known, ..)| *known) != pid {
             self.others_ns += self.other.take().map_or(0, |(_, _, used_ns)| used_ns);
             self.other = CpuClock::for_process(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));

@@ -9,7 +9,7 @@ use super::server::Tables;
 use super::sink::{ExpensiveReading, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::sockets::{Filter, SendTime, SocketDiagnostics, SocketRow, Version, states};
+use plimsoll_sys::probe::sockets::{Filter, SendLimitTimes, SocketDiagnostics, SocketRow, Version, states};
 use plimsoll_sys::system_text;
 use std::collections::HashMap;
 use std::io;
@@ -29,7 +29,7 @@ pub struct Sockets {
     queues_schedule: ExpensiveReading,
     accepted_schedule: ExpensiveReading,
     /// The times in which sending was limited, at the last reading of each connection, by inode.
-    sending: HashMap<u32, SendTime>,
+    sending: HashMap<u32, SendLimitTimes>,
     looked_ns: u64,
     peers: Peers,
 }
@@ -90,8 +90,8 @@ impl Sockets {
             return;
         };
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
-        let mut held = SendTime::default();
-        let mut now: HashMap<u32, SendTime> = HashMap::new();
+        let mut held = SendLimitTimes::default();
+        let mut now: HashMap<u32, SendLimitTimes> = HashMap::new();
         // An accepted connection is in the same kernel table as its listening socket.
         let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();

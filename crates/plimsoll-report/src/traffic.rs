@@ -309,9 +309,9 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     panels
 }
 
-/// Returns two lines of the burstiness chart, over the width of the time windows. One is the index
-/// of dispersion: the variance of the request counts divided by their mean. The other is 1, the
-/// index of random (Poisson) arrivals.
+/// Returns two lines of the burstiness chart. The x axis is the width of the time windows. One line
+/// is the index of dispersion: the variance of the request counts divided by their mean. The other
+/// line is 1, the index of random (Poisson) arrivals.
 fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     let seconds = |width_ns: u64| width_ns as f64 / 1e9;
     let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));

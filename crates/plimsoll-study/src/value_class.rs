@@ -9,7 +9,7 @@ use plimsoll_model::terms;
 
 /// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets are parts
 /// of too many ordinary words.
-const REPLACED_BYTES_MIN: usize = 4;
+const HIDDEN_VALUE_BYTES_MIN: usize = 4;
 
 /// The class of a flag's value. The class decides how much of the value a message may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,13 +95,13 @@ impl ValueClass {
             }
             ValueClass::Url => {
                 let secrets = text.split(['/', '?', '&', '=', '@', ':', '#', ';', ',']);
-                let secret = |part: &&str| part.len() >= REPLACED_BYTES_MIN && !shown.contains(*part);
+                let secret = |part: &&str| part.len() >= HIDDEN_VALUE_BYTES_MIN && !shown.contains(*part);
                 hidden.extend(secrets.filter(secret).map(|part| (part.to_owned(), REDACTED.to_owned())));
             }
             _ => {}
         }
         hidden.push((text.to_owned(), shown));
-        hidden.retain(|(text, _)| text.len() >= REPLACED_BYTES_MIN);
+        hidden.retain(|(text, _)| text.len() >= HIDDEN_VALUE_BYTES_MIN);
         hidden
     }
 }

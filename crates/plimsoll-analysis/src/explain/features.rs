@@ -268,7 +268,7 @@ features! {
         [Gc, GcPauses, Idle],
         |case| {
             let pauses = case.signal_max(Signal::GcPauses).map(|share| share >= FEW && case.collects_more_under_load());
-            let share = case.collected();
+            let share = case.gc_share();
             let cores = share.zip(case.signal_max(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
                 let much = share >= NOTICEABLE_SHARE_MIN && cores.is_some_and(|cores| cores >= COLLECTOR_CORES_MIN);
@@ -432,7 +432,7 @@ features! {
         |case| yes(calls_are_few(case));
     /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
-        ["no": "receivers of the server's data read the data in time",
+        ["no": "clients and dependencies read the server's data in time",
          "window": "the reader's receive window was full for most of the time",
          "dependency": "the server reads a dependency's data late, or a dependency reads the server's data late",
          "pipe": "threads wait for a reader of a pipe or a unix socket"],

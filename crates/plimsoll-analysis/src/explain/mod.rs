@@ -357,7 +357,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
 /// saturate the cores.
 fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
-    let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
+    let share = case.gc_share().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     // Without garbage collection, requests would get between half and all of the CPU time that
     // the garbage collector uses now.

@@ -449,7 +449,7 @@ impl Contrast {
     /// Returns the share of the server's CPU time that garbage collection uses. For a collector
     /// that runs in parallel to requests, the share above the line counts. At a lower load, a
     /// parallel collector may use idle cores at no cost to requests. Go's idle workers do so.
-    pub fn collected(&self) -> Option<f64> {
+    pub fn gc_share(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.signal_max(Signal::Gc))
     }

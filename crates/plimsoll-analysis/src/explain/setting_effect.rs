@@ -51,8 +51,8 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
-    /// Returns whether the setting limits the load line. `None`: the setting has some effect, or
-    /// the effect is not known.
+    /// Returns whether the setting limits the load line. `None`: the effect is too weak for a
+    /// limit but not zero, or it is not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= LIMITING_ELASTICITY_MIN => Some(true),

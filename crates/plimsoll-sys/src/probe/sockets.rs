@@ -31,7 +31,7 @@ const MESSAGE: usize = 72;
 
 /// How long a connection had data to send over its life, and how long sending was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SendTime {
+pub struct SendLimitTimes {
     /// The time in which there was data to send, us.
     pub busy_us: u64,
     /// The time in which the receiver's window was full because the receiver did not read, us.
@@ -42,9 +42,9 @@ pub struct SendTime {
     pub retransmits: u32,
 }
 
-impl SendTime {
+impl SendLimitTimes {
     /// Adds the difference between two readings of one connection.
-    pub fn add_since(&mut self, now: &SendTime, before: &SendTime) {
+    pub fn add_since(&mut self, now: &SendLimitTimes, before: &SendLimitTimes) {
         self.busy_us += now.busy_us.saturating_sub(before.busy_us);
         self.window_limited_us += now.window_limited_us.saturating_sub(before.window_limited_us);
         self.buffer_limited_us += now.buffer_limited_us.saturating_sub(before.buffer_limited_us);
@@ -74,7 +74,7 @@ pub struct SocketRow {
     /// accepted.
     pub inode: u32,
     /// The times in which sending was limited; only for a connection, if requested and available.
-    pub send_time: Option<SendTime>,
+    pub send_time: Option<SendLimitTimes>,
     /// Whether a response is pending, because data was sent after the last received data. Only for
     /// a connection, if requested and available. If a response comes within a kernel tick (up to 10
     /// ms), the value is exact only for messages of one segment.
@@ -475,8 +475,8 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
 }
 
 /// Parses the send times from `struct tcp_info`, which is shorter on older kernels.
-fn parse_send_time(info: &[u8]) -> Option<SendTime> {
-    Some(SendTime {
+fn parse_send_time(info: &[u8]) -> Option<SendLimitTimes> {
+    Some(SendLimitTimes {
         retransmits: u32_at(info, 100)?,
         busy_us: u64_at(info, 168)?,
         window_limited_us: u64_at(info, 176)?,

@@ -129,7 +129,7 @@ impl<'a> GobMessage<'a> {
         self.fields(&mut |message, number| match number {
             0 => message.text().map(|_| ()),
             1 => message.int().map(|_| ()),
-            _ => Err("a type has an unknown field"),
+            _ => Err("the description of a gob type has an unknown field"),
         })
     }
 

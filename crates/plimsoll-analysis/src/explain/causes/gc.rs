@@ -57,7 +57,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = match signal_max_or_zero(case, Signal::GcPauses) >= FEW {
             true => format!("garbage collection stops all requests for {} of the time", share(case, Signal::GcPauses)),
             false => {
-                let taken = format::short_percent(case.collected().unwrap_or(0.0).min(1.0));
+                let taken = format::short_percent(case.gc_share().unwrap_or(0.0).min(1.0));
                 format!("garbage collection takes {taken} of the server's CPU time")
             }
         };

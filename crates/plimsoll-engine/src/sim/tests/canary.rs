@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Returns whether the checks of every run (`verify`) reject this run.
+/// Returns whether `verify`, which checks each simulation run, finds an error in this run.
 fn is_detected(sim: &Sim, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }

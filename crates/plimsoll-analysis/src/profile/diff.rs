@@ -375,10 +375,10 @@ pub(super) fn sides<'a>(
 /// Returns the number of events behind a sample's value, and the variance of the value if events
 /// are Poisson distributed. Returns `None` if the profile does not contain the number of events.
 ///
-/// Go's heap profiles contain estimates. An object of mean size `s` was sampled with probability `1
-/// - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`). So the number of sampled objects is
-/// computed from the estimate. In other profiles the first column is the number of events, or the
-/// column is a multiple of the period.
+/// Go's heap profiles contain estimates. An object of mean size `s` was sampled with probability
+/// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`). So the number of sampled objects
+/// is computed from the estimate. In other profiles the first column is the number of events, or
+/// the column is a multiple of the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();

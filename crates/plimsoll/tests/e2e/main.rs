@@ -9,6 +9,7 @@
 
 mod action;
 mod addresses;
+mod another_machine;
 mod attack;
 #[cfg(feature = "web")]
 mod browser;
@@ -69,6 +70,5 @@ mod tls;
 mod traffic;
 mod usage;
 mod vegeta;
-mod watch;
 #[cfg(feature = "lua")]
 mod wrk;

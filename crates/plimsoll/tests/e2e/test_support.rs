@@ -48,9 +48,8 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// The number of searches, comparisons and explanations that may run at once. Two measurements
-/// disturb each other no more than any other program would, and every test must pass beside another
-/// program.
+/// The number of searches, comparisons and explanations that may run at once. Measurements disturb
+/// each other no more than other programs would, and every test must pass beside other programs.
 const MEASUREMENTS_MAX: usize = 2;
 
 /// The number of measurements that may still begin, and the signal that one has ended.

@@ -257,7 +257,7 @@ def _searches(name, settings, redis_port, done, store):
             url = f"http://127.0.0.1:{port}/"
             one = {"kind": "find", "service": name, "repeat": repeat, "share": share, **_find(url, budget_s, repeat)}
             # The machine as it is, after the search.
-            one["meets_below"] = None if one["lower_rps"] is None else _meets_slo(url, BELOW * one["lower_rps"], repeat)
+            one["meets_below"] = None if not one["lower_rps"] else _meets_slo(url, BELOW * one["lower_rps"], repeat)
             one["meets_above"] = None if one["upper_rps"] is None else _meets_slo(url, ABOVE * one["upper_rps"], repeat)
         one["right"] = one["rps"] is not None and one["meets_below"] is not False and one["meets_above"] is not True
         store(one)

@@ -214,6 +214,11 @@ fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
     Some((found?, trial.interference.disturbed))
 }
 
+/// Returns the throughput of each saturated trial, 1/s.
+pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = f64> {
+    history.iter().filter_map(saturated_block).map(|(found, _)| found.completed / found.seconds)
+}
+
 /// Returns whether the server rejected a large share of a closed load. The goodput of such a load
 /// is the server's capacity, although no request waits. The goodput is the capacity even if the
 /// generator was at its limit, because a rejection takes no time.

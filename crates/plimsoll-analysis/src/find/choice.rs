@@ -261,6 +261,9 @@ impl<'a> LoadChoice<'a> {
             fails_beyond_chance(trial, dispersion) && trial.offered_rps().is_some_and(|rate| rate <= high)
         };
         let disputed = tried().any(|trial| contradicts(&trial));
+        if let Some(rate) = self.descended_rate(dispersion).filter(|rate| *rate >= floor) {
+            return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
+        }
         if (narrow || topped) && is_confirmed {
             let again = self.line_trial(low, self.known.pace.line_ns);
             return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
@@ -286,9 +289,6 @@ impl<'a> LoadChoice<'a> {
             }
         }
         let disputed_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
-        if let Some(rate) = self.descended_rate(dispersion).filter(|rate| *rate >= floor) {
-            return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
-        }
         // Until a trial near the load line meets the SLO, saturated trials and trials near the load
         // line alternate. Saturated trials alone would never make the capacity of some servers
         // certain, because this capacity changes from trial to trial.

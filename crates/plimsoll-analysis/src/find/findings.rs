@@ -2,7 +2,7 @@
 //! that a budget can give ([`forecast`]).
 
 use super::budget_division::Pace;
-use super::capacity::Capacity;
+use super::capacity::{Capacity, saturated_rates};
 use super::chance::{backlog_dispersion, fails_beyond_chance, is_line_supported, is_within_chance};
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{HIGH, LOW};
@@ -67,10 +67,26 @@ impl LoadLine {
     /// 3 % in at most one case of twenty.
     const STATED_ESTIMATE_FACTOR_MAX: f64 = 1.03;
 
+    /// The same factor for a machine that other programs use. Their use changes, so that no budget
+    /// makes the interval narrow; the result names the interference.
+    const STATED_ESTIMATE_FACTOR_MAX_SHARED: f64 = 1.2;
+
     /// Creates the load line from the lower end, the median and the upper end of its distribution,
     /// 1/s.
-    fn new(lower: f64, middle: f64, upper: f64) -> LoadLine {
-        let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower && middle < upper;
+    fn new(quantiles: [f64; 3]) -> LoadLine {
+        LoadLine::with_stated_factor(quantiles, LoadLine::STATED_ESTIMATE_FACTOR_MAX)
+    }
+
+    /// Creates the load line of a machine that other programs use. The interval becomes as wide as
+    /// the range of the capacities that single trials had. `range` contains the ends of this range,
+    /// as shares of the mean capacity.
+    fn on_shared_machine([lower, middle, upper]: [f64; 3], range: (f64, f64)) -> LoadLine {
+        let quantiles = [lower * range.0.min(1.0), middle, upper * range.1.max(1.0)];
+        LoadLine::with_stated_factor(quantiles, LoadLine::STATED_ESTIMATE_FACTOR_MAX_SHARED)
+    }
+
+    fn with_stated_factor([lower, middle, upper]: [f64; 3], factor_max: f64) -> LoadLine {
+        let provable = lower > 0.0 && middle <= factor_max * lower && middle < upper;
         let rps = if provable { middle } else { lower };
         LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
     }
@@ -216,7 +232,12 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let history = &present[..];
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
-    let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
+    let quantiles = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
+    let shared = shared_capacity_range(history, line.capacity.as_ref(), &known);
+    let mut load_line = match shared {
+        Some(range) => LoadLine::on_shared_machine(quantiles, range),
+        None => LoadLine::new(quantiles),
+    };
     if let Some(proven_rps) = contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()) {
         load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
     }
@@ -248,7 +269,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     }
     if let Some(quota) = quota {
         load_line = match quota.line(&settings.slo, settings.arrivals) {
-            Some((lower, middle, upper)) => LoadLine::new(lower, middle, upper),
+            Some((lower, middle, upper)) => LoadLine::new([lower, middle, upper]),
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
@@ -312,6 +333,30 @@ impl Findings {
     fn trials_before_server_loss(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
+}
+
+/// Returns the lowest and the highest capacity of single trials as shares of the mean capacity, if
+/// other programs disturbed most of the trials. From ten trials on, a tenth of the trials is left
+/// out at each end. A trial near the load line that failed had its throughput as its capacity.
+fn shared_capacity_range(
+    history: &[TrialOutcome],
+    capacity: Option<&Capacity>,
+    known: &SearchState,
+) -> Option<(f64, f64)> {
+    let capacity = capacity?;
+    let telling = || history.iter().filter(|trial| trial.purpose == Purpose::Saturate || near_line(trial));
+    let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
+    if 2 * disturbed <= telling().count() {
+        return None;
+    }
+    let dispersion = backlog_dispersion(known, Some(capacity));
+    let failed = telling().filter(|trial| near_line(trial) && fails_beyond_chance(trial, dispersion));
+    let mut rates: Vec<f64> = saturated_rates(history).chain(failed.map(|trial| trial.achieved_rps)).collect();
+    rates.retain(|rps| *rps > 0.0);
+    rates.sort_by(f64::total_cmp);
+    let left_out = rates.len() / 10;
+    let (lowest, highest) = (rates.get(left_out)?, rates.get(rates.len().checked_sub(left_out + 1)?)?);
+    Some((lowest / capacity.rps, highest / capacity.rps))
 }
 
 /// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`. A
@@ -563,4 +608,23 @@ fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
     let ((first_min, first_max), (last_min, last_max)) = (range(first), range(last));
     let change = if first_max < last_min { last_min / first_max - 1.0 } else { first_min / last_max - 1.0 };
     (change > DRIFT_MAX).then_some(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_shared_machine_covers_the_capacities_of_its_trials() {
+        let check = |range: (f64, f64), expect: (f64, f64, f64, bool)| {
+            let line = LoadLine::on_shared_machine([95.0, 100.0, 104.0], range);
+            let found = (line.rps, line.lower, line.upper.expect("an upper end"), line.provable);
+            assert_eq!(found, expect, "{range:?}");
+        };
+        check((1.0, 1.0), (100.0, 95.0, 104.0, true));
+        check((0.9, 1.25), (100.0, 85.5, 130.0, true));
+        // The range of the trials never makes the interval narrower.
+        check((1.1, 0.9), (100.0, 95.0, 104.0, true));
+        check((0.5, 1.0), (47.5, 47.5, 104.0, false));
+    }
 }

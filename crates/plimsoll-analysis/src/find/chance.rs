@@ -56,6 +56,13 @@ pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> 
     trial.verdict != Verdict::Pass && !limited(trial) && !is_explained_by_chance(trial, dispersion)
 }
 
+/// Returns whether a trial near `low` or above met the SLO, or broke it by no more than chance. A
+/// disturbed trial also counts, because the load line is that of the disturbed machine.
+pub(super) fn is_supported_on_shared_machine(trial: &TrialOutcome, dispersion: f64, low: f64) -> bool {
+    let is_at_line = trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low);
+    is_at_line && !trial.stopped && !breaks_slo_beyond_noise(trial, dispersion) && !limited(trial)
+}
+
 /// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
 pub(super) fn is_within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     !trial.stopped && trial.verdict != Verdict::Void && is_explained_by_chance(trial, dispersion)

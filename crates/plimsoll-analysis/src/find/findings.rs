@@ -3,7 +3,9 @@
 
 use super::budget_division::Pace;
 use super::capacity::{Capacity, saturated_rates};
-use super::chance::{backlog_dispersion, fails_beyond_chance, is_line_supported, is_within_chance};
+use super::chance::{
+    backlog_dispersion, fails_beyond_chance, is_line_supported, is_supported_on_shared_machine, is_within_chance,
+};
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
@@ -246,7 +248,10 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let tried = history.iter().any(near_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
+    let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
+    let supports = |t: &TrialOutcome| is_supported_on_shared_machine(t, dispersion, load_line.lower);
     let met = load_line.confirmed
+        || shared.is_some() && history.iter().any(|t| near_line(t) && supports(t))
         || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
     // A single trial in which by chance no stall occurred does not outweigh frequent stalls.
     let stalling = known
@@ -285,7 +290,6 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     }
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
-    let dispersion = backlog_dispersion(&known, capacity.as_ref());
     let meets = history.iter().filter(|t| {
         (t.verdict == Verdict::Pass || near_line(t) && is_within_chance(t, dispersion))
             && t.purpose != Purpose::Settle

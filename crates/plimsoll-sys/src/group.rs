@@ -195,7 +195,9 @@ impl CpuClocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CHILD_PROCESSES;
     use std::process::{Command, Stdio};
+    use std::sync::PoisonError;
 
     /// Waits until `check` returns true, and panics if that takes too long.
     fn soon(what: &str, mut check: impl FnMut() -> bool) {
@@ -206,10 +208,11 @@ mod tests {
         }
     }
 
-    /// Checks that all descendants are found and ended. This is the only test of the crate with
-    /// child processes, because it ends all descendants of the test process.
+    /// Checks that all descendants are found and ended. No other test may have child processes
+    /// meanwhile, because this test ends all descendants of the test process.
     #[test]
     fn descendant_processes_are_found_and_ended() {
+        let _alone = CHILD_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner);
         adopt_orphans().expect("Linux 3.4 or newer");
         let offspring = NewDescendants::started_from_now();
         // The children are a busy process, a process that left the session and lost its parent, and

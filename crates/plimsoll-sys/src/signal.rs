@@ -148,7 +148,9 @@ pub fn survive_file_size_limit() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CHILD_PROCESSES;
     use std::process::{Command, Stdio};
+    use std::sync::PoisonError;
     use std::time::{Duration, Instant};
 
     const CHILD: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
@@ -173,6 +175,7 @@ mod tests {
             eprintln!("SKIPPED: process namespaces need root: the first process of a container is not tested");
             return;
         }
+        let _alone = CHILD_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner);
         let name = "signal::tests::the_first_process_of_a_container_obeys_signals";
         let mut unshare = Command::new("unshare")
             .args(["--pid", "--fork", "--kill-child"])

@@ -1,7 +1,8 @@
 //! The server's CPU and memory at the load line that a search found ([`ServerUseAtLine`]).
 
 use super::findings::Findings;
-use crate::judge::Verdict;
+use super::terms::{disturbed, limited};
+use crate::judge::{TrialOutcome, Verdict};
 use crate::server::ServerUse;
 use plimsoll_model::{Purpose, Run};
 
@@ -10,8 +11,8 @@ use plimsoll_model::{Purpose, Run};
 const NEAR_LINE: f64 = 0.9;
 
 /// The server's CPU and memory at the load line. The figures come from trials that met the SLO at
-/// 90 to 100 % of the load line. Without such a trial, the figures come from the trial with the
-/// highest goodput.
+/// 90 to 100 % of the load line. Without such a trial, the figures come from the valid trial with
+/// the highest goodput, or from the disturbed trial with the highest goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
     /// The server's CPU time and memory in the trials at the load line.
@@ -34,8 +35,15 @@ impl ServerUseAtLine {
             })
             .collect();
         let chosen = if near.is_empty() {
-            let best = trials().filter(|(trial, _)| trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void);
-            best.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps)).into_iter().collect()
+            let best = |is_usable: fn(&TrialOutcome) -> bool| {
+                let usable = trials().filter(|(trial, _)| trial.purpose != Purpose::Settle && is_usable(trial));
+                usable.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps))
+            };
+            // Other programs hardly change the CPU time that a request costs the server.
+            best(|trial| trial.verdict != Verdict::Void)
+                .or_else(|| best(|trial| disturbed(trial) && !limited(trial)))
+                .into_iter()
+                .collect()
         } else {
             near
         };

@@ -11,6 +11,7 @@ import os
 import re
 import selectors
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -48,6 +49,13 @@ def tool(name):
     """Returns the path of another project's program, installed or built by peers.py; None if it is
     missing."""
     return shutil.which(name) or shutil.which(name, path=os.path.join(PEERS, "bin"))
+
+
+def free_port():
+    """Returns a port of 127.0.0.1 on which nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
 
 
 def cores(smoke=False):

@@ -110,12 +110,6 @@ def command(name, value, redis_port):
     }[name]
 
 
-def _free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 @contextlib.contextmanager
 def _process(words, port):
     """A process that listens on a port, until the `with` block ends."""
@@ -141,9 +135,17 @@ def _process(words, port):
 
 @contextlib.contextmanager
 def _redis():
-    port = _free_port()
+    port = measure.free_port()
     with _process(["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no"], port):
         yield port
+
+
+@contextlib.contextmanager
+def _service(name, redis_port):
+    """A service with the setting of A; returns its URL."""
+    port = measure.free_port()
+    with _process(command(name, COSTS[name][1], redis_port).replace("{port}", str(port)).split(), port):
+        yield f"http://127.0.0.1:{port}/"
 
 
 @contextlib.contextmanager
@@ -173,7 +175,7 @@ def _stored(name, settings):
 
 
 def _prove(a, b, budget_s, seed):
-    everywhere, port = set(os.sched_getaffinity(0)), _free_port()
+    everywhere, port = set(os.sched_getaffinity(0)), measure.free_port()
     a, b = (build.replace("{port}", str(port)) for build in (a, b))
     words = [need("plimsoll"), "prove", "--a", a, "--b", b, f"http://127.0.0.1:{port}/", "--json", "--quiet", "--budget", f"{budget_s}s",
              "--seed", str(seed), "-o", os.path.join(BUILT, "comparison.plimsoll")]
@@ -251,10 +253,8 @@ def _searches(name, settings, redis_port, done, store):
     for repeat in range(1, settings.repeats + 1):
         if any(one["service"] == name and one["repeat"] == repeat and one["kind"] == "find" for one in done):
             continue
-        port, share = _free_port(), random.Random(f"{name} {repeat}").uniform(0.5, 1.0)
-        words = command(name, COSTS[name][1], redis_port).replace("{port}", str(port)).split()
-        with _process(words, port), _neighbour(share, 600):
-            url = f"http://127.0.0.1:{port}/"
+        share = random.Random(f"{name} {repeat}").uniform(0.5, 1.0)
+        with _service(name, redis_port) as url, _neighbour(share, 600):
             one = {"kind": "find", "service": name, "repeat": repeat, "share": share, **_find(url, budget_s, repeat)}
             # The machine as it is, after the search.
             one["meets_below"] = None if not one["lower_rps"] else _meets_slo(url, BELOW * one["lower_rps"], repeat)
@@ -287,10 +287,9 @@ def _explanations(name, settings, redis_port, done, store):
     budget_s = 6 if settings.smoke else settings.seconds(60)
     if any(one["service"] == name and one["kind"] == "explain" for one in done):
         return
-    port, share = _free_port(), random.Random(name).uniform(0.5, 1.0)
-    words = command(name, COSTS[name][1], redis_port).replace("{port}", str(port)).split()
-    with _process(words, port), _neighbour(share, 600):
-        words = [need("plimsoll"), "explain", f"http://127.0.0.1:{port}/", "--json", "--quiet", "--budget", f"{budget_s}s",
+    share = random.Random(name).uniform(0.5, 1.0)
+    with _service(name, redis_port) as url, _neighbour(share, 600):
+        words = [need("plimsoll"), "explain", url, "--json", "--quiet", "--budget", f"{budget_s}s",
                  "-o", os.path.join(BUILT, f"explain-{name}.plimsoll")]
         # Exit code 1: no cause is named.
         found = run(words, set(os.sched_getaffinity(0)), budget_s + 90, (0, 1)).json()

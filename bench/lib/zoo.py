@@ -16,7 +16,6 @@ import os
 import random
 import resource
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -65,12 +64,6 @@ def _built(name, command, source):
     return made
 
 
-def _free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def _command(case, folder):
     """Returns the command of a case's server, and the additional environment variables."""
     app, text = case["app"], json.dumps(case["set"]).replace("{disk}", folder)
@@ -93,7 +86,7 @@ def _command(case, folder):
         return [java, *case.get("jvm", []), "-cp", made, "App"], {"ZOO_JAVA": words}
     if app in ("gunicorn", "uvicorn"):
         # These servers do not print the port that they chose.
-        port, called = _free_port(), {"gunicorn": "web:wsgi", "uvicorn": "web:asgi"}[app]
+        port, called = measure.free_port(), {"gunicorn": "web:wsgi", "uvicorn": "web:asgi"}[app]
         place = f"--bind 127.0.0.1:{port}" if app == "gunicorn" else f"--host 127.0.0.1 --port {port} --no-access-log"
         say = f"echo 127.0.0.1:{port}; cd {_source()}; exec {_wanted(app)} {place} {case['words']} {called} >/dev/null 2>&1"
         return ["sh", "-c", say], {"ZOO": text, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -102,7 +95,7 @@ def _command(case, folder):
         made = _built("C server", lambda to: [cc, "-O2", "-pthread", "-o", os.path.join(to, "app"), source], source)
         return [os.path.join(made, "app")], {"ZOO_C": case["set"]}
     if app == "nginx":
-        nginx, port = _wanted("nginx"), _free_port()
+        nginx, port = _wanted("nginx"), measure.free_port()
         if case.get("bytes"):
             with open(os.path.join(folder, "file"), "wb") as file:
                 file.write(b"x" * case["bytes"])
@@ -232,7 +225,7 @@ def _answers(address, within=(), limit_s=20):
 
 def _mariadb(folder):
     """Returns the command of a private MariaDB, which is empty and needs no login."""
-    data, port = os.path.join(folder, "data"), _free_port()
+    data, port = os.path.join(folder, "data"), measure.free_port()
     user = ["--user=root"] if os.geteuid() == 0 else []
     install = [_wanted("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
                "--skip-test-db", *user]
@@ -250,7 +243,7 @@ def _store(kind, folder, within):
     if kind is None:
         yield None
     elif kind == "redis":
-        port = _free_port()
+        port = measure.free_port()
         words = f"--port {port} --bind 127.0.0.1 --save '' --dir {folder}"
         with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}, within=within) as (address, _):
             yield address

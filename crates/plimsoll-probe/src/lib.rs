@@ -137,6 +137,7 @@ impl Watcher {
         if terms.none {
             return Ok(None);
         }
+        plimsoll_sys::process::release_code();
         let finder = Finder::new(terms, watched)?;
         // A process that is visible here runs on this machine, whatever its address.
         let local = watched.local || finder.first().is_ok();

@@ -269,6 +269,7 @@ impl Recording {
         });
         // ^C may interrupt only once the file is complete.
         signal::release_interrupts();
+        plimsoll_sys::process::release_code();
         (self.experiment, note)
     }
 }

@@ -193,9 +193,10 @@ pub fn resident_bytes() -> u64 {
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. A load uses only a small part of the code that ran at the start. A later use of dropped
-/// code costs a minor page fault, because the file stays in the page cache. Does nothing if the
-/// system does not list mappings.
+/// memory. Each stage of a command (arguments, plan, probes, load, report) uses other code, so each
+/// stage drops the code of the stage before it. A later use of dropped code costs a minor page
+/// fault, because the file stays in the page cache. Does nothing if the system does not list
+/// mappings.
 pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in clean_file_mappings(&smaps) {

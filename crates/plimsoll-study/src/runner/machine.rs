@@ -130,6 +130,7 @@ impl ThisMachine {
         injector: Injector,
         fitting: Option<LoadFitter>,
     ) -> ThisMachine {
+        plimsoll_sys::process::release_code();
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, pausable_processes) = (None, Vec::new(), Vec::new());
@@ -355,6 +356,7 @@ impl Runner for ThisMachine {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
+        plimsoll_sys::process::release_code();
         Ok(())
     }
 

@@ -84,8 +84,9 @@ fn lost_share(places: f64, offered: f64) -> f64 {
 /// Returns whether other processes used cores that the server's threads waited for, at the load
 /// line or above. Three conditions must hold. No core is idle. Threads of the server wait for a
 /// core. Other processes use a noticeable number of cores, also compared with the server's use.
-/// Returns `None` if the use of other processes grew with the load: these processes may work for
-/// the server.
+/// A server with a saturated thread lacks no core. Returns `None` in two cases. The use of other
+/// processes grew with the load: these processes may work for the server. The server's threads
+/// together used about one core: they may lack cores, or run one at a time.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -100,7 +101,12 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
         let is_own = low.is_some_and(|low| others >= RISEN_FACTOR_MIN * low);
         if is_so && is_own { None } else { Some(is_so) }
     };
-    [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)
+    let is_taken = [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)?;
+    match is_taken {
+        true if case.thread_full() == Some(true) => Some(false),
+        true if case.signal_max(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used)) => None,
+        _ => Some(is_taken),
+    }
 }
 
 /// How long the kernel keeps a port of a closed connection, s (Linux): a minute, or a second for
@@ -238,8 +244,9 @@ fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
 }
 
 /// Returns whether the server's threads run one at a time: several threads together use one core,
-/// while no single thread is saturated and cores are idle. Returns `None` if a single connection to
-/// a dependency may be the reason: then the requests take turns at this connection.
+/// while no single thread is saturated and cores are idle. For an interpreter that runs one thread
+/// at a time, other processes may use the idle cores. Returns `None` if a single connection to a
+/// dependency may be the reason: then the requests take turns at this connection.
 pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     let is_single = case.peer().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
     if is_single && fixed_connections(case) == Some(true) {
@@ -259,8 +266,13 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
             && in_turn
             && many
             && !case.thread_full()?
-            && case.has_idle_cores()?,
+            && (case.has_idle_cores()? || interpreter(case) && others_keep_cores_busy(case)?),
     )
+}
+
+/// Returns whether the machine would have an idle core if other processes did not compute.
+fn others_keep_cores_busy(case: &Contrast) -> Option<bool> {
+    Some(case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)? >= MOST_SHARE_MIN)
 }
 
 /// Names of processes, by kind of program (`programs.tsv`). A name changes the probability of a

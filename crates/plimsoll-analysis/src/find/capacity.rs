@@ -214,9 +214,9 @@ fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
     Some((found?, trial.interference.disturbed))
 }
 
-/// Returns the throughput of each saturated trial, 1/s.
-pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = f64> {
-    history.iter().filter_map(saturated_block).map(|(found, _)| found.completed / found.seconds)
+/// Returns the throughput of each saturated trial, 1/s, and the length of the trial, s.
+pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = (f64, f64)> {
+    history.iter().filter_map(saturated_block).map(|(found, _)| (found.completed / found.seconds, found.seconds))
 }
 
 /// Returns whether the server rejected a large share of a closed load. The goodput of such a load

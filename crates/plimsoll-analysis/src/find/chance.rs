@@ -6,7 +6,7 @@
 
 use super::capacity::Capacity;
 use super::search_state::SearchState;
-use super::terms::limited;
+use super::terms::{limited, near_line};
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
@@ -16,6 +16,10 @@ const CHANCE_DEVIATIONS: f64 = 2.33;
 /// A confirming trial supports the lower end of the load line's interval if its rate is at least
 /// this share of that end.
 const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
+/// A rate that met the SLO contradicts the upper end of the load line's interval if it is at least
+/// this share of that end. The load line of a machine that others use is rarely just above a rate
+/// that a trial met.
+const CONTRADICTING_RATE_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
 /// trial at `low` or above (or at most 2 % below) supports `low` if chance explains its bad
@@ -54,6 +58,30 @@ pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity
 /// from [`backlog_dispersion`] of the search.
 pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !is_explained_by_chance(trial, dispersion)
+}
+
+/// Returns whether other programs disturbed most of the trials that show the load line.
+pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
+    let telling = || history.iter().filter(|trial| trial.purpose == Purpose::Saturate || near_line(trial));
+    let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
+    2 * disturbed > telling().count()
+}
+
+/// Returns the highest rate of a trial near the load line that met the SLO or broke it by no more
+/// than chance, 1/s. Also returns the lowest higher rate that broke the SLO beyond chance. Disturbed
+/// trials count, because the load line is that of the disturbed machine.
+pub(super) fn tried_range(history: &[TrialOutcome], dispersion: f64) -> (Option<f64>, Option<f64>) {
+    let near = || history.iter().filter(|trial| near_line(trial) && !trial.stopped && !limited(trial));
+    let broke = |trial: &&TrialOutcome| breaks_slo_beyond_noise(trial, dispersion);
+    let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps).reduce(f64::max);
+    let failed = near().filter(broke).filter_map(TrialOutcome::offered_rps);
+    (met, failed.filter(|rate| Some(*rate) > met).reduce(f64::min))
+}
+
+/// Returns whether a trial that met the SLO contradicts `upper`, an upper end of the load line's
+/// interval.
+pub(super) fn contradicts_upper_end(met_rps: f64, upper: f64) -> bool {
+    met_rps >= CONTRADICTING_RATE_SHARE_MIN * upper
 }
 
 /// Returns whether a trial near `low` or above met the SLO, or broke it by no more than chance. A

@@ -4,7 +4,10 @@
 
 use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
-use super::chance::{backlog_dispersion, fails_beyond_chance, is_at_most, is_line_supported};
+use super::chance::{
+    backlog_dispersion, breaks_slo_beyond_noise, contradicts_upper_end, fails_beyond_chance, is_at_most,
+    is_line_supported, is_machine_shared, tried_range,
+};
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
 use super::peak;
@@ -57,6 +60,8 @@ const LOWER_QUARTILE: f64 = 0.25;
 const FAILS_BEFORE_DESCENT: usize = 2;
 /// Each descent lowers the rate to this share of the lowest rate that failed.
 const DESCENT_FACTOR: f64 = 0.8;
+/// Each ascent raises the rate to this multiple of the highest rate that met the SLO.
+const ASCENT_FACTOR: f64 = 1.05;
 /// The minimum response time under load, as a share of the response time of a single user. A server
 /// under load may respond faster, because its threads need not be woken. A measured Go server took
 /// 0.77 of the time.
@@ -264,6 +269,12 @@ impl<'a> LoadChoice<'a> {
         if let Some(rate) = self.descended_rate(dispersion).filter(|rate| *rate >= floor) {
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
+        if let Some(rate) = self.ascended_rate(dispersion, high).filter(|rate| *rate <= line.rate_max) {
+            let next = self.line_trial(rate, self.known.pace.line_ns);
+            if self.plans.fits_in_budget(&next) {
+                return Ok(next);
+            }
+        }
         if (narrow || topped) && is_confirmed {
             let again = self.line_trial(low, self.known.pace.line_ns);
             return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
@@ -329,12 +340,27 @@ impl<'a> LoadChoice<'a> {
     /// line failed and none met the SLO. In that case no model of the server predicts the load
     /// line.
     fn descended_rate(&self, dispersion: f64) -> Option<f64> {
+        let is_shared = is_machine_shared(self.history);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
-        let fails = || tried().filter(|trial| fails_beyond_chance(trial, dispersion));
-        if fails().count() < FAILS_BEFORE_DESCENT || tried().any(|trial| trial.verdict == Verdict::Pass) {
+        let broke = |trial: &&TrialOutcome| match is_shared {
+            true => breaks_slo_beyond_noise(trial, dispersion),
+            false => fails_beyond_chance(trial, dispersion),
+        };
+        let fails = || tried().filter(broke);
+        let met = tried().any(|trial| trial.verdict == Verdict::Pass || is_shared && !limited(trial) && !broke(&trial));
+        if fails().count() < FAILS_BEFORE_DESCENT || met {
             return None;
         }
         fails().filter_map(TrialOutcome::offered_rps).reduce(f64::min).map(|lowest| lowest * DESCENT_FACTOR)
+    }
+
+    /// Returns a rate above all rates that met the SLO, 1/s, if the highest of them contradicts
+    /// `high`, the upper end of the load line's interval, and no higher rate failed. This happens
+    /// on a machine that others use: a saturated server gets less of the cores there.
+    fn ascended_rate(&self, dispersion: f64, high: f64) -> Option<f64> {
+        let (met_rps, failed_rps) = tried_range(self.history, dispersion);
+        let contradicting = met_rps.filter(|rps| failed_rps.is_none() && contradicts_upper_end(*rps, high));
+        contradicting.filter(|_| is_machine_shared(self.history)).map(|rps| rps * ASCENT_FACTOR)
     }
 
     fn line_trial(&self, rate: f64, length_ns: u64) -> Measure {

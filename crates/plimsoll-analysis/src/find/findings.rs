@@ -4,7 +4,8 @@
 use super::budget_division::Pace;
 use super::capacity::{Capacity, saturated_rates};
 use super::chance::{
-    backlog_dispersion, fails_beyond_chance, is_line_supported, is_supported_on_shared_machine, is_within_chance,
+    backlog_dispersion, breaks_slo_beyond_noise, contradicts_upper_end, fails_beyond_chance, is_line_supported,
+    is_machine_shared, is_supported_on_shared_machine, is_within_chance, tried_range,
 };
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{HIGH, LOW};
@@ -80,10 +81,9 @@ impl LoadLine {
     }
 
     /// Creates the load line of a machine that other programs use. The interval becomes as wide as
-    /// the range of the capacities that single trials had. `range` contains the ends of this range,
-    /// as shares of the mean capacity.
-    fn on_shared_machine([lower, middle, upper]: [f64; 3], range: (f64, f64)) -> LoadLine {
-        let quantiles = [lower * range.0.min(1.0), middle, upper * range.1.max(1.0)];
+    /// the range of the capacities that single trials had.
+    fn on_shared_machine([lower, middle, upper]: [f64; 3], range: CapacityRange) -> LoadLine {
+        let quantiles = [lower * range.lowest.min(1.0), middle * range.mean.min(1.0), upper * range.highest.max(1.0)];
         LoadLine::with_stated_factor(quantiles, LoadLine::STATED_ESTIMATE_FACTOR_MAX_SHARED)
     }
 
@@ -235,7 +235,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
     let quantiles = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
-    let shared = shared_capacity_range(history, line.capacity.as_ref(), &known);
+    let shared = CapacityRange::from_history(history, line.capacity.as_ref(), &known);
     let mut load_line = match shared {
         Some(range) => LoadLine::on_shared_machine(quantiles, range),
         None => LoadLine::new(quantiles),
@@ -243,12 +243,20 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if let Some(proven_rps) = contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()) {
         load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
     }
+    let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
+    if let (Some(_), (Some(met_rps), failed_rps)) = (shared, tried_range(history, dispersion)) {
+        // On a machine that others use, a saturated server may complete fewer requests than below
+        // its capacity. Trials that met the SLO then show more than the capacity.
+        load_line.upper = match load_line.upper {
+            Some(upper) if contradicts_upper_end(met_rps, upper) => failed_rps.map(|rps| rps.max(upper)),
+            upper => upper,
+        };
+    }
     load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line has no evidence for any rate.
     let tried = history.iter().any(near_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
-    let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
     let supports = |t: &TrialOutcome| is_supported_on_shared_machine(t, dispersion, load_line.lower);
     let met = load_line.confirmed
         || shared.is_some() && history.iter().any(|t| near_line(t) && supports(t))
@@ -339,28 +347,39 @@ impl Findings {
     }
 }
 
-/// Returns the lowest and the highest capacity of single trials as shares of the mean capacity, if
-/// other programs disturbed most of the trials. From ten trials on, a tenth of the trials is left
-/// out at each end. A trial near the load line that failed had its throughput as its capacity.
-fn shared_capacity_range(
-    history: &[TrialOutcome],
-    capacity: Option<&Capacity>,
-    known: &SearchState,
-) -> Option<(f64, f64)> {
-    let capacity = capacity?;
-    let telling = || history.iter().filter(|trial| trial.purpose == Purpose::Saturate || near_line(trial));
-    let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
-    if 2 * disturbed <= telling().count() {
-        return None;
+/// The capacities that single trials had on a machine that other programs use, as shares of the
+/// capacity that the saturated trials give together.
+#[derive(Clone, Copy)]
+struct CapacityRange {
+    lowest: f64,
+    /// The mean over the time of all trials.
+    mean: f64,
+    highest: f64,
+}
+
+impl CapacityRange {
+    /// Computes the range from the saturated trials and from the trials near the load line that
+    /// broke the SLO, whose capacity was their throughput. From ten trials on, a tenth of the
+    /// trials is left out at each end. Returns `None` if other programs did not disturb most of the
+    /// trials.
+    fn from_history(
+        history: &[TrialOutcome],
+        capacity: Option<&Capacity>,
+        known: &SearchState,
+    ) -> Option<CapacityRange> {
+        let capacity = capacity.filter(|_| is_machine_shared(history))?;
+        let dispersion = backlog_dispersion(known, Some(capacity));
+        let broke = history.iter().filter(|trial| near_line(trial) && breaks_slo_beyond_noise(trial, dispersion));
+        let broke = broke.map(|trial| (trial.achieved_rps, trial.duration_ns as f64 / SECOND as f64));
+        let mut rates: Vec<(f64, f64)> = saturated_rates(history).chain(broke).filter(|rate| rate.0 > 0.0).collect();
+        rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let left_out = rates.len() / 10;
+        let (lowest, highest) = (rates.get(left_out)?.0, rates.get(rates.len().checked_sub(left_out + 1)?)?.0);
+        let seconds: f64 = rates.iter().map(|rate| rate.1).sum();
+        let mean = rates.iter().map(|(rps, seconds)| rps * seconds).sum::<f64>() / seconds;
+        let [lowest, mean, highest] = [lowest, mean, highest].map(|rps| rps / capacity.rps);
+        Some(CapacityRange { lowest, mean, highest })
     }
-    let dispersion = backlog_dispersion(known, Some(capacity));
-    let failed = telling().filter(|trial| near_line(trial) && fails_beyond_chance(trial, dispersion));
-    let mut rates: Vec<f64> = saturated_rates(history).chain(failed.map(|trial| trial.achieved_rps)).collect();
-    rates.retain(|rps| *rps > 0.0);
-    rates.sort_by(f64::total_cmp);
-    let left_out = rates.len() / 10;
-    let (lowest, highest) = (rates.get(left_out)?, rates.get(rates.len().checked_sub(left_out + 1)?)?);
-    Some((lowest / capacity.rps, highest / capacity.rps))
 }
 
 /// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`. A
@@ -620,15 +639,16 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_shared_machine_covers_the_capacities_of_its_trials() {
-        let check = |range: (f64, f64), expect: (f64, f64, f64, bool)| {
-            let line = LoadLine::on_shared_machine([95.0, 100.0, 104.0], range);
+        let check = |[lowest, mean, highest]: [f64; 3], expect: (f64, f64, f64, bool)| {
+            let line = LoadLine::on_shared_machine([95.0, 100.0, 104.0], CapacityRange { lowest, mean, highest });
             let found = (line.rps, line.lower, line.upper.expect("an upper end"), line.provable);
-            assert_eq!(found, expect, "{range:?}");
+            assert_eq!(found, expect, "{lowest} {mean} {highest}");
         };
-        check((1.0, 1.0), (100.0, 95.0, 104.0, true));
-        check((0.9, 1.25), (100.0, 85.5, 130.0, true));
+        check([1.0, 1.0, 1.0], (100.0, 95.0, 104.0, true));
+        check([0.9, 1.05, 1.25], (100.0, 85.5, 130.0, true));
+        check([0.9, 0.96, 1.0], (96.0, 85.5, 104.0, true));
         // The range of the trials never makes the interval narrower.
-        check((1.1, 0.9), (100.0, 95.0, 104.0, true));
-        check((0.5, 1.0), (47.5, 47.5, 104.0, false));
+        check([1.1, 1.0, 0.9], (100.0, 95.0, 104.0, true));
+        check([0.5, 0.8, 1.0], (47.5, 47.5, 104.0, false));
     }
 }

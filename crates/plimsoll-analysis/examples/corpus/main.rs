@@ -24,9 +24,9 @@ use plimsoll_model::codec;
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
 const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
-/// Largest share of cases with a wrong named cause. `corpus fit` takes the lowest threshold that
-/// keeps to this share.
-const WRONG_MAX: f64 = 0.03;
+/// Smallest share of cases with a right named cause. Among the thresholds that keep to this share,
+/// `corpus fit` takes the one with the fewest wrong named causes.
+const RIGHT_MIN: f64 = 0.9;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -93,8 +93,9 @@ fn fit_all() -> Result<(), String> {
     };
     let by: Vec<(f64, [usize; 3])> = NAMED_FROM.into_iter().map(of).collect();
     println!("right, not known, wrong by threshold: {by:?}");
-    let few = by.iter().find(|(_, [_, _, wrong])| *wrong as f64 <= WRONG_MAX * cases.len() as f64);
-    let named_from = few.map_or(NAMED_FROM[NAMED_FROM.len() - 1], |(named_from, _)| *named_from);
+    let enough = by.iter().filter(|(_, [right, ..])| *right as f64 >= RIGHT_MIN * cases.len() as f64);
+    let named_from =
+        enough.min_by_key(|(_, [_, _, wrong])| *wrong).map_or(NAMED_FROM[0], |(named_from, _)| *named_from);
     let fitted = fit(&cases.iter().collect::<Vec<_>>(), temperature, named_from);
     let path = folder().join("../crates/plimsoll-analysis/src/explain/likelihoods.tsv");
     std::fs::write(&path, fitted.text()).map_err(|error| format!("{}: {error}", path.display()))

@@ -85,8 +85,8 @@ fn lost_share(places: f64, offered: f64) -> f64 {
 /// line or above. Three conditions must hold. No core is idle. Threads of the server wait for a
 /// core. Other processes use a noticeable number of cores, also compared with the server's use.
 /// A server with a saturated thread lacks no core. Returns `None` in two cases. The use of other
-/// processes grew with the load: these processes may work for the server. The server's threads
-/// together used about one core: they may lack cores, or run one at a time.
+/// processes grew with the load: these processes may work for the server. At the load line, the
+/// server's threads together used about one core: they may lack cores, or run one at a time.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -104,7 +104,7 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let is_taken = [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)?;
     match is_taken {
         true if case.thread_full() == Some(true) => Some(false),
-        true if case.signal_max(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used)) => None,
+        true if uses_one_core_at_line(case) => None,
         _ => Some(is_taken),
     }
 }
@@ -266,13 +266,21 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
             && in_turn
             && many
             && !case.thread_full()?
-            && (case.has_idle_cores()? || interpreter(case) && others_keep_cores_busy(case)?),
+            && (case.has_idle_cores()? || is_busy_interpreter_beside_others(case)?),
     )
 }
 
-/// Returns whether the machine would have an idle core if other processes did not compute.
-fn others_keep_cores_busy(case: &Contrast) -> Option<bool> {
-    Some(case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)? >= MOST_SHARE_MIN)
+/// Returns whether the server is an interpreter that runs one thread at a time and uses one core,
+/// and the machine would have idle cores if other processes did not compute. At the load line, the
+/// interpreter must use one core, too.
+fn is_busy_interpreter_beside_others(case: &Contrast) -> Option<bool> {
+    let idle = case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)?;
+    Some(interpreter(case) && uses_one_core_at_line(case) && idle >= MOST_SHARE_MIN)
+}
+
+/// Returns whether the server uses about one core at the load line.
+fn uses_one_core_at_line(case: &Contrast) -> bool {
+    case.line.get(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used))
 }
 
 /// Names of processes, by kind of program (`programs.tsv`). A name changes the probability of a

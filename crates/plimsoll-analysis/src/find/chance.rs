@@ -68,8 +68,8 @@ pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
 }
 
 /// Returns the highest rate of a trial near the load line that met the SLO or broke it by no more
-/// than chance, 1/s. Also returns the lowest higher rate that broke the SLO beyond chance. Disturbed
-/// trials count, because the load line is that of the disturbed machine.
+/// than chance, 1/s. Also returns the lowest higher rate that broke the SLO beyond chance.
+/// Disturbed trials count, because the load line is that of the disturbed machine.
 pub(super) fn tried_range(history: &[TrialOutcome], dispersion: f64) -> (Option<f64>, Option<f64>) {
     let near = || history.iter().filter(|trial| near_line(trial) && !trial.stopped && !limited(trial));
     let broke = |trial: &&TrialOutcome| breaks_slo_beyond_noise(trial, dispersion);

@@ -82,8 +82,8 @@ pub struct Tag {
     /// The target; `None` if the experiment has only one target.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
-    /// The number of the level, block or profile that the load belongs to, from 0. Several loads
-    /// with equal tags are attempts at the same load.
+    /// The number of the level, block or profile that the load belongs to, from 0. If two
+    /// loads have equal tags, the later load repeats the earlier one.
     #[serde(default)]
     pub turn: u32,
 }

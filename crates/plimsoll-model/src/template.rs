@@ -11,7 +11,7 @@ use crate::redact::{self, Redact};
 /// Longest result of `text(n)` and `hex(n)`, in characters.
 pub const DRAWN_CHARS_MAX: u32 = 1 << 20;
 /// The maximum number of choices of one `pick`.
-const CHOICES_MAX: usize = 10_000;
+const PICK_ARGUMENTS_MAX: usize = 10_000;
 
 /// A parsed template: a text that contains values to fill in.
 #[derive(Debug, Clone, PartialEq)]
@@ -320,7 +320,7 @@ fn function(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
         ("now", []) => Ok(Value::Now(time_pieces("%Y-%m-%dT%H:%M:%SZ")?)),
         ("now", [format]) => Ok(Value::Now(time_pieces(format)?)),
         ("seq", []) => Ok(Value::Seq),
-        ("pick", [_, ..]) if arguments.len() <= CHOICES_MAX => Ok(Value::Pick(arguments.to_vec())),
+        ("pick", [_, ..]) if arguments.len() <= PICK_ARGUMENTS_MAX => Ok(Value::Pick(arguments.to_vec())),
         ("env", [name]) if is_name(name) => Ok(Value::Env(name.clone())),
         (known, _) => match USAGE.iter().find(|usage| usage.split('(').next() == Some(known)) {
             Some(usage) => error(format!("'{name}' has other arguments: {usage}")),

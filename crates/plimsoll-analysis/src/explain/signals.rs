@@ -144,7 +144,7 @@ signals! {
     /// Cores that dependencies used among the cores that the server may use. Only dependencies that
     /// are bound to the same cores count.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores",
-        "cores used by dependencies, of the cores that the server may use", "processes";
+        "cores used by dependencies, counting only the cores that the server may use", "processes";
     /// Number of processes of the server's dependencies on this machine.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
     /// Mean number of database processes whose title says that they wait for a lock of another

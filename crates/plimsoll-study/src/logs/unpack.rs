@@ -87,7 +87,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     let mut inner = BufReader::with_capacity(CHUNK, CountedReader { inner, read: read.clone() });
     let first = inner.fill_buf().map_err(cannot)?;
     let packed = match first {
-        [0x1f, 0x8b, ..] => Some((gzip as Decompress, "gzip -dc")),
+        [0x1f, 0x8b, ..] => Some((unpack_gzip as Decompress, "gzip -dc")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             Some((zstandard as Decompress, "zstd -dc"))
         }
@@ -155,7 +155,8 @@ fn send_chunks(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     }
 }
 
-fn gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
+/// Decompresses gzip. A file may have several gzip members.
+fn unpack_gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
     send_chunks(MultiGzDecoder::new(packed), to).map(|_| ())
 }
 

@@ -81,7 +81,7 @@ pub struct ProfileArgs {
     /// Requests completed during profile B
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
     pub requests_b: Option<u64>,
-    /// Kind of profile samples: a name such as alloc_space, or the number of a column
+    /// The sample type of the profile: its name, such as alloc_space, or its number, from 0
     #[arg(long, value_name = "TYPE", help_heading = "Selection")]
     pub sample_index: Option<String>,
     /// Show only samples with a function or file that matches this pattern

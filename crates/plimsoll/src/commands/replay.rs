@@ -16,7 +16,7 @@ use plimsoll_study::log_replay;
 use std::path::PathBuf;
 
 /// Bounds of the factors of --speed and --scale.
-const TIMES: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
+const SPEED_FACTOR_RANGE: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// Converts the flags to a load, reading the logs.
 pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
@@ -139,8 +139,8 @@ fn times(name: &str, text: Option<&str>) -> Result<u64, Failure> {
     let Some(text) = text else { return Ok(1000) };
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);
     match flag(name, parse_number(number))? {
-        times if TIMES.contains(&times) => Ok((times * 1e3).round() as u64),
-        _ => Err(Failure::usage(format!("{name}: '{text}' is not between {}x and {}x", TIMES.start(), TIMES.end()))),
+        times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
+        _ => Err(Failure::usage(format!("{name}: '{text}' is not between {}x and {}x", SPEED_FACTOR_RANGE.start(), SPEED_FACTOR_RANGE.end()))),
     }
 }
 

@@ -121,7 +121,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     let mut texts = Vec::new();
     for string in strings {
         let text = string.text().unwrap_or_default();
-        texts.push(values.text_without_templates(text).ok_or("the expected text has a placeholder")?);
+        texts.push(values.text_without_templates(text).ok_or("the expected text contains a placeholder, so it is not a fixed text")?);
     }
     if texts.is_empty() {
         return Ok(());
@@ -207,7 +207,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
     }
     let text = values
         .text_without_templates(element.property("EXPECTED_VALUE").unwrap_or_default())
-        .ok_or("the expected value has a placeholder")?;
+        .ok_or("the expected value contains a placeholder, so it is not a fixed value")?;
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
         number if crate::file::json::is_number(number) => match number.parse::<f64>() {

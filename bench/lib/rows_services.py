@@ -266,7 +266,7 @@ def _searches(name, settings, redis_port, done, store):
 
 
 def _comparisons(name, settings, redis_port, done, store):
-    budget_s = 4 if settings.smoke else settings.seconds(30)
+    budget_s = 4 if settings.smoke else settings.seconds(60)
     for repeat in range(1, settings.repeats + 1):
         if any(one["service"] == name and one["repeat"] == repeat and one["kind"] == "prove" for one in done):
             continue

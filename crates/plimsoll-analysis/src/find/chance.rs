@@ -16,10 +16,10 @@ const CHANCE_DEVIATIONS: f64 = 2.33;
 /// A confirming trial supports the lower end of the load line's interval if its rate is at least
 /// this share of that end.
 const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
-/// A rate that met the SLO contradicts the upper end of the load line's interval if it is at least
-/// this share of that end. The load line of a machine that others use is rarely just above a rate
-/// that a trial met.
-const CONTRADICTING_RATE_SHARE_MIN: f64 = 0.97;
+/// A trial that met the SLO at this share of the upper end of the load line's interval, or at more,
+/// makes that end doubtful. The load line of a machine that other programs use is rarely just above
+/// a rate at which a trial met the SLO.
+const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
 /// trial at `low` or above (or at most 2 % below) supports `low` if chance explains its bad
@@ -53,42 +53,68 @@ pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
-/// Returns whether a load after the search broke the SLO by more than chance. A disturbed load also
-/// counts: the rate was not sustained, even if the server was not the reason. `dispersion` comes
-/// from [`backlog_dispersion`] of the search.
+/// Returns whether a load broke the SLO by more than chance, even if the load was disturbed: the
+/// rate was not sustained, even if the server was not the reason. `dispersion` comes from
+/// [`backlog_dispersion`] of the search.
 pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !is_explained_by_chance(trial, dispersion)
 }
 
-/// Returns whether other programs disturbed most of the trials that show the load line.
+/// Returns whether other programs disturbed more than half of the saturated trials and the trials
+/// near the load line together.
 pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
     let telling = || history.iter().filter(|trial| trial.purpose == Purpose::Saturate || near_line(trial));
     let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
     2 * disturbed > telling().count()
 }
 
-/// Returns the highest rate of a trial near the load line that met the SLO or broke it by no more
-/// than chance, 1/s. Also returns the lowest higher rate that broke the SLO beyond chance.
-/// Disturbed trials count, because the load line is that of the disturbed machine.
-pub(super) fn tried_range(history: &[TrialOutcome], dispersion: f64) -> (Option<f64>, Option<f64>) {
-    let near = || history.iter().filter(|trial| near_line(trial) && !trial.stopped && !limited(trial));
-    let broke = |trial: &&TrialOutcome| breaks_slo_beyond_noise(trial, dispersion);
-    let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps).reduce(f64::max);
-    let failed = near().filter(broke).filter_map(TrialOutcome::offered_rps);
-    (met, failed.filter(|rate| Some(*rate) > met).reduce(f64::min))
+/// The rates of the trials near the load line, on a machine that other programs use.
+pub(super) struct TriedRates {
+    /// The highest rate that met the SLO, or broke it by no more than chance, 1/s.
+    pub met_rps: Option<f64>,
+    /// The higher rates that broke the SLO beyond chance, 1/s, the lowest first.
+    pub broken_rps: Vec<f64>,
 }
 
-/// Returns whether a trial that met the SLO contradicts `upper`, an upper end of the load line's
-/// interval.
-pub(super) fn contradicts_upper_end(met_rps: f64, upper: f64) -> bool {
-    met_rps >= CONTRADICTING_RATE_SHARE_MIN * upper
+impl TriedRates {
+    /// Collects the rates. Disturbed trials count, because the load line is that of the disturbed
+    /// machine.
+    pub(super) fn from_history(history: &[TrialOutcome], dispersion: f64) -> TriedRates {
+        let near = || history.iter().filter(|trial| near_line(trial) && !limited(trial));
+        // A trial that was certain to fail was stopped, which is no chance.
+        let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_beyond_noise(trial, dispersion);
+        let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps);
+        let met_rps = met.reduce(f64::max);
+        let broken = near().filter(broke).filter_map(TrialOutcome::offered_rps);
+        let mut broken_rps: Vec<f64> = broken.filter(|rate| Some(*rate) > met_rps).collect();
+        broken_rps.sort_by(f64::total_cmp);
+        TriedRates { met_rps, broken_rps }
+    }
+
+    /// Returns `lower`, the lower end of the load line's interval, or the highest rate that met the
+    /// SLO if that is lower: no higher rate is proven. 0 if no rate met the SLO.
+    pub(super) fn lower_end(&self, lower: f64) -> f64 {
+        match self.met_rps {
+            Some(met_rps) if met_rps >= CONFIRMING_RATE_SHARE_MIN * lower => lower,
+            met_rps => met_rps.unwrap_or(0.0),
+        }
+    }
+
+    /// Narrows or widens `upper`, the upper end of the load line's interval: two trials that broke
+    /// the SLO below it lower it, and a trial that met the SLO near it raises it. `None`: no trial
+    /// shows an upper end.
+    pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
+        if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
+            return self.broken_rps.first().map(|rps| rps.max(upper));
+        }
+        Some(self.broken_rps.get(1).map_or(upper, |rps| rps.min(upper)))
+    }
 }
 
-/// Returns whether a trial near `low` or above met the SLO, or broke it by no more than chance. A
-/// disturbed trial also counts, because the load line is that of the disturbed machine.
-pub(super) fn is_supported_on_shared_machine(trial: &TrialOutcome, dispersion: f64, low: f64) -> bool {
-    let is_at_line = trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low);
-    is_at_line && !trial.stopped && !breaks_slo_beyond_noise(trial, dispersion) && !limited(trial)
+/// Returns whether a trial that met the SLO at `met_rps` makes `upper` doubtful, the upper end of
+/// the load line's interval.
+pub(super) fn makes_upper_end_doubtful(met_rps: f64, upper: f64) -> bool {
+    met_rps >= DOUBTFUL_END_SHARE_MIN * upper
 }
 
 /// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
@@ -122,4 +148,29 @@ pub(super) fn are_explained_by_chance(trials: &[&TrialOutcome]) -> bool {
             ..*first
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tried_rates_move_the_interval_of_a_shared_machine() {
+        let check = |met_rps: Option<f64>, broken_rps: &[f64], expect: Option<f64>| {
+            let tried = TriedRates { met_rps, broken_rps: broken_rps.to_vec() };
+            assert_eq!(tried.upper_end(100.0), expect, "{met_rps:?} {broken_rps:?}");
+            let proven_rps = met_rps.map_or(0.0, |rps| rps.min(85.0));
+            assert_eq!(tried.lower_end(85.0), proven_rps, "{met_rps:?} {broken_rps:?}");
+        };
+        check(None, &[], Some(100.0));
+        check(Some(90.0), &[], Some(100.0));
+        // One broken trial may be chance; two lower the end.
+        check(Some(80.0), &[85.0], Some(100.0));
+        check(Some(80.0), &[85.0, 95.0, 99.0], Some(95.0));
+        check(None, &[110.0, 120.0], Some(100.0));
+        // A rate that met the SLO near the end raises it, or no end is known.
+        check(Some(98.0), &[], None);
+        check(Some(98.0), &[99.0], Some(100.0));
+        check(Some(104.0), &[110.0, 120.0], Some(110.0));
+    }
 }

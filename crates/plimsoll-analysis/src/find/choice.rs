@@ -5,8 +5,8 @@
 use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
 use super::chance::{
-    backlog_dispersion, breaks_slo_beyond_noise, contradicts_upper_end, fails_beyond_chance, is_at_most,
-    is_line_supported, is_machine_shared, tried_range,
+    TriedRates, backlog_dispersion, breaks_slo_beyond_noise, fails_beyond_chance, is_at_most, is_line_supported,
+    is_machine_shared, makes_upper_end_doubtful,
 };
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
@@ -354,13 +354,13 @@ impl<'a> LoadChoice<'a> {
         fails().filter_map(TrialOutcome::offered_rps).reduce(f64::min).map(|lowest| lowest * DESCENT_FACTOR)
     }
 
-    /// Returns a rate above all rates that met the SLO, 1/s, if the highest of them contradicts
-    /// `high`, the upper end of the load line's interval, and no higher rate failed. This happens
-    /// on a machine that others use: a saturated server gets less of the cores there.
+    /// Returns a rate above all rates that met the SLO, 1/s, if the highest of them makes `high`
+    /// doubtful, the upper end of the load line's interval, and no higher rate failed. This happens
+    /// on a machine that other programs use: a saturated server gets less CPU time there.
     fn ascended_rate(&self, dispersion: f64, high: f64) -> Option<f64> {
-        let (met_rps, failed_rps) = tried_range(self.history, dispersion);
-        let contradicting = met_rps.filter(|rps| failed_rps.is_none() && contradicts_upper_end(*rps, high));
-        contradicting.filter(|_| is_machine_shared(self.history)).map(|rps| rps * ASCENT_FACTOR)
+        let tried = TriedRates::from_history(self.history, dispersion);
+        let doubtful = tried.met_rps.filter(|rps| tried.broken_rps.is_empty() && makes_upper_end_doubtful(*rps, high));
+        doubtful.filter(|_| is_machine_shared(self.history)).map(|rps| rps * ASCENT_FACTOR)
     }
 
     fn line_trial(&self, rate: f64, length_ns: u64) -> Measure {

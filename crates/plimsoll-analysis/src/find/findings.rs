@@ -4,8 +4,8 @@
 use super::budget_division::Pace;
 use super::capacity::{Capacity, saturated_rates};
 use super::chance::{
-    backlog_dispersion, breaks_slo_beyond_noise, contradicts_upper_end, fails_beyond_chance, is_line_supported,
-    is_machine_shared, is_supported_on_shared_machine, is_within_chance, tried_range,
+    TriedRates, backlog_dispersion, breaks_slo_beyond_noise, fails_beyond_chance, is_line_supported, is_machine_shared,
+    is_within_chance,
 };
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{HIGH, LOW};
@@ -70,27 +70,30 @@ impl LoadLine {
     /// 3 % in at most one case of twenty.
     const STATED_ESTIMATE_FACTOR_MAX: f64 = 1.03;
 
-    /// The same factor for a machine that other programs use. Their use changes, so that no budget
-    /// makes the interval narrow; the result names the interference.
-    const STATED_ESTIMATE_FACTOR_MAX_SHARED: f64 = 1.2;
-
     /// Creates the load line from the lower end, the median and the upper end of its distribution,
     /// 1/s.
-    fn new(quantiles: [f64; 3]) -> LoadLine {
-        LoadLine::with_stated_factor(quantiles, LoadLine::STATED_ESTIMATE_FACTOR_MAX)
-    }
-
-    /// Creates the load line of a machine that other programs use. The interval becomes as wide as
-    /// the range of the capacities that single trials had.
-    fn on_shared_machine([lower, middle, upper]: [f64; 3], range: CapacityRange) -> LoadLine {
-        let quantiles = [lower * range.lowest.min(1.0), middle * range.mean.min(1.0), upper * range.highest.max(1.0)];
-        LoadLine::with_stated_factor(quantiles, LoadLine::STATED_ESTIMATE_FACTOR_MAX_SHARED)
-    }
-
-    fn with_stated_factor([lower, middle, upper]: [f64; 3], factor_max: f64) -> LoadLine {
-        let provable = lower > 0.0 && middle <= factor_max * lower && middle < upper;
+    fn new([lower, middle, upper]: [f64; 3]) -> LoadLine {
+        let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower && middle < upper;
         let rps = if provable { middle } else { lower };
         LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
+    }
+
+    /// Creates the load line of a machine that other programs use. The range of single trials
+    /// widens the interval, and their mean may lower the estimate. The interval never becomes
+    /// narrower. The estimate is stated however wide the interval is: the use of other programs
+    /// changes, so no budget makes the interval narrow.
+    fn on_shared_machine([lower, middle, upper]: [f64; 3], range: CapacityRange) -> LoadLine {
+        let (lower, upper) = (lower * range.lowest.min(1.0), upper * range.highest.max(1.0));
+        let rps = (middle * range.mean.min(1.0)).max(lower);
+        LoadLine { rps, lower, upper: Some(upper), provable: lower > 0.0, confirmed: false }
+    }
+
+    /// Returns the load line of a machine that other programs use, after trials near it.
+    fn with_tried_rates(self, tried: &TriedRates) -> LoadLine {
+        let upper = self.upper.and_then(|upper| tried.upper_end(upper));
+        let upper_rps = upper.unwrap_or(f64::INFINITY);
+        let lower = tried.lower_end(self.lower).min(upper_rps);
+        LoadLine { rps: self.rps.min(upper_rps).max(lower), lower, upper, provable: lower > 0.0, ..self }
     }
 }
 
@@ -236,30 +239,25 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let line = LineEstimate::new(&known);
     let quantiles = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
     let shared = CapacityRange::from_history(history, line.capacity.as_ref(), &known);
-    let mut load_line = match shared {
-        Some(range) => LoadLine::on_shared_machine(quantiles, range),
+    let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
+    let tried_rates = shared.map(|_| TriedRates::from_history(history, dispersion));
+    let mut load_line = match shared.zip(tried_rates.as_ref()) {
+        Some((range, tried)) => LoadLine::on_shared_machine(quantiles, range).with_tried_rates(tried),
         None => LoadLine::new(quantiles),
     };
-    if let Some(proven_rps) = contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()) {
+    let contradicted = || {
+        contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()).filter(|_| shared.is_none())
+    };
+    if let Some(proven_rps) = contradicted() {
         load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
-    }
-    let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
-    if let (Some(_), (Some(met_rps), failed_rps)) = (shared, tried_range(history, dispersion)) {
-        // On a machine that others use, a saturated server may complete fewer requests than below
-        // its capacity. Trials that met the SLO then show more than the capacity.
-        load_line.upper = match load_line.upper {
-            Some(upper) if contradicts_upper_end(met_rps, upper) => failed_rps.map(|rps| rps.max(upper)),
-            upper => upper,
-        };
     }
     load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line has no evidence for any rate.
     let tried = history.iter().any(near_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
-    let supports = |t: &TrialOutcome| is_supported_on_shared_machine(t, dispersion, load_line.lower);
     let met = load_line.confirmed
-        || shared.is_some() && history.iter().any(|t| near_line(t) && supports(t))
+        || tried_rates.is_some_and(|tried| tried.met_rps.is_some())
         || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
     // A single trial in which by chance no stall occurred does not outweigh frequent stalls.
     let stalling = known
@@ -319,7 +317,8 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         constant_failure: failing.filter(|_| lower <= 0.0),
         target_loss,
         longest_pass_at_line_s: met_slo_s,
-        provable_in_s: provable_in_s(&load_line, elapsed_ns),
+        // On a machine that other programs use, a larger budget does not narrow the interval.
+        provable_in_s: provable_in_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
         interference: Interference::combine(measured().map(|trial| &trial.interference), "trials"),
@@ -351,17 +350,18 @@ impl Findings {
 /// capacity that the saturated trials give together.
 #[derive(Clone, Copy)]
 struct CapacityRange {
+    /// The lowest share; from ten trials on, without the lowest tenth.
     lowest: f64,
-    /// The mean over the time of all trials.
+    /// The mean of all trials, weighted by their length.
     mean: f64,
+    /// The highest share; from ten trials on, without the highest tenth.
     highest: f64,
 }
 
 impl CapacityRange {
     /// Computes the range from the saturated trials and from the trials near the load line that
-    /// broke the SLO, whose capacity was their throughput. From ten trials on, a tenth of the
-    /// trials is left out at each end. Returns `None` if other programs did not disturb most of the
-    /// trials.
+    /// broke the SLO, whose goodput stands for the capacity. Returns `None` without a capacity, and
+    /// if other programs did not disturb most of the trials.
     fn from_history(
         history: &[TrialOutcome],
         capacity: Option<&Capacity>,
@@ -649,6 +649,6 @@ mod tests {
         check([0.9, 0.96, 1.0], (96.0, 85.5, 104.0, true));
         // The range of the trials never makes the interval narrower.
         check([1.1, 1.0, 0.9], (100.0, 95.0, 104.0, true));
-        check([0.5, 0.8, 1.0], (47.5, 47.5, 104.0, false));
+        check([0.5, 0.8, 1.0], (80.0, 47.5, 104.0, true));
     }
 }

@@ -140,7 +140,11 @@ fn times(name: &str, text: Option<&str>) -> Result<u64, Failure> {
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);
     match flag(name, parse_number(number))? {
         times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
-        _ => Err(Failure::usage(format!("{name}: '{text}' is not between {}x and {}x", SPEED_FACTOR_RANGE.start(), SPEED_FACTOR_RANGE.end()))),
+        _ => Err(Failure::usage(format!(
+            "{name}: '{text}' is not between {}x and {}x",
+            SPEED_FACTOR_RANGE.start(),
+            SPEED_FACTOR_RANGE.end()
+        ))),
     }
 }
 

@@ -121,7 +121,11 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     let mut texts = Vec::new();
     for string in strings {
         let text = string.text().unwrap_or_default();
-        texts.push(values.text_without_templates(text).ok_or("the expected text contains a placeholder, so it is not a fixed text")?);
+        texts.push(
+            values
+                .text_without_templates(text)
+                .ok_or("the expected text contains a placeholder, so it is not a fixed text")?,
+        );
     }
     if texts.is_empty() {
         return Ok(());

@@ -139,7 +139,11 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     let fail_if = match args.fail_if.as_deref() {
         None => None,
         Some("worse") if !args.ladder => Some("worse".to_owned()),
-        Some("worse") => return Err(Failure::usage("--fail-if cannot be used with --ladder, which gives no verdict: leave --fail-if out")),
+        Some("worse") => {
+            return Err(Failure::usage(
+                "--fail-if cannot be used with --ladder, which gives no verdict: leave --fail-if out",
+            ));
+        }
         Some(other) => {
             return Err(Failure::usage(format!(
                 "--fail-if: '{other}' is no verdict to fail on; write worse, and choose the measure with \

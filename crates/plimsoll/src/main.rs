@@ -40,7 +40,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    plimsoll_sys::process::release_code();
     build_keeper::run_keeper_if_requested();
     part::run_part_if_requested();
     pauser::run_pauser_if_requested();

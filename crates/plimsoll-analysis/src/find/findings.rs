@@ -238,19 +238,19 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
     let quantiles = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
-    let shared = CapacityRange::from_history(history, line.capacity.as_ref(), &known);
     let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
+    let shared = CapacityRange::from_history(history, line.capacity.as_ref(), dispersion);
     let tried_rates = shared.map(|_| TriedRates::from_history(history, dispersion));
     let mut load_line = match shared.zip(tried_rates.as_ref()) {
         Some((range, tried)) => LoadLine::on_shared_machine(quantiles, range).with_tried_rates(tried),
-        None => LoadLine::new(quantiles),
+        None => {
+            let line = LoadLine::new(quantiles);
+            match contradicted_lower_end(history, line.lower, dispersion) {
+                Some(proven_rps) => LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..line },
+                None => line,
+            }
+        }
     };
-    let contradicted = || {
-        contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()).filter(|_| shared.is_none())
-    };
-    if let Some(proven_rps) = contradicted() {
-        load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
-    }
     load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line has no evidence for any rate.
     let tried = history.iter().any(near_line);
@@ -362,13 +362,8 @@ impl CapacityRange {
     /// Computes the range from the saturated trials and from the trials near the load line that
     /// broke the SLO, whose goodput stands for the capacity. Returns `None` without a capacity, and
     /// if other programs did not disturb most of the trials.
-    fn from_history(
-        history: &[TrialOutcome],
-        capacity: Option<&Capacity>,
-        known: &SearchState,
-    ) -> Option<CapacityRange> {
+    fn from_history(history: &[TrialOutcome], capacity: Option<&Capacity>, dispersion: f64) -> Option<CapacityRange> {
         let capacity = capacity.filter(|_| is_machine_shared(history))?;
-        let dispersion = backlog_dispersion(known, Some(capacity));
         let broke = history.iter().filter(|trial| near_line(trial) && breaks_slo_beyond_noise(trial, dispersion));
         let broke = broke.map(|trial| (trial.achieved_rps, trial.duration_ns as f64 / SECOND as f64));
         let mut rates: Vec<(f64, f64)> = saturated_rates(history).chain(broke).filter(|rate| rate.0 > 0.0).collect();
@@ -387,13 +382,7 @@ impl CapacityRange {
 /// below, and no trial at this rate or above met the SLO. The new lower end is the highest rate
 /// that met the SLO, or 0. A model of the server may treat the failed trial as disturbed. But a
 /// rate at which no trial met the SLO is not proven.
-fn contradicted_lower_end(
-    history: &[TrialOutcome],
-    lower: f64,
-    known: &SearchState,
-    capacity: Option<&Capacity>,
-) -> Option<f64> {
-    let dispersion = backlog_dispersion(known, capacity);
+fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
     let near = || history.iter().filter(|trial| near_line(trial));
     let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
     let met_rps = met.fold(0.0, f64::max);

@@ -47,8 +47,9 @@ def prove(settings):
     if (settings.fresh or settings.smoke) and os.path.exists(path):
         os.remove(path)
     done = _written(path)
+    cases = settings.cases(COMPARED)
     for index in range(2 * settings.repeats):
-        for name, (costs, times, budget, right) in COMPARED.items():
+        for name, (costs, times, budget, right) in cases.items():
             if index >= times * settings.repeats or sum(d["case"] == name for d in done) > index:
                 continue
             budget = 4 if settings.smoke else budget
@@ -70,7 +71,7 @@ def prove(settings):
             ci = "-" if primary["ci95"] is None else f"{primary['ci95'][0] - 1:+.1%} to {primary['ci95'][1] - 1:+.1%}"
             say(f"  {name} {index + 1}: {one['verdict']}, {primary['ratio'] - 1:+.1%} ({ci}), {one['blocks']} blocks, {one['elapsed_s']:.0f} s")
     parts, holds = [], True
-    for name, (costs, _, budget, _) in COMPARED.items():
+    for name, (costs, _, budget, _) in cases.items():
         mine = [d for d in done if d["case"] == name]
         wrong = sum(not d["right"] for d in mine)
         holds = holds and bool(mine) and (wrong <= len(mine) / 20 if name == "copies" else wrong <= len(mine) / 10)
@@ -84,7 +85,7 @@ def prove(settings):
 
 def prove_simulated(settings):
     """`prove` on 1 000 simulated comparisons of each kind."""
-    count = 20 if settings.smoke else 1000
+    count = 4 if settings.smoke else 1000
     finished = run([need("prove-simulated"), str(count)], measure.cores(settings.smoke)[1], 600)
     worlds = finished.json()
     share = {name: {verdict: n / count for verdict, n in world.items()} for name, world in worlds.items()}

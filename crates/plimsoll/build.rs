@@ -29,6 +29,11 @@ fn main() {
         } else {
             // All other linkers accept this option, also those of older systems.
             println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
+            // A position-independent program reads and applies 150 000 relocations before it
+            // starts, which takes 5 MB of memory. A program at a fixed address has none.
+            if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu") {
+                println!("cargo:rustc-link-arg-bins=-no-pie");
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ mod study_screen;
 mod usage_error;
 mod version;
 
-use args::{Cli, Command, help};
+use args::{Cli, Command, help, parser_of};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
@@ -189,14 +189,12 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
 fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, SecretReplacements), clap::Error> {
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
-    let mut commands = Cli::command();
-    commands.build();
-    let hidden = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches)))
-    {
-        Some((command, matches)) => secrets_of(command, matches),
-        None => SecretReplacements::default(),
-    };
-    Ok((cli, hidden))
+    let hidden = matches.subcommand().and_then(|(name, matches)| {
+        let mut parser = parser_of::<Cli>(name);
+        parser.build();
+        Some(secrets_of(parser.find_subcommand(name)?, matches))
+    });
+    Ok((cli, hidden.unwrap_or_default()))
 }
 
 /// The flags whose value may be left out. Each row also has the spelling with the value that then
@@ -206,8 +204,7 @@ const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metr
 /// Parses the arguments. In `run --pprof URL`, the only URL is the target and not the value of
 /// `--pprof`.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
-    let understood =
-        |arguments: &[OsString]| help::parser_with_help(Cli::command(), arguments).try_get_matches_from(arguments);
+    let understood = |arguments: &[OsString]| help::parser_with_help(arguments).try_get_matches_from(arguments);
     let first = match understood(&arguments) {
         Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
         done => return done,
@@ -228,7 +225,7 @@ fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
 /// find URL`.
 fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    let commands = Cli::command();
+    let commands = parser_of::<Cli>("");
     let known = |word: &str| {
         word == "help"
             || ["-h", "--help", "-V", "--version", "--verbose"].contains(&word)
@@ -305,17 +302,20 @@ fn complain(failure: &Failure) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::FindArgs;
 
     /// Parses a command line. Returns the target, and the values of `--pprof` and `--metrics`.
     fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
         let (cli, _) = super::parse_with_secrets(words).map_err(|error| error.kind().to_string())?;
         Ok(match cli.command {
-            Command::Find(FindArgs { search, .. }) => {
-                (search.request.url.unwrap_or_default(), search.profiles.pprof, search.probes.metrics)
+            Command::Find(args) => {
+                let flags = args.search.clone();
+                (flags.request.url.unwrap_or_default(), flags.profiles.pprof, flags.probes.metrics)
             }
-            Command::Run(args) => (args.request.url.unwrap_or_default(), args.profiles.pprof, args.probes.metrics),
+            Command::Run(args) => {
+                let flags = args.clone();
+                (flags.request.url.unwrap_or_default(), flags.profiles.pprof, flags.probes.metrics)
+            }
             _ => return Err("another command".into()),
         })
     }

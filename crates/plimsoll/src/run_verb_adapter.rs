@@ -3,7 +3,7 @@
 //!
 //! Not here: other tools' arguments and output (`plimsoll_compat`), and executing loads.
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, parser_of};
 use crate::commands::run::{self, MeasuredRun};
 use crate::results::Results;
 use crate::secrets::secrets_of;
@@ -28,9 +28,10 @@ impl RunVerb for RunVerbAdapter {
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::usage_error::sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
-        let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
+        let mut parser = parser_of::<Cli>("run");
+        let matches = parser.try_get_matches_from_mut(line).map_err(refused)?;
         let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
-        if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
+        if let (Some(command), Some((_, matches))) = (parser.find_subcommand("run"), matches.subcommand()) {
             secrets_of(command, matches).store_for_process();
         }
         let Command::Run(args) = &cli.command else {

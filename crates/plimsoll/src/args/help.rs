@@ -4,9 +4,9 @@
 //! Not here: which flags matter most (`short_help`), and the help texts, which stand beside each
 //! flag.
 
-use super::short_help;
+use super::{Cli, parser_of, short_help};
 use clap::builder::Styles;
-use clap::{Arg, Command};
+use clap::{Arg, Command, CommandFactory};
 use plimsoll_report::text::wrap;
 use std::ffi::OsString;
 
@@ -54,13 +54,16 @@ const MAIN_COMMANDS: [&str; 15] = [
 
 /// Returns the parser with the help that the arguments ask for: the short help for `-h`, the full
 /// help for `--help`.
-pub fn parser_with_help(commands: Command, arguments: &[OsString]) -> Command {
+pub fn parser_with_help(arguments: &[OsString]) -> Command {
     let is_long = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help")
         || arguments.get(1).is_some_and(|word| word == "help");
     match (short_help::is_wanted(arguments), is_long) {
-        (true, _) => short_help::with_short_help(commands_in_groups(commands, false)),
-        (false, true) => commands_in_groups(commands, true),
-        (false, false) => commands,
+        (true, _) => short_help::with_short_help(commands_in_groups(Cli::command(), false)),
+        (false, true) => commands_in_groups(Cli::command(), true),
+        (false, false) => {
+            let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+            parser_of::<Cli>(words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default())
+        }
     }
 }
 
@@ -145,12 +148,10 @@ fn root_help(commands: &Command, is_full: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Cli;
-    use clap::CommandFactory;
 
     fn help_of(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-        let shown = parser_with_help(Cli::command(), &words).try_get_matches_from(&words);
+        let shown = parser_with_help(&words).try_get_matches_from(&words);
         shown.expect_err("help comes as an error").to_string()
     }
 

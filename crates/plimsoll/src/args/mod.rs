@@ -15,6 +15,7 @@ mod history;
 mod install;
 mod known_words;
 mod load_commands;
+mod only_named;
 mod other_tools;
 mod prove;
 mod read_commands;
@@ -28,6 +29,7 @@ pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use load_commands::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs};
+pub use only_named::parser_of;
 pub use other_tools::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use prove::ProveArgs;
 pub use read_commands::{
@@ -42,6 +44,7 @@ pub use shared::{
 };
 
 use clap::{Parser, Subcommand};
+use only_named::CommandFlags;
 
 /// Joins the conditions of a flag that may be given several times, with commas; `None` without any.
 pub fn join_conditions(conditions: &[String]) -> Option<String> {
@@ -69,69 +72,69 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Find the load line: the highest rate that meets the SLO
-    Find(FindArgs),
+    Find(CommandFlags<FindArgs>),
     /// Name the bottleneck that limits the load line, with evidence
-    Explain(Box<ExplainArgs>),
+    Explain(CommandFlags<ExplainArgs>),
     /// Show how the target fails past its load line, and if it recovers
-    Overload(Box<OverloadArgs>),
+    Overload(CommandFlags<OverloadArgs>),
     /// Compare two builds or servers, with a known rate of false alarms
-    Prove(Box<ProveArgs>),
+    Prove(CommandFlags<ProveArgs>),
     /// Apply one load to a URL, and measure rates and response times
-    Run(RunArgs),
+    Run(CommandFlags<RunArgs>),
     /// Check a file of traffic, and print its first requests
-    Check(CheckArgs),
+    Check(CommandFlags<CheckArgs>),
     /// Measure throughput and latency for a list of user counts
-    Sweep(SweepArgs),
+    Sweep(CommandFlags<SweepArgs>),
     /// Start the reference server: minimal, fast, with known costs
-    Baseline(BaselineArgs),
+    Baseline(CommandFlags<BaselineArgs>),
     /// Show the services of a gRPC server, or a method with an example
-    Grpc(GrpcArgs),
+    Grpc(CommandFlags<GrpcArgs>),
     /// Show or calibrate the machines of a fleet: cores, clocks, rates
-    Fleet(FleetStatusArgs),
+    Fleet(CommandFlags<FleetStatusArgs>),
     /// Generate load for a plimsoll on another machine (--fleet)
-    Agent(AgentArgs),
+    Agent(CommandFlags<AgentArgs>),
     /// Try find, explain and prove on a sample server, in two minutes
-    Demo(DemoArgs),
+    Demo(CommandFlags<DemoArgs>),
     /// Check whether this machine is fit to measure, and what to improve
-    Doctor(DoctorArgs),
+    Doctor(CommandFlags<DoctorArgs>),
     /// Print the results of run files again
-    Show(ShowArgs),
+    Show(CommandFlags<ShowArgs>),
     /// Show the costly functions of a profile, or compare two profiles
-    Profile(ProfileArgs),
+    Profile(CommandFlags<ProfileArgs>),
     /// Describe the traffic of access logs: rates, endpoints, sessions
-    Traffic(TrafficArgs),
+    Traffic(CommandFlags<TrafficArgs>),
     /// Make a file of traffic from HAR, OpenAPI, Postman or JMeter
-    Import(ImportArgs),
+    Import(CommandFlags<ImportArgs>),
     /// Make a file of traffic that resembles access logs
-    Model(ModelArgs),
+    Model(CommandFlags<ModelArgs>),
     /// Send the requests of access logs again, with the same timing
-    Replay(Box<ReplayArgs>),
+    Replay(CommandFlags<ReplayArgs>),
     /// Compare two run files: a table of changes, and charts
-    Diff(DiffArgs),
+    Diff(CommandFlags<DiffArgs>),
     /// Show results over time, and where they changed
-    History(HistoryArgs),
+    History(CommandFlags<HistoryArgs>),
     /// Decide from stored runs whether a commit is worse than a branch
-    Gate(GateArgs),
+    Gate(CommandFlags<GateArgs>),
     /// Serve web pages: runs, history, comparisons, and new studies
-    Serve(ServeArgs),
+    Serve(CommandFlags<ServeArgs>),
     /// Make a report from run files: a page, a summary, or a picture
-    Report(ReportArgs),
+    Report(CommandFlags<ReportArgs>),
     /// Repeat the study of a run file, with the same seed
-    Rerun(RerunArgs),
+    Rerun(CommandFlags<RerunArgs>),
     /// Remove old runs from the folder of results
-    Clean(CleanArgs),
+    Clean(CommandFlags<CleanArgs>),
     /// Print completions for a shell: bash, zsh or fish
-    Completions(CompletionsArgs),
+    Completions(CommandFlags<CompletionsArgs>),
     /// Print the manual page, or write all pages into a folder
-    Man(ManArgs),
+    Man(CommandFlags<ManArgs>),
     /// Behave like wrk: its command line, its Lua scripts, its output
-    Wrk(WrkArgs),
+    Wrk(CommandFlags<WrkArgs>),
     /// Behave like wrk2: wrk with a constant rate
-    Wrk2(Wrk2Args),
+    Wrk2(CommandFlags<Wrk2Args>),
     /// Behave like vegeta: attack, report, plot and encode
-    Vegeta(VegetaArgs),
+    Vegeta(CommandFlags<VegetaArgs>),
     /// Behave like ab: its command line, requests, output and files
-    Ab(AbArgs),
+    Ab(CommandFlags<AbArgs>),
     /// Behave like hey: its command line, its requests, its output
-    Hey(HeyArgs),
+    Hey(CommandFlags<HeyArgs>),
 }

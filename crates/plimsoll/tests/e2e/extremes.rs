@@ -1,7 +1,7 @@
 //! Tests extreme files: run files with valid frames and absurd numbers, and endless files. Every
 //! command must show valid data or name the problem, within little memory and time.
 
-use crate::test_support::{Done, PATIENCE, baseline, finish, folder, plimsoll};
+use crate::test_support::{Done, PATIENCE, baseline, finish, folder, plimsoll, slow_server};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -188,15 +188,15 @@ fn write_extreme_files(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
 
 #[test]
 fn extreme_numbers_are_refused_or_shown() {
-    let server = baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let server = slow_server();
+    let url = server.url("/healthz");
     let work = folder("extremes");
     let named = |name: &str| work.join(name).display().to_string();
     let (run, find, prove) = (named("run.plimsoll"), named("find.plimsoll"), named("prove.plimsoll"));
     plimsoll(&["run", &url, "-c", "2", "-d", "500ms", "-q", "-o", &run]);
     plimsoll(&["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", work.to_str().expect("text")]);
-    plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", &find]);
-    plimsoll(&["prove", &url, &url, "--budget", "3s", "-q", "-o", &prove]);
+    plimsoll(&["find", &url, "--budget", "3s", "--spin=off", "-q", "-o", &find]);
+    plimsoll(&["prove", &url, &url, "--budget", "3s", "--spin=off", "-q", "-o", &prove]);
     let strained = named("strained.plimsoll");
     let page = named("strained.html");
     let commands: [&[&str]; 9] = [

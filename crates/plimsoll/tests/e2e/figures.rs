@@ -1,7 +1,7 @@
 //! Tests that each figure has one name and one value in all outputs. The live result, `show` and
 //! `report` must agree, CSV columns must match their headings, and every help example must work.
 
-use crate::test_support::{Done, baseline, folder, number, place, plimsoll, recorded, serve};
+use crate::test_support::{Done, baseline, folder, number, place, plimsoll, recorded, serve, slow_server};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -242,13 +242,14 @@ fn every_example_of_a_help_text_works() {
     let server = baseline(1);
     let folder = folder("examples");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
-    let url = format!("{}/healthz", server.url);
+    // A response takes 20 ms, so that a load needs little CPU time.
+    let url = format!("{}/delay/20", server.url);
     std::fs::write(at("order.json"), "{}").expect("written");
-    let mix = format!("base = \"{}\"\n[[request]]\nget = \"/healthz\"\n[[request]]\nget = \"/bytes/9\"\n", server.url);
+    let mix = format!("base = \"{}\"\n[[request]]\nget = \"/delay/20\"\n[[request]]\nget = \"/bytes/9\"\n", server.url);
     std::fs::write(at("mix.toml"), mix).expect("written");
     std::fs::write(at("post.lua"), "function init(words) end\n").expect("written");
     done(&["run", &url, "-d", "300ms", "--quiet", "-o", &at("run.plimsoll")]);
-    done(&["find", &url, "--budget", "3s", "--quiet", "-o", &at("find.plimsoll")]);
+    done(&["find", &url, "--budget", "3s", "--max-rate", "300", "--quiet", "-o", &at("find.plimsoll")]);
     done(&["sweep", &url, "-c", "1,2", "--for", "200ms", "--quiet", "--dir", &at("")]);
     for name in ["before", "after"] {
         std::fs::copy(at("find.plimsoll"), at(&format!("find-{name}.plimsoll"))).expect("copied");
@@ -270,11 +271,11 @@ fn every_example_of_a_help_text_works() {
 
 /// Runs one example with a small server and shortened times.
 fn check_example(example: &str, server: &str, folder: &Path) {
-    let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/healthz"));
-    line = line.replace("http://localhost:8080/", &format!("{server}/healthz"));
+    let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/delay/20"));
+    line = line.replace("http://localhost:8080/", &format!("{server}/delay/20"));
     if line.contains("--replay") {
         // With a log, the log supplies the path of each request.
-        line = line.replace(&format!("{server}/healthz"), &format!("{server}/"));
+        line = line.replace(&format!("{server}/delay/20"), &format!("{server}/"));
     }
     line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
     for (long, short) in [
@@ -290,14 +291,14 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     line = line.replace("'goodput<5000'", "'goodput<1'").replace("'p99>200ms'", "'p99>20s'").replace("-X POST ", "");
     let words: Vec<&str> = line.split_whitespace().collect();
     let more = match words[1] {
-        "run" if !line.contains('@') || line.contains("@order") => &["-d 300ms --quiet"][..],
-        "run" => &["--quiet"],
+        "run" if !line.contains('@') || line.contains("@order") => &["-d 300ms --spin=off --quiet"][..],
+        "run" => &["--spin=off --quiet"],
         // The load for the headroom takes some seconds of the search's budget.
-        "find" if line.contains("--headroom") => &["--budget 10s --quiet"],
-        "find" if !line.contains("--budget") => &["--budget 3s --quiet"],
-        "find" => &["--quiet"],
-        "sweep" if !line.contains("-c") && !line.contains("--full") => &["--budget 6s --quiet"],
-        "sweep" => &["--quiet"],
+        "find" if line.contains("--headroom") => &["--budget 10s --max-rate 300 --spin=off --quiet"],
+        "find" if !line.contains("--budget") => &["--budget 3s --max-rate 300 --spin=off --quiet"],
+        "find" => &["--max-rate 300 --spin=off --quiet"],
+        "sweep" if !line.contains("-c") && !line.contains("--full") => &["--budget 6s --spin=off --quiet"],
+        "sweep" => &["--spin=off --quiet"],
         _ => &[],
     };
     // A time that the example sets itself is not added again.
@@ -365,14 +366,14 @@ fn two_searches_are_compared_with_a_caveat() {
 
 #[test]
 fn conditions_use_the_names_of_the_figures() {
-    let server = baseline(1);
+    let server = slow_server();
     let folder = folder("conditions");
-    let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
+    let (dir, url) = (folder.to_str().expect("text"), server.url("/healthz"));
     let out = folder.join("x.plimsoll");
     let out = out.to_str().expect("text");
-    let run = &["run", &url, "-d", "1200ms", "--quiet"][..];
-    let sweep = &["sweep", &url, "-c", "2", "--for", "1200ms", "--quiet", "--dir", dir];
-    let find = &["find", &url, "--budget", "3s", "--quiet", "-o", out];
+    let run = &["run", &url, "-d", "1200ms", "--spin=off", "--quiet"][..];
+    let sweep = &["sweep", &url, "-c", "2", "--for", "1200ms", "--spin=off", "--quiet", "--dir", dir];
+    let find = &["find", &url, "--budget", "3s", "--spin=off", "--quiet", "-o", out];
     for (command, condition, code) in [
         (run, "rate<1", 0),
         (run, "rate<1G", 1),

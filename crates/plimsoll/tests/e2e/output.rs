@@ -1,7 +1,9 @@
 //! Tests outputs that cannot be written: closed standard output, full disks, files of other users.
 //! plimsoll must keep the measurements, report the error, and exit with code 2.
 
-use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll, plimsoll_without_turn};
+use crate::test_support::{
+    Done, baseline, command, finish, folder, place, plimsoll, plimsoll_without_turn, slow_server,
+};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,17 +17,17 @@ fn through(line: &str, arguments: &[&str]) -> Done {
 
 #[test]
 fn failing_standard_output_is_an_error_and_files_remain() {
-    let server = baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let server = slow_server();
+    let url = server.url("/healthz");
     let folder = folder("stdout");
     let kept = folder.join("kept.plimsoll").display().to_string();
     assert_eq!(plimsoll(&["run", &url, "-n", "20", "-q", "-o", &kept]).code, 0);
     let out = folder.join("out.plimsoll").display().to_string();
     let dir = folder.display().to_string();
     let run = ["run", &url, "-n", "20", "-q", "-o", &out];
-    let sweep = ["sweep", &url, "-c", "1", "--for", "100ms", "-q", "--name", "out", "--dir", &dir];
-    let find = ["find", &url, "--budget", "3s", "-q", "-o", &out];
-    let prove = ["prove", &url, &url, "--budget", "3s", "-q", "-o", &out];
+    let sweep = ["sweep", &url, "-c", "1", "--for", "100ms", "--spin=off", "-q", "--name", "out", "--dir", &dir];
+    let find = ["find", &url, "--budget", "3s", "--spin=off", "-q", "-o", &out];
+    let prove = ["prove", &url, &url, "--budget", "3s", "--spin=off", "-q", "-o", &out];
     let commands: [(&[&str], bool); 13] = [
         (&run, true),
         (&[&run[..], &["--json"]].concat(), true),

@@ -60,10 +60,11 @@ fn rerun_repeats_every_command_with_its_seed() {
     std::fs::write(&body, "0123456789").expect("written");
     let body = format!("@{}", body.display());
     let url = format!("{}/healthz?id=5", server.url);
-    let secret = format!("{}/healthz?token=abc", server.url);
-    let other = format!("{}/healthz?token=def", server.url);
+    let secret = format!("{}/delay/2?token=abc", server.url);
+    let other = format!("{}/delay/2?token=def", server.url);
+    let delay = format!("{}/delay/2", server.url);
     let user = url.replace("http://", "http://me:s3cret@");
-    let short = ["--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
+    let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "4s"];
     for (name, words, again) in [
         ("closed", vec!["run", "-c3", "-d", "300ms", &url], vec![]),
         ("staged users", vec!["run", "-c", "2@200ms,4@200ms", &url], vec![]),
@@ -80,9 +81,9 @@ fn rerun_repeats_every_command_with_its_seed() {
         ("public", vec!["run", "-n5", "--allow-public", &url], vec!["-y"]),
         ("sweep", vec!["sweep", "-c1,2", "--for", "100ms", &url], vec![]),
         ("find", vec!["find", "--budget", "2s", "--max-rate", "500", &url], vec![]),
-        ("prove", [&["prove", &url, &url][..], &short].concat(), vec![]),
+        ("prove", [&["prove", &delay, &delay][..], &short].concat(), vec![]),
         ("user", vec!["run", "-n5", &user], vec!["--url", &user]),
-        ("ladder", [&["prove", "--ladder", &url, &url][..], &short].concat(), vec![]),
+        ("ladder", [&["prove", "--ladder", &delay, &delay][..], &short].concat(), vec![]),
         ("secret sides", [&["prove", &secret, &other][..], &short].concat(), vec!["--url", &secret, "--url", &other]),
     ] {
         let (first, second) = repeat(name, &words, &again);
@@ -113,7 +114,7 @@ fn rerun_refuses_changed_inputs() {
     let server = baseline(1);
     let plain = format!("{}/healthz", server.url);
     let (a, b) = (format!("{plain}?token=abc"), format!("{plain}?token=def"));
-    let short = ["--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
+    let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
     let run = recorded(&server, &["run", "-n5", "-HAuthorization:x", "-bxyz", &a]);
     let bare = recorded(&server, &["run", "-n5"]);
     let public = recorded(&server, &["run", "-n5", "--allow-public"]);

@@ -1,7 +1,8 @@
 //! Tests the output on terminals of several widths: no line may be too wide, no word broken, and no
 //! text cut.
 
-use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded};
+use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded, slow_server};
+use plimsoll_bench::servers::slots;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -82,15 +83,15 @@ fn check(folder: &Path, arguments: &str, whole: bool) {
 #[test]
 fn every_screen_fits_its_terminal() {
     let folder = folder("screens");
-    let (fast, slow) = (baseline(1), baseline(1));
-    let (a, b) = (format!("{}/burn/200", fast.url), format!("{}/burn/800", slow.url));
+    let (refusing, fast, slow) = (baseline(1), slots(8, 4.0).expect("starts"), slow_server());
+    let (a, b) = (fast.url("/"), slow.url("/"));
     for (command, live) in [
-        (format!("run {a} -d 300ms -c 64 -o run.plimsoll"), &[][..]),
-        (format!("run {}/status/404 -d 300ms -o bad.plimsoll", fast.url), &[]),
-        (format!("find {b} --budget 4s -o find.plimsoll"), &["at  trial"]),
-        (format!("sweep {a} -c 1,2,4 --for 200ms --dir . --name sweep"), &["users"]),
-        (format!("prove {a} {b} --budget 5s --blocks 6 -o prove.plimsoll"), &[]),
-        (format!("prove --ladder {a} {b} --budget 5s --blocks 6 -o ladder.plimsoll"), &[]),
+        (format!("run {a} -d 300ms -c 64 --spin=off -o run.plimsoll"), &[][..]),
+        (format!("run {}/status/404 -d 300ms -o bad.plimsoll", refusing.url), &[]),
+        (format!("find {b} --budget 4s --spin=off -o find.plimsoll"), &["at  trial"]),
+        (format!("sweep {a} -c 1,2,4 --for 200ms --spin=off --dir . --name sweep"), &["users"]),
+        (format!("prove {a} {b} --budget 5s --spin=off --blocks 6 -o prove.plimsoll"), &[]),
+        (format!("prove --ladder {a} {b} --budget 5s --spin=off --blocks 6 -o ladder.plimsoll"), &[]),
     ] {
         let done = run_at_width(&folder, 80, &command);
         assert!([0, 1, 3].contains(&done.code), "{command}: {}", done.stdout);

@@ -59,7 +59,7 @@ fn no_secret_reaches_any_output() {
     let (metrics, asked) = answering(metrics.to_owned());
     let folder = folder("canary");
     let with_secrets = server.url.replace("http://", &format!("http://me:{CANARY}@"));
-    let url = format!("{with_secrets}/bytes/10?token={CANARY}&q={CANARY}&id=5");
+    let url = format!("{with_secrets}/delay/2?token={CANARY}&q={CANARY}&id=5");
     let header = format!("-qHX-Any: {CANARY}");
     let cookie = format!("-H=Cookie:a={CANARY}");
     let body = format!("-qb{CANARY}");
@@ -78,12 +78,12 @@ fn no_secret_reaches_any_output() {
     let dir = folder.to_str().expect("text").to_owned();
     let file = |name: &str| format!("-o{dir}/{name}.plimsoll");
     let (run, lost, prove, builds, find) = (file("run"), file("lost"), file("prove"), file("builds"), file("find"));
-    let short = ["--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
+    let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
     let lines: Vec<(Vec<&str>, &[i32])> = vec![
-        ([&["run", &url, &metrics, "-n", "50", &run][..], &secrets].concat(), &[0]),
+        ([&["run", &url, &metrics, "-n", "50", "--spin=off", &run][..], &secrets].concat(), &[0]),
         (vec!["run", &path, "-n", "20", &lost], &[0, 1]),
-        ([&["find", &url, "--budget", "2s", &find][..], &secrets].concat(), &[0, 1]),
-        ([&["sweep", &url, "-c1,2", "--for", "100ms", "--dir", &dir][..], &secrets].concat(), &[0]),
+        ([&["find", &url, "--budget", "2s", "--max-rate", "500", "--spin=off", &find][..], &secrets].concat(), &[0, 1]),
+        ([&["sweep", &url, "-c1,2", "--for", "100ms", "--spin=off", "--dir", &dir][..], &secrets].concat(), &[0]),
         ([&["prove", &url, &url_b, &prove][..], &secrets, &short].concat(), &[3]),
         ([&["prove", "--a", &a, "--b", &b, "--before-block", &before, &built, &builds][..], &short].concat(), &[2, 3]),
         // Command lines that end with an error message.

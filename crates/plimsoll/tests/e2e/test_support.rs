@@ -1,5 +1,6 @@
 //! Shared helpers of the tests: running the binary, starting servers, reading documents.
 
+use plimsoll_bench::servers::Running;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -215,6 +216,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Starts a server that responds to 500 requests/s at most, to any path. A load on it needs little
+/// CPU time, whatever the command: for tests of output, and not of rates.
+pub fn slow_server() -> Running {
+    plimsoll_bench::servers::slots(2, 4.0).expect("starts")
 }
 
 /// Starts `plimsoll baseline` on a free port.

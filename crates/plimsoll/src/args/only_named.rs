@@ -1,0 +1,57 @@
+//! Declares the flags of a command only if the command line names that command. Each of the 30
+//! commands has tens of flags, and declaring them all takes most of the time of a short command.
+//!
+//! Not here: the commands and their flags.
+
+use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches};
+use std::cell::RefCell;
+use std::ops::Deref;
+
+thread_local! {
+    /// The only command whose flags are declared. `None` declares those of all commands.
+    static NAMED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Returns the parser of a command line whose command is `name`. The other commands are known, but
+/// have no flags.
+pub fn parser_of<P: CommandFactory>(name: &str) -> Command {
+    NAMED.with_borrow_mut(|named| *named = Some(name.to_owned()));
+    let parser = P::command();
+    NAMED.with_borrow_mut(|named| *named = None);
+    parser
+}
+
+/// The flags of one command.
+#[derive(Debug)]
+pub struct CommandFlags<T>(Box<T>);
+
+impl<T> Deref for CommandFlags<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for CommandFlags<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<CommandFlags<T>, Error> {
+        T::from_arg_matches(matches).map(|flags| CommandFlags(Box::new(flags)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl<T: Args> Args for CommandFlags<T> {
+    fn augment_args(command: Command) -> Command {
+        match NAMED.with_borrow(|named| named.as_deref().is_none_or(|name| name == command.get_name())) {
+            true => T::augment_args(command),
+            false => command,
+        }
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
+}

@@ -49,6 +49,7 @@ pub fn carry_out(asked: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u
     if !terms.output.is_text() && terms.script.is_some() {
         output::reserve();
     }
+    plimsoll_sys::process::release_code();
     match asked {
         ExperimentSpec::Run(asked) => run::carry_out(asked, terms),
         ExperimentSpec::Sweep(asked) => sweep::carry_out(asked, terms),

@@ -123,6 +123,7 @@ impl<'a> Results<'a> {
     /// Prints the results in this form. With `in_full`, verbose text also contains the lines that
     /// were shown during the measurement.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
+        plimsoll_sys::process::release_code();
         match form.into() {
             ResultForm::Lines => print_unescaped(&event_lines::finding(&self.view().document())),
             ResultForm::Json => print_json(&self.view().document()),

@@ -6,6 +6,7 @@ started here, pinned to cores, limited in time, and ended by its own handle. Not
 (rows.py) and their presentation (report.py).
 """
 
+import ctypes
 import json
 import os
 import re
@@ -83,22 +84,38 @@ class Finished:
             raise Failure(f"no JSON from a client (exit code {self.code}): {error}; {self.err.strip()[-300:]}") from error
 
 
+# Of <sys/ptrace.h>.
+PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
+
+
+def _ptrace(request, pid, data):
+    libc = ctypes.CDLL(None)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    libc.ptrace(request, pid, None, data)
+
+
 def run(command, cpus, limit_s, codes=(0,)):
     """Runs a client on the cores `cpus` for at most `limit_s` seconds. Its CPU time comes from
-    wait4. Its memory is the highest VmHWM seen, because rusage would include the memory of this
-    interpreter before the exec."""
+    wait4. Its memory is VmHWM when it exits, because rusage would include the memory of this
+    interpreter before the exec, and a client may need most memory in its last milliseconds."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.monotonic()
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
         )
+        _ptrace(PTRACE_SEIZE, child.pid, PTRACE_O_TRACEEXIT)
         peak, status, killed = 0, None, False
         while status is None:
             pid, code, usage = os.wait4(child.pid, os.WNOHANG)
-            if pid:
+            if pid and not os.WIFSTOPPED(code):
                 status = os.waitstatus_to_exitcode(code)
                 break
             peak = max(peak, peak_bytes(child.pid))
+            if pid:
+                # The client stopped at its exit, or at a signal, which it still has to get.
+                is_event = code >> 16
+                _ptrace(PTRACE_CONT, pid, 0 if is_event else os.WSTOPSIG(code))
+                continue
             if time.monotonic() - start > limit_s and not killed:
                 child.kill()
                 killed = True

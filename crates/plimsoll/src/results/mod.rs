@@ -126,7 +126,11 @@ impl<'a> Results<'a> {
         plimsoll_sys::process::release_code();
         match form.into() {
             ResultForm::Lines => print_unescaped(&event_lines::finding(&self.view().document())),
-            ResultForm::Json => print_json(&self.view().document()),
+            ResultForm::Json => {
+                let document = self.view().document();
+                plimsoll_sys::process::release_code();
+                print_json(&document);
+            }
             ResultForm::Text => {
                 print_unescaped(&self.text_view().screen(std::io::stdout().is_terminal(), columns()));
             }

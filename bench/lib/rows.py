@@ -466,7 +466,7 @@ def find(settings):
                 "busy_over_cpu": stats["busy_s"] / stats["cpu_s"], "budget_s": budget,
                 "lower_rps": line["lower"], "upper_rps": line["upper"], "elapsed_s": found["elapsed_s"],
                 "wall_s": finished.wall_s, "others": meter.others, "stopped_by": found["stopped_by"], "warnings": found["warnings"],
-                "voided": sum(t["verdict"] == "void" for t in found["trials"]), "trials": len(found["trials"]),
+                "voided": sum(t["verdict"] in ("void", "disturbed") for t in found["trials"]), "trials": len(found["trials"]),
             }
             one["error"] = (line["lower"] or 0) / truth - 1
             done.append(one)

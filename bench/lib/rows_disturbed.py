@@ -78,7 +78,7 @@ def _search(server, cpus, budget, seed):
     line = found["load_line_rps"]
     return {"lower_rps": line["lower"], "upper_rps": line["upper"], "disturbed": found["disturbed"], "others": found["others"],
             "stopped_by": found["stopped_by"], "elapsed_s": found["elapsed_s"],
-            "void": sum(t["verdict"] == "void" for t in found["trials"]), "trials": len(found["trials"])}
+            "void": sum(t["verdict"] in ("void", "disturbed") for t in found["trials"]), "trials": len(found["trials"])}
 
 
 def find_disturbed(settings):

@@ -70,8 +70,9 @@ pub enum Verdict {
     Pass,
     /// The load broke the SLO, and this was not caused by the generator or other processes.
     Fail,
-    /// The generator was the limit, or other processes disturbed the load: the trial has no
-    /// information about the server.
+    /// The generator was the limit, so the trial contains no information about the server. Or other
+    /// processes disturbed the load, so it says only what the server could do beside them
+    /// ([`TrialOutcome::verdict_name`]).
     Void,
 }
 
@@ -208,6 +209,17 @@ impl Evidence {
 }
 
 impl TrialOutcome {
+    /// Whether other processes disturbed a trial that did not pass.
+    pub fn is_disturbed(&self) -> bool {
+        self.verdict == Verdict::Void && self.interference.disturbed
+    }
+
+    /// Returns the verdict as outputs show it: `disturbed` instead of `void` if other processes
+    /// disturbed the trial.
+    pub fn verdict_name(&self) -> String {
+        if self.is_disturbed() { "disturbed".to_owned() } else { self.verdict.to_string() }
+    }
+
     /// Returns the offered requests a second of an open trial; `None` for a closed trial.
     pub fn offered_rps(&self) -> Option<f64> {
         match self.load {
@@ -411,7 +423,7 @@ fn void_if_disturbed(outcome: &mut TrialOutcome) {
             outcome.reason = std::mem::take(&mut outcome.reason).words(format!(", although {reason}"));
         }
         _ => {
-            (outcome.verdict, outcome.reason) = (Verdict::Void, format!("disturbed: {reason}").into());
+            (outcome.verdict, outcome.reason) = (Verdict::Void, reason.into());
             outcome.evidence.generator_limited = false;
         }
     }
@@ -947,7 +959,7 @@ mod tests {
             run.probes = beside(1.3, 1.0);
             let outcome = judged(&run);
             assert_eq!(outcome.verdict, expect, "{status}: {outcome:?}");
-            assert_eq!(outcome.reason.contains("disturbed"), expect == Verdict::Void, "{status}: {:?}", outcome.reason);
+            assert_eq!(outcome.is_disturbed(), expect == Verdict::Void, "{status}: {outcome:?}");
         }
     }
 

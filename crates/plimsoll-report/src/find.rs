@@ -147,6 +147,23 @@ fn users(number: u64) -> String {
     if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
 }
 
+/// Returns the number of trials, and how many of them are disturbed or void.
+pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) -> String {
+    let (mut all, mut disturbed, mut void) = (0, 0, 0);
+    for trial in trials {
+        all += 1;
+        disturbed += usize::from(trial.is_disturbed());
+        void += usize::from(trial.verdict == Verdict::Void && !trial.is_disturbed());
+    }
+    let all = if all == 1 { "1 trial".to_owned() } else { format!("{all} trials") };
+    match (disturbed, void) {
+        (0, 0) => all,
+        (0, _) => format!("{all} ({void} void)"),
+        (_, 0) => format!("{all} ({disturbed} disturbed)"),
+        (_, _) => format!("{all} ({disturbed} disturbed, {void} void)"),
+    }
+}
+
 /// Half the width of a 90 % confidence interval, in standard errors of a normal distribution.
 const INTERVAL_90: f64 = 1.645;
 
@@ -166,7 +183,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         // do not test the SLO.
         (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
-        _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
+        _ => format!("{}: {}", trial.verdict_name(), spelled(&trial.reason)),
     };
     vec![
         crate::csv::load_purpose_name(trial.purpose).to_owned(),
@@ -377,15 +394,11 @@ pub(crate) fn find_report(
             ),
         ));
     }
-    let voids = trials().filter(|t| t.verdict == Verdict::Void).count();
     facts.push((
         "search",
         format!(
-            "{} in {} ({voids} void); stopped: {} (seed {})",
-            match trials().count() {
-                1 => "1 trial".to_owned(),
-                trials => format!("{trials} trials"),
-            },
+            "{} in {}; stopped: {} (seed {})",
+            trials_text(trials()),
             duration(findings.elapsed_s * 1e9),
             stop_reason_text(findings.stopped_by),
             context.plan.load.seed

@@ -787,7 +787,7 @@ impl TrialFields {
             p99_ns: trial.p99_ns,
             lag_p99_ns: trial.lag_p99_ns,
             work_share: trial.evidence.work_share,
-            verdict: trial.verdict.to_string(),
+            verdict: trial.verdict_name(),
             reason: spelled(&trial.reason),
             sources: injector.iter().flat_map(|it| &it.sources).map(ToString::to_string).collect(),
             sources_so_far: injector.and_then(Injector::sources_so_far),

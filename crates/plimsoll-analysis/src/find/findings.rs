@@ -18,7 +18,7 @@ use super::rejecting::rejections;
 use super::search_state::SearchState;
 use super::stalls::Stalls;
 use super::target_loss::TargetLoss;
-use super::terms::{Settings, StopReason, disturbed, near_line, valid_copies};
+use super::terms::{Settings, StopReason, near_line, valid_copies};
 use crate::condition::{format_number, share_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
@@ -223,7 +223,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
-    let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
+    let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
     // If most open trials were disturbed, the disturbances used up the budget.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {

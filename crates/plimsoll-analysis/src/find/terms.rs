@@ -111,11 +111,6 @@ pub(super) fn valid_copies(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     history.iter().map(clean).collect()
 }
 
-/// Returns whether a trial is void because other processes disturbed it.
-pub(super) fn disturbed(trial: &TrialOutcome) -> bool {
-    trial.verdict == Verdict::Void && trial.interference.disturbed
-}
-
 /// Returns whether a trial is void because its load exceeded plimsoll's capacity.
 pub(super) fn limited(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.evidence.generator_limited

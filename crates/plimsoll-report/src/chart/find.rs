@@ -106,7 +106,7 @@ fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
         duration(trial.duration_ns as f64),
         if trial.stopped { "at least " } else { "" },
         duration(trial.p99_ns as f64),
-        trial.verdict
+        trial.verdict_name()
     )
 }
 
@@ -332,24 +332,29 @@ fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
         (1, Verdict::Fail) => Paint::Vermilion,
         _ => Paint::Muted,
     };
+    let is_disturbed = |(_, trial): &(f64, &TrialOutcome)| trial.is_disturbed();
+    let is_void = |(_, trial): &(f64, &TrialOutcome)| trial.verdict == Verdict::Void && !trial.is_disturbed();
+    let void_name = match (all.iter().flatten().any(is_disturbed), all.iter().flatten().any(is_void)) {
+        (true, true) => "disturbed, or void: plimsoll was the limit",
+        (true, false) => "disturbed by other processes",
+        (false, _) => "void: plimsoll was the limit",
+    };
     let cut = all.iter().flatten().any(|(_, t)| t.verdict == Verdict::Fail && t.stopped);
-    [
-        (Verdict::Pass, "trial met the SLO"),
-        (Verdict::Fail, "broke the SLO"),
-        (Verdict::Void, "void: no information on the server"),
-    ]
-    .into_iter()
-    .map(
-        |(verdict, name)| if verdict == Verdict::Fail && cut { (verdict, STOPPED_EARLY_NAME) } else { (verdict, name) },
-    )
-    .filter(|(verdict, _)| all.iter().flatten().any(|(_, t)| t.verdict == *verdict))
-    .map(|(verdict, name)| KeyEntry {
-        paint: paint(verdict),
-        mark: Some(mark_of(verdict)),
-        line: None,
-        name: name.to_owned(),
-    })
-    .collect()
+    [(Verdict::Pass, "trial met the SLO"), (Verdict::Fail, "broke the SLO"), (Verdict::Void, void_name)]
+        .into_iter()
+        .map(
+            |(verdict, name)| {
+                if verdict == Verdict::Fail && cut { (verdict, STOPPED_EARLY_NAME) } else { (verdict, name) }
+            },
+        )
+        .filter(|(verdict, _)| all.iter().flatten().any(|(_, t)| t.verdict == *verdict))
+        .map(|(verdict, name)| KeyEntry {
+            paint: paint(verdict),
+            mark: Some(mark_of(verdict)),
+            line: None,
+            name: name.to_owned(),
+        })
+        .collect()
 }
 
 /// Shades the 90 % interval of the load line. If the interval has no upper end, the shaded area

@@ -7,7 +7,7 @@
 use super::Screen;
 use crate::find::{
     arrivals_text, budget_text, log_text, log_times, needed_text, not_found_text, planned_text, proven_text,
-    stop_reason_text,
+    stop_reason_text, trials_text,
 };
 use crate::format::{count, duration, rate};
 use crate::remedy::spelled;
@@ -190,14 +190,9 @@ pub(crate) fn find_screen(
     }
     screen.failed_response(4, &FailedKind::of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
-    let voids = trials().filter(|trial| trial.verdict == Verdict::Void).count();
-    let trials = match trials().count() {
-        1 => "1 trial".to_owned(),
-        many => format!("{many} trials"),
-    };
     let elapsed = duration(findings.elapsed_s * 1e9);
     let stopped = stop_reason_text(findings.stopped_by);
-    screen.fact(3, "search", format!("{trials}, {voids} void, in {elapsed}; stopped: {stopped}"));
+    screen.fact(3, "search", format!("{} in {elapsed}; stopped: {stopped}", trials_text(trials())));
     let rows = load_rows(findings);
     if !rows.is_empty() {
         screen.table(2, &["", "goodput", "p99", "in flight"], rows, 2);

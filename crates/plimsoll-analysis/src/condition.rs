@@ -241,7 +241,9 @@ impl Condition {
             (None, _) => "nothing was measured".to_owned(),
             (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
                 let some = match statistic {
-                    Statistic::Quantile(q) => format!("more than {} of the requests", format::short_percent(1.0 - q)),
+                    Statistic::Quantile(q) => {
+                        format!("more than {share} of the requests", share = format::short_percent(1.0 - q))
+                    }
                     Statistic::Max | Statistic::Mean => "some requests".to_owned(),
                 };
                 format!("{some} failed or had no response in time")
@@ -342,8 +344,10 @@ impl FigureInputs<'_> {
         };
         let timeouts = self.ledger.failed[RequestFailure::Timeout as usize];
         match metric {
-            Metric::Latency(measure, statistic) if measure.is_of_routes() => self.latency(self.times?, statistic),
-            Metric::Latency(_, statistic) => statistic.figure(self.times?),
+            Metric::Latency(measure, statistic) if measure.is_of_routes() => {
+                self.latency_statistic(self.times?, statistic)
+            }
+            Metric::Latency(_, statistic) => statistic.compute_from_histogram(self.times?),
             Metric::Success => share(self.ledger.succeeded),
             Metric::Errors => share(self.requests.saturating_sub(self.ledger.succeeded)),
             Metric::Throughput => {
@@ -359,7 +363,7 @@ impl FigureInputs<'_> {
 impl FigureInputs<'_> {
     /// Computes a statistic of the latency over all requests. The histogram also contains timeouts,
     /// which are longer than the times of all responses.
-    fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
+    fn latency_statistic(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
         let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
         if good == 0 && self.overdue == 0 {
             return None;
@@ -474,7 +478,7 @@ impl fmt::Display for Statistic {
 
 impl Statistic {
     /// Computes the statistic from a histogram of times; `None` for an empty histogram.
-    fn figure(self, times: &Histogram) -> Option<f64> {
+    fn compute_from_histogram(self, times: &Histogram) -> Option<f64> {
         (times.count() > 0).then(|| match self {
             Statistic::Quantile(q) => times.quantile_ns(q) as f64,
             Statistic::Max => times.max_ns() as f64,
@@ -644,7 +648,7 @@ mod tests {
         }
     }
 
-    fn tick(succeeded: u64, failed: u64, latency_ns: u64) -> Interval {
+    fn tick_interval(succeeded: u64, failed: u64, latency_ns: u64) -> Interval {
         let mut response = Histogram::new();
         response.record_n(latency_ns, succeeded);
         let figures = RouteFigures {
@@ -665,16 +669,16 @@ mod tests {
     fn a_condition_watch_waits_for_evidence() {
         let conditions = Conditions::parse("errors>5%, p99>200ms").expect("parses");
         let mut watch = ConditionWatch::new(conditions.clone(), &run(0, 0, 0, 0, 0).plan);
-        assert_eq!(watch.push(100_000_000, &tick(0, 10, 0)), None);
-        assert_eq!(watch.push(1_000_000_000, &tick(5, 0, 1_000_000)), None, "15 requests are not 20");
-        let crossing = watch.push(1_100_000_000, &tick(85, 0, 1_000_000)).expect("10 of 100 failed");
+        assert_eq!(watch.push(100_000_000, &tick_interval(0, 10, 0)), None);
+        assert_eq!(watch.push(1_000_000_000, &tick_interval(5, 0, 1_000_000)), None, "15 requests are not 20");
+        let crossing = watch.push(1_100_000_000, &tick_interval(85, 0, 1_000_000)).expect("10 of 100 failed");
         assert_eq!(crossing.to_string(), "errors>5%: it was 10.0 %");
     }
 
     /// Creates a run of one second with these counts of outcomes. Each success took `latency_ns`.
     fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
-        let mut interval = tick(succeeded, failed, latency_ns);
+        let mut interval = tick_interval(succeeded, failed, latency_ns);
         let figures = interval.routes.of_mut(0);
         figures.ledger.scheduled += unsent + in_flight;
         (figures.ledger.unsent, figures.ledger.in_flight) = (unsent, in_flight);
@@ -731,7 +735,7 @@ mod tests {
     fn timeouts_are_not_responses() {
         // The histogram contains 97 successes of 1 ms and 3 timeouts after 30 s.
         let mut run = run(97, 0, 0, 0, units::MS);
-        let mut late = tick(0, 0, 0);
+        let mut late = tick_interval(0, 0, 0);
         let mut response = Histogram::new();
         response.record_n(30 * units::SECOND, 3);
         let figures = late.routes.of_mut(0);
@@ -751,7 +755,7 @@ mod tests {
         let tenth = units::SECOND / 10;
         // All requests of this run fail.
         let mut errors = watch("p99>200ms");
-        let ended = (1..=10).find_map(|at| errors.push(at * tenth, &tick(0, 10, 0)));
+        let ended = (1..=10).find_map(|at| errors.push(at * tenth, &tick_interval(0, 10, 0)));
         assert!(ended.as_ref().is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
         // Ten users never get a response.
         let mut asked = Interval::default();
@@ -765,7 +769,7 @@ mod tests {
         // A request that has waited for less than the bound is no evidence for the condition.
         let mut steady = watch("p99>500ms");
         let ended = (1..=100).find(|at| {
-            let mut now = tick(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
+            let mut now = tick_interval(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
             now.routes.of_mut(0).ledger.scheduled = 10;
             steady.push(at * tenth, &now).is_some()
         });
@@ -779,7 +783,7 @@ mod tests {
         order.label = "order".into();
         run.plan.traffic.routes.push(order);
         let mut interval = Interval::default();
-        *interval.routes.of_mut(1) = tick(40, 10, 300 * units::MS).routes.all_routes().clone();
+        *interval.routes.of_mut(1) = tick_interval(40, 10, 300 * units::MS).routes.all_routes().clone();
         run.push(1, interval);
         for (gate, crossed) in [
             ("order.p50>200ms", true),

@@ -70,15 +70,15 @@ impl ConditionTotals {
         }
     }
 
-    fn ended(&self) -> u64 {
+    fn ended_requests(&self) -> u64 {
         self.ledger.requests() + self.ledger.unsent
     }
 
     /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
     /// limit is the number of requests scheduled at least that long ago, minus all ended requests.
-    fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
+    fn overdue_requests_min(&self, end_ns: u64, bound_ns: u64) -> u64 {
         let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
-        old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
+        old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended_requests()))
     }
 }
 
@@ -132,8 +132,8 @@ impl ConditionWatch {
         }
         self.conditions.0.iter().zip(&self.totals_index).find_map(|(condition, about)| {
             let figures = &self.totals[(*about)?];
-            let ended = figures.ended();
-            let overdue = condition.bound_ns().map_or(0, |bound_ns| figures.overdue(end_ns, bound_ns));
+            let ended = figures.ended_requests();
+            let overdue = condition.bound_ns().map_or(0, |bound_ns| figures.overdue_requests_min(end_ns, bound_ns));
             let counts = matches!(
                 condition.metric,
                 Metric::Throughput | Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count)

@@ -23,23 +23,23 @@ pub struct FailedKind {
 impl FailedKind {
     /// Returns the kinds of failed responses of one load, sorted by kind.
     pub fn failures_of_run(run: &Run) -> Vec<FailedKind> {
-        kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
+        collect_failed_kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
     }
 
     /// Returns the kinds of failed responses of several loads, sorted by kind.
     pub fn of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
         let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
-        kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
+        collect_failed_kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
     }
 }
 
 /// Collects the kinds of failed responses of several loads. Each item contains the tag of a load,
 /// the start of the load in ns, and its run.
-fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
+fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
     let mut kinds: Vec<FailedKind> = Vec::new();
     for (tag, start_ns, run) in loads {
         for answer in &run.failed_answers {
-            let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), requests(run, answer));
+            let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), count_failed_requests(run, answer));
             let routes = &run.plan.traffic.routes;
             let route = answer.miss.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
             let route = route.map(|route| route.label.clone());
@@ -65,7 +65,7 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
 /// Counts the requests of a load that failed in the same way as `answer`. Such requests have the
 /// same HTTP status, the same status of the gRPC call, bytes that are not HTTP, or the same unmet
 /// expectation.
-fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
+fn count_failed_requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])

@@ -95,10 +95,16 @@ impl MachineFitness {
     /// Checks the facts of a machine, and the result of plimsoll's measurement of itself if there
     /// is one.
     pub fn assess(facts: &MachineFacts, measured: Option<&SelfMeasurement>) -> MachineFitness {
-        let mut checks = vec![cores(facts), governor(facts)];
-        checks.extend(interference(facts.interference.as_ref()));
-        checks.extend([open_files(facts), ports(facts), accept_queue(facts), memory(facts), container(facts)]);
-        checks.extend([probes(facts), sampling(facts)]);
+        let mut checks = vec![check_cores(facts), check_governor(facts)];
+        checks.extend(check_interference(facts.interference.as_ref()));
+        checks.extend([
+            open_files(facts),
+            check_ports(facts),
+            accept_queue(facts),
+            check_memory(facts),
+            check_cpu_quota(facts),
+        ]);
+        checks.extend([check_probes(facts), check_sampling(facts)]);
         checks.extend(measured.map(self_measurement));
         MachineFitness { checks }
     }
@@ -118,7 +124,7 @@ fn check(name: &'static str, fitness: Fitness, found: impl Into<String>, remedy:
     FitnessCheck { name, fitness, observation: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
-fn cores(facts: &MachineFacts) -> FitnessCheck {
+fn check_cores(facts: &MachineFacts) -> FitnessCheck {
     let of = if facts.cores < facts.cores_online { format!(" of {}", facts.cores_online) } else { String::new() };
     let mut found = format!("{}{of}", facts.cores);
     if !facts.cpu_model.is_empty() {
@@ -142,7 +148,7 @@ fn cores(facts: &MachineFacts) -> FitnessCheck {
     }
 }
 
-fn governor(facts: &MachineFacts) -> FitnessCheck {
+fn check_governor(facts: &MachineFacts) -> FitnessCheck {
     let found = facts.governors.join(", ");
     match &facts.governors[..] {
         [] if facts.is_virtual => {
@@ -161,7 +167,7 @@ fn governor(facts: &MachineFacts) -> FitnessCheck {
     }
 }
 
-fn interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
+fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
     let Some(sample) = sample else {
         return vec![check("interference", Fitness::Limited, "not known: /proc/stat is not readable", None)];
     };
@@ -185,13 +191,16 @@ fn interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
         check(
             "steal",
             steal,
-            format!("{} of the CPU time, taken by the host", format::share(sample.steal_share)),
+            format!(
+                "{share_percent} of the CPU time, taken by the host",
+                share_percent = format::share(sample.steal_share)
+            ),
             (steal > Fitness::Fit).then_some("Use a host with free cores, or measure at a quieter hour"),
         ),
         check(
             "interference",
             busy,
-            format!("{:.2} cores used by other processes{by}", sample.cores),
+            format!("{cores:.2} cores used by other processes{by}", cores = sample.cores),
             (busy > Fitness::Fit).then_some(&stop),
         ),
     ]
@@ -209,7 +218,7 @@ fn open_files(facts: &MachineFacts) -> FitnessCheck {
     check("open files", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
 }
 
-fn ports(facts: &MachineFacts) -> FitnessCheck {
+fn check_ports(facts: &MachineFacts) -> FitnessCheck {
     let (all, waiting) = (facts.local_ports, facts.ports_in_time_wait);
     let found = format!("{} local ports, {} in TIME-WAIT", format::count(all), format::count(waiting));
     let (fitness, remedy) = match (all < PORTS_FEW, waiting > all / 2) {
@@ -233,7 +242,7 @@ fn accept_queue(facts: &MachineFacts) -> FitnessCheck {
     }
 }
 
-fn memory(facts: &MachineFacts) -> FitnessCheck {
+fn check_memory(facts: &MachineFacts) -> FitnessCheck {
     let available = match facts.limits.memory_bytes {
         Some(limit) => limit.min(facts.memory_available_bytes),
         None => facts.memory_available_bytes,
@@ -249,7 +258,7 @@ fn memory(facts: &MachineFacts) -> FitnessCheck {
     check("memory", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
 }
 
-fn container(facts: &MachineFacts) -> FitnessCheck {
+fn check_cpu_quota(facts: &MachineFacts) -> FitnessCheck {
     match facts.limits.cores_milli.map(|milli| milli as f64 / 1e3) {
         Some(quota) if quota < f64::from(facts.cores) => check(
             "container",
@@ -262,7 +271,7 @@ fn container(facts: &MachineFacts) -> FitnessCheck {
     }
 }
 
-fn probes(facts: &MachineFacts) -> FitnessCheck {
+fn check_probes(facts: &MachineFacts) -> FitnessCheck {
     let text = |probe: &MissingProbe| match probe {
         MissingProbe::Pressure => "pressure",
         MissingProbe::Sockets => "sockets",
@@ -283,7 +292,7 @@ fn probes(facts: &MachineFacts) -> FitnessCheck {
     check("probes", Fitness::Limited, format!("not read: {}", missing.join(", ")), Some(remedy))
 }
 
-fn sampling(facts: &MachineFacts) -> FitnessCheck {
+fn check_sampling(facts: &MachineFacts) -> FitnessCheck {
     let paranoid =
         facts.perf_event_paranoid.map_or_else(String::new, |level| format!(" (perf_event_paranoid is {level})"));
     let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, for functions in explain";
@@ -321,7 +330,7 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
         (_, highest) if highest < RATE_LOW_RPS => check(
             name,
             Fitness::Limited,
-            format!("at most {} requests/s from one thread", format::rate(highest)),
+            format!("at most {highest_rate} requests/s from one thread", highest_rate = format::rate(highest)),
             Some("Generate the load on a faster machine, or on several machines"),
         ),
         _ => check(name, Fitness::Fit, format!("plimsoll sends requests on time at {rate}/s: lag p99 {lag}"), None),
@@ -341,7 +350,7 @@ mod tests {
         disturbance: None,
     };
 
-    fn good() -> MachineFacts {
+    fn fit_machine_facts() -> MachineFacts {
         MachineFacts {
             cores: 4,
             cores_online: 4,
@@ -360,29 +369,29 @@ mod tests {
     #[test]
     fn each_machine_problem_is_found_and_has_a_remedy() {
         use Fitness::{Limited, Unfit};
-        assert_eq!(MachineFitness::assess(&good(), Some(&QUIET)).fitness(), Fitness::Fit);
+        assert_eq!(MachineFitness::assess(&fit_machine_facts(), Some(&QUIET)).fitness(), Fitness::Fit);
         let sample = |cores, steal_share| {
             Some(InterferenceSample { cores, steal_share, busiest: Some(("cargo".into(), cores)) })
         };
         let quota = MachineLimits { cores_milli: Some(1500), memory_bytes: None };
         let group = MachineLimits { cores_milli: None, memory_bytes: Some(100 << 20) };
         for (facts, name, fitness) in [
-            (MachineFacts { cores: 1, ..good() }, "cores", Limited),
-            (MachineFacts { governors: vec!["powersave".into()], ..good() }, "governor", Limited),
-            (MachineFacts { interference: sample(0.2, 0.0), ..good() }, "interference", Limited),
-            (MachineFacts { interference: sample(1.0, 0.0), ..good() }, "interference", Unfit),
-            (MachineFacts { interference: sample(0.0, 0.02), ..good() }, "steal", Limited),
-            (MachineFacts { interference: sample(0.0, 0.2), ..good() }, "steal", Unfit),
-            (MachineFacts { files_max: 1024, ..good() }, "open files", Limited),
-            (MachineFacts { files_max: 256, ..good() }, "open files", Unfit),
-            (MachineFacts { local_ports: 1000, ..good() }, "ports", Limited),
-            (MachineFacts { ports_in_time_wait: 20_000, ..good() }, "ports", Limited),
-            (MachineFacts { accept_queue_max: 128, ..good() }, "accept queue", Limited),
-            (MachineFacts { memory_available_bytes: 500 << 20, ..good() }, "memory", Limited),
-            (MachineFacts { limits: group, ..good() }, "memory", Unfit),
-            (MachineFacts { limits: quota, ..good() }, "container", Limited),
-            (MachineFacts { probes_missing: vec![MissingProbe::OtherUsers], ..good() }, "probes", Limited),
-            (MachineFacts { sampling: SamplingAccess::Refused, ..good() }, "sampling", Limited),
+            (MachineFacts { cores: 1, ..fit_machine_facts() }, "cores", Limited),
+            (MachineFacts { governors: vec!["powersave".into()], ..fit_machine_facts() }, "governor", Limited),
+            (MachineFacts { interference: sample(0.2, 0.0), ..fit_machine_facts() }, "interference", Limited),
+            (MachineFacts { interference: sample(1.0, 0.0), ..fit_machine_facts() }, "interference", Unfit),
+            (MachineFacts { interference: sample(0.0, 0.02), ..fit_machine_facts() }, "steal", Limited),
+            (MachineFacts { interference: sample(0.0, 0.2), ..fit_machine_facts() }, "steal", Unfit),
+            (MachineFacts { files_max: 1024, ..fit_machine_facts() }, "open files", Limited),
+            (MachineFacts { files_max: 256, ..fit_machine_facts() }, "open files", Unfit),
+            (MachineFacts { local_ports: 1000, ..fit_machine_facts() }, "ports", Limited),
+            (MachineFacts { ports_in_time_wait: 20_000, ..fit_machine_facts() }, "ports", Limited),
+            (MachineFacts { accept_queue_max: 128, ..fit_machine_facts() }, "accept queue", Limited),
+            (MachineFacts { memory_available_bytes: 500 << 20, ..fit_machine_facts() }, "memory", Limited),
+            (MachineFacts { limits: group, ..fit_machine_facts() }, "memory", Unfit),
+            (MachineFacts { limits: quota, ..fit_machine_facts() }, "container", Limited),
+            (MachineFacts { probes_missing: vec![MissingProbe::OtherUsers], ..fit_machine_facts() }, "probes", Limited),
+            (MachineFacts { sampling: SamplingAccess::Refused, ..fit_machine_facts() }, "sampling", Limited),
         ] {
             let found = MachineFitness::assess(&facts, None);
             assert_eq!(found.named(fitness), [name], "{found:?}");
@@ -402,7 +411,7 @@ mod tests {
             // If other processes caused the lag, the lag does not describe plimsoll.
             (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
         ] {
-            let found = MachineFitness::assess(&good(), Some(&measured));
+            let found = MachineFitness::assess(&fit_machine_facts(), Some(&measured));
             assert_eq!(found.fitness(), fitness, "{measured:?}: {found:?}");
         }
     }

@@ -15,20 +15,26 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
         let unsent = match agent.ledger.unsent {
             0 => String::new(),
-            unsent => format!(", and {} of its requests were not sent", format::count(unsent)),
+            unsent => format!(", and {requests} of its requests were not sent", requests = format::count(unsent)),
         };
         return Some(format!("agent {} was lost ({why}){unsent}", agent.name));
     }
     let busiest = agents.iter().max_by(|a, b| a.work_share.total_cmp(&b.work_share));
     if let Some(agent) = busiest.filter(|agent| agent.work_share >= work_share_max) {
         let share = agent.work_share * 100.0;
-        return Some(format!("a worker thread of agent {} was busy {share:.0} % of the time", agent.name));
+        return Some(format!(
+            "a worker thread of agent {agent_name} was busy {share:.0} % of the time",
+            agent_name = agent.name
+        ));
     }
     let latest = agents.iter().max_by_key(|agent| agent.lag_p99_ns);
     let late = latest.and_then(|agent| Some((agent, agent.lag_p99_ns.filter(|lag_ns| *lag_ns > lag_max_ns)?)));
     late.map(|(agent, lag_ns)| {
         let (lag, allowed) = (format::duration(lag_ns as f64), format::duration(lag_max_ns as f64));
-        format!("agent {} sent requests late: lag p99 {lag}, more than the {allowed} allowed", agent.name)
+        format!(
+            "agent {agent_name} sent requests late: lag p99 {lag}, more than the {allowed} allowed",
+            agent_name = agent.name
+        )
     })
 }
 

@@ -32,14 +32,14 @@ pub fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 0.5 => "0".into(),
         ns if ns < 999.5 => format!("{ns:.0} ns"),
-        ns if ns < 999.5e3 => format!("{} us", significant(ns / 1e3)),
-        ns if ns < 999.5e6 => format!("{} ms", significant(ns / 1e6)),
-        ns if ns < 119.5e9 => format!("{} s", significant(ns / 1e9)),
+        ns if ns < 999.5e3 => format!("{} us", three_significant_digits(ns / 1e3)),
+        ns if ns < 999.5e6 => format!("{} ms", three_significant_digits(ns / 1e6)),
+        ns if ns < 119.5e9 => format!("{} s", three_significant_digits(ns / 1e9)),
         ns if ns < 7200e9 => {
             let seconds = (ns / 1e9).round() as u64;
             format!("{} m {:02} s", seconds / 60, seconds % 60)
         }
-        ns => format!("{} h", significant(ns / 3600e9)),
+        ns => format!("{} h", three_significant_digits(ns / 3600e9)),
     }
 }
 
@@ -55,7 +55,7 @@ pub fn flag_time(ns: u64) -> String {
 }
 
 /// Formats a number with three significant digits. Trailing zeros are kept, so that columns align.
-fn significant(value: f64) -> String {
+fn three_significant_digits(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),
@@ -87,7 +87,7 @@ pub fn rate(value: f64) -> String {
         // A rate of one event per hour must not be formatted as 0.
         rounded(value, 2).to_string()
     } else {
-        significant(value)
+        three_significant_digits(value)
     }
 }
 
@@ -109,7 +109,7 @@ pub fn share(value: f64) -> String {
         most if most >= 0.9 => format!("{:.1} %", (most * 1e3).floor() / 10.0),
         none if none <= 0.0 => "0 %".into(),
         little if little < 1e-4 => "<0.01 %".into(),
-        part => format!("{} %", significant(part * 100.0)),
+        part => format!("{} %", three_significant_digits(part * 100.0)),
     }
 }
 
@@ -157,9 +157,9 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
 pub fn bytes(value: f64) -> String {
     match value {
         v if v < 999.5 => format!("{v:.0} B"),
-        v if v < 999.5e3 => format!("{} kB", significant(v / 1e3)),
-        v if v < 999.5e6 => format!("{} MB", significant(v / 1e6)),
-        v => format!("{} GB", significant(v / 1e9)),
+        v if v < 999.5e3 => format!("{} kB", three_significant_digits(v / 1e3)),
+        v if v < 999.5e6 => format!("{} MB", three_significant_digits(v / 1e6)),
+        v => format!("{} GB", three_significant_digits(v / 1e9)),
     }
 }
 

@@ -112,7 +112,7 @@ impl<'a> MachineSeries<'a> {
     }
 
     /// Returns the change of a counter between two times; `None` without a reading near both times.
-    fn change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
+    fn counter_change_between(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         counter_change(self.get(name)?, from_ns, to_ns)
     }
 
@@ -120,7 +120,7 @@ impl<'a> MachineSeries<'a> {
     /// are two such processes if one plimsoll process watches the server inside a container of this
     /// machine.
     fn own_processes_change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
-        let own = self.change(name, from_ns, to_ns);
+        let own = self.counter_change_between(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
             return own;
         }
@@ -177,7 +177,7 @@ impl Interference {
             return unknown("the load was too short");
         }
         let account = |at_ns: i64| {
-            let since = |name: &str| machine.change(name, start_ns, at_ns);
+            let since = |name: &str| machine.counter_change_between(name, start_ns, at_ns);
             let stolen_ns = since(table::HOST_CPU_STEAL.name).unwrap_or(0.0);
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
@@ -214,7 +214,8 @@ impl Interference {
             Some(known_ns) => {
                 let used = (whole.busy_ns - known_ns).max(0.0) / span_ns;
                 others.cores = Some(used);
-                let server_waited_ns = machine.change(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
+                let server_waited_ns =
+                    machine.counter_change_between(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let we_waited_ns = machine.own_processes_change(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
                 let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
@@ -222,18 +223,23 @@ impl Interference {
                 if felt && used > CORES_MAX.max(PART_MAX * known_ns / span_ns) {
                     reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
                 } else if let Some((burst, seconds)) =
-                    burst(&accounts, cores, BURST_CORES.max(2.0 * PART_MAX * known_ns / span_ns))
+                    find_cpu_burst(&accounts, cores, BURST_CORES.max(2.0 * PART_MAX * known_ns / span_ns))
                 {
                     reasons.push(format!("other processes used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
                 }
             }
             None => {
-                others.reason =
-                    Some(format!("the CPU use of other processes is not known: {}", unknown_server_reason(probes)))
+                others.reason = Some(format!(
+                    "the CPU use of other processes is not known: {reason}",
+                    reason = unknown_server_reason(probes)
+                ))
             }
         }
         if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
-            reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", steal_share * 100.0));
+            reasons.push(format!(
+                "the host of this machine took {steal_percent:.0} % of its time (steal)",
+                steal_percent = steal_share * 100.0
+            ));
         }
         others.disturbed = !reasons.is_empty() && !only_failed_answers(&run.ledger());
         if others.disturbed {
@@ -280,7 +286,10 @@ impl Interference {
             reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
         }
         if taken > STEAL_MAX {
-            reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", taken * 100.0));
+            reasons.push(format!(
+                "the host of this machine took {steal_percent:.0} % of its time (steal)",
+                steal_percent = taken * 100.0
+            ));
         }
         reasons.join(", and ")
     }
@@ -318,7 +327,7 @@ fn unknown_server_reason(probes: &Probes) -> String {
 /// Finds the period of about half a second in which other processes used most CPU time. Returns the
 /// number of cores used, and the length of the period in s. Returns `None` if no period exceeds
 /// `used_max` cores.
-fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
+fn find_cpu_burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
     // The CPU time of a server's short-lived children is added to the server's counter late. Until
     // then this time seems to belong to other processes. A running minimum, computed from the end
     // backwards, corrects this.

@@ -316,9 +316,9 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             failed: ledger.failed,
             unsent: ledger.unsent,
             unanswered: ledger.in_flight,
-            in_flight: window.quarters(run, |interval| interval.load.in_flight_ns as f64),
+            in_flight: window.quarter_means(run, |interval| interval.load.in_flight_ns as f64),
             held_back: delayed_acks::ack_delay_ns(&summary)
-                .map(|_| window.quarters(run, delayed_acks::ack_wait_sum_ns))
+                .map(|_| window.quarter_means(run, delayed_acks::ack_wait_sum_ns))
                 .unwrap_or_default(),
             primed: rejected_before,
             littles_law_gap: littles_law_gap(run),
@@ -347,7 +347,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 outcome.reason = summary.generator.reason.clone().unwrap_or_default();
             }
             let (series, inside) = window_series(run, &window);
-            let rejecting = rejections(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
+            let rejecting = rejected_requests(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
             outcome.evidence.rejecting = rejecting;
             // The last responses arrive after the window, so a stall at the end of the window lasts
             // until then.
@@ -373,7 +373,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
 }
 
 /// Returns the number of requests that the server rejected: failures other than timeouts.
-fn rejections(ledger: &Ledger) -> u64 {
+fn rejected_requests(ledger: &Ledger) -> u64 {
     ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize]
 }
 
@@ -438,7 +438,7 @@ fn open_verdict(
     window: &Window,
 ) {
     let evidence = &mut outcome.evidence;
-    let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
+    let series = &watch.ticks()[..watch.ticks().len().min(window.whole_ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
     // A stall at the end of the window may last longer than the window.
     evidence.stalls = stalls::detect(complete_ticks(watch.ticks()), window.tick_ns);
@@ -497,7 +497,7 @@ fn open_verdict(
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;
 
     let falling_behind = evidence.growth > GROWTH_MAX;
-    evidence.rejecting = rejections(ledger) > 0 && !bounds_hold && !falling_behind;
+    evidence.rejecting = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
         && let Some((rps, error)) = saturated(series, window.tick_ns, evidence.rejecting)
@@ -508,7 +508,7 @@ fn open_verdict(
     let generator = &summary.generator;
     let silent_ns = longest_breaking_stall_ns(&evidence.stalls, watch, window);
     (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.limited) {
-        (Verdict::Fail, format!("no response arrived for {}", format::duration(ns as f64)).into())
+        (Verdict::Fail, format!("no response arrived for {time}", time = format::duration(ns as f64)).into())
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
@@ -522,7 +522,11 @@ fn open_verdict(
     } else if grows {
         (
             Verdict::Fail,
-            format!("the backlog grew by {} of the scheduled requests", format::short_percent(evidence.growth)).into(),
+            format!(
+                "the backlog grew by {share} of the scheduled requests",
+                share = format::short_percent(evidence.growth)
+            )
+            .into(),
         )
     } else if ledger.scheduled == 0 {
         (Verdict::Void, "nothing was scheduled".into())
@@ -599,14 +603,14 @@ impl Window {
     }
 
     /// Returns the number of whole ticks in the window.
-    fn ticks(&self) -> usize {
+    fn whole_ticks(&self) -> usize {
         (self.length_ns() / self.tick_ns) as usize
     }
 
     /// Returns the mean of a quantity in each quarter of the window. `integral_ns` returns the time
     /// integral of the quantity over one interval. If an interval lies partly in a quarter, the
     /// same part of its integral counts.
-    fn quarters(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
+    fn quarter_means(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
         if length < 1.0 {
@@ -657,7 +661,7 @@ mod tests {
     }
 
     /// Creates a tick in which `succeeded` of 100 requests succeeded after `ms` milliseconds.
-    fn tick(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
+    fn tick_interval(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
         let mut response = Histogram::new();
         response.record_n(ms * MS, succeeded);
         let mut lag = Histogram::new();
@@ -678,13 +682,13 @@ mod tests {
         Interval { load, routes: figures.into() }
     }
 
-    fn judged(run: &Run) -> TrialOutcome {
+    fn judge_climb_trial(run: &Run) -> TrialOutcome {
         judge(Purpose::Climb, 0, run, &Slo::default())
     }
 
     #[test]
     fn a_server_that_keeps_up_passes() {
-        let outcome = judged(&run(&[(1000.0, 10)], |_| tick(100, 2, 1)));
+        let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |_| tick_interval(100, 2, 1)));
         assert_eq!((outcome.verdict, outcome.offered_rps()), (Verdict::Pass, Some(1000.0)));
         assert_eq!((outcome.achieved_rps, outcome.success_rate), (1000.0, 1.0));
         assert_eq!(outcome.evidence.excess, 0.0);
@@ -695,7 +699,7 @@ mod tests {
         // 1 000 requests succeed within 2 ms. The first byte of 50 responses took 20 ms, and 1 of
         // 10 connections took 30 ms.
         let seen = run(&[(1000.0, 10)], |at| {
-            let mut tick = tick(100, 2, 1);
+            let mut tick = tick_interval(100, 2, 1);
             let (mut ttfb, mut connect) = (Histogram::new(), Histogram::new());
             ttfb.record_n(MS, 95);
             ttfb.record_n(20 * MS, 5);
@@ -737,7 +741,7 @@ mod tests {
         ] {
             let run = run(&[(1000.0, 10)], |at| {
                 let bad = if at == 5 { failed + unsent + unanswered + slow } else { 0 };
-                let mut interval = tick(100 - bad, 2, 1);
+                let mut interval = tick_interval(100 - bad, 2, 1);
                 if at == 5 {
                     let mut late = Histogram::new();
                     late.record_n(600 * MS, slow);
@@ -750,7 +754,7 @@ mod tests {
                 }
                 interval
             });
-            let outcome = judged(&run);
+            let outcome = judge_climb_trial(&run);
             assert_eq!(outcome.verdict, expect, "{failed} {unsent} {unanswered} {slow}: {:?}", outcome.reason);
         }
     }
@@ -759,25 +763,25 @@ mod tests {
     fn a_growing_backlog_fails_within_the_latency_bound() {
         // The rate is 3 % higher than the server's throughput. After one second 30 requests wait,
         // which is 30 ms of work.
-        let outcome = judged(&run(&[(1000.0, 10)], |at| tick(97, 20, 3 * (at + 1))));
+        let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |at| tick_interval(97, 20, 3 * (at + 1))));
         assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
         assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
         assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
         // A growth of the backlog by two requests may be chance.
-        assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
+        assert_eq!(judge_climb_trial(&run(&[(10.0, 10)], |at| tick_interval(100, 2, at / 5))).verdict, Verdict::Pass);
     }
 
     #[test]
     fn unsent_requests_belong_to_the_backlog() {
         // The server completes 600/s of 1 000/s. After four ticks, all 160 connections wait for it.
         let mut run = run(&[(1000.0, 12)], |at| {
-            let mut interval = tick(60, 200, (40 * (at + 1)).min(160));
+            let mut interval = tick_interval(60, 200, (40 * (at + 1)).min(160));
             interval.routes.of_mut(0).ledger.unsent = if at < 4 { 0 } else { 40 };
             interval
         });
         run.plan.carriage.connections_max = 160;
-        let outcome = judged(&run);
+        let outcome = judge_climb_trial(&run);
         assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
         assert!((outcome.evidence.growth - 0.4).abs() < 0.05, "{}", outcome.evidence.growth);
         assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
@@ -788,8 +792,8 @@ mod tests {
     #[test]
     fn delayed_acknowledgements_are_not_a_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
-            let outcome = judged(&run(&[(1000.0, 10)], |at| {
-                let mut interval = tick(100, 4 + rest_ms(at), in_flight(at));
+            let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |at| {
+                let mut interval = tick_interval(100, 4 + rest_ms(at), in_flight(at));
                 let (mut service, mut ttfb) = (Histogram::new(), Histogram::new());
                 service.record_n((4 + rest_ms(at)) * MS, 100);
                 ttfb.record_n(4 * MS, 100);
@@ -811,24 +815,24 @@ mod tests {
     #[test]
     fn a_saturated_generator_makes_a_trial_void() {
         let busy = run(&[(1000.0, 10)], |_| {
-            let mut interval = tick(50, 2, 1);
+            let mut interval = tick_interval(50, 2, 1);
             interval.load.workers[0].work_ns = TICK * 96 / 100;
             interval
         });
         let late = run(&[(1000.0, 10)], |_| {
-            let mut interval = tick(100, 2, 1);
+            let mut interval = tick_interval(100, 2, 1);
             let mut lag = Histogram::new();
             lag.record_n(60 * MS, 100);
             interval.load.lag = lag.drain();
             interval
         });
         let unsent = run(&[(1000.0, 10)], |_| {
-            let mut interval = tick(99, 2, 1);
+            let mut interval = tick_interval(99, 2, 1);
             interval.routes.of_mut(0).ledger.unsent = 1;
             interval
         });
         for run in [&busy, &late, &unsent] {
-            let outcome = judged(run);
+            let outcome = judge_climb_trial(run);
             assert_eq!(outcome.verdict, Verdict::Void, "{:?}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
@@ -838,12 +842,12 @@ mod tests {
         open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
         under_way.intervals.values_mut().for_each(|i| i.routes.of_mut(0).in_flight_end = connections_max);
         for waiting in [open, under_way] {
-            let outcome = judged(&waiting);
+            let outcome = judge_climb_trial(&waiting);
             assert_eq!(outcome.verdict, Verdict::Fail);
             assert!(outcome.reason.remedies().eq([Remedy::MaxConnections]), "{:?}", outcome.reason);
             let mut over_h2 = waiting;
             over_h2.plan.carriage.http = HttpChoice::H2;
-            assert!(judged(&over_h2).reason.remedies().eq([Remedy::MaxConnections, Remedy::Streams]));
+            assert!(judge_climb_trial(&over_h2).reason.remedies().eq([Remedy::MaxConnections, Remedy::Streams]));
         }
     }
 
@@ -853,7 +857,7 @@ mod tests {
         // connecting. Afterwards the sent requests get their responses.
         let silence = |service_ms: u64| {
             run(&[(1000.0, 20)], move |at| {
-                let mut interval = tick(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
+                let mut interval = tick_interval(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
                 if (2..10).contains(&at) {
                     interval.routes.of_mut(0).in_flight_end = 100 * (at - 1);
                     interval.routes.of_mut(0).ledger.unsent = 40;
@@ -869,7 +873,7 @@ mod tests {
             })
         };
         for (service_ms, expect) in [(800, Verdict::Fail), (30, Verdict::Void)] {
-            let outcome = judged(&silence(service_ms));
+            let outcome = judge_climb_trial(&silence(service_ms));
             assert_eq!(outcome.verdict, expect, "{service_ms} ms: {:?}", outcome.reason);
             assert!(outcome.evidence.generator_limited, "{outcome:?}");
             assert_eq!(outcome.reason.contains("no response arrived for 800 ms"), expect == Verdict::Fail);
@@ -878,7 +882,7 @@ mod tests {
 
     /// Creates the probe readings of a machine of two cores. The load used 0.6 cores, and other
     /// processes used `others` cores.
-    fn beside(others: f64, seconds: f64) -> Probes {
+    fn probes_with_interference(others: f64, seconds: f64) -> Probes {
         let mut probes = Probes::default();
         for (name, kind, rate) in [
             ("host.cpu_idle", SeriesKind::Counter, 2.0 - 0.6 - others),
@@ -903,10 +907,10 @@ mod tests {
 
     #[test]
     fn disturbed_failures_are_void_but_passes_stand() {
-        let holds = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
-        let breaks = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
+        let holds = run(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
+        let breaks = run(&[(1000.0, 10)], |at| tick_interval(60, 50, 40 * (at + 1)));
         let late = run(&[(1000.0, 10)], |_| {
-            let mut interval = tick(100, 2, 1);
+            let mut interval = tick_interval(100, 2, 1);
             let mut lag = Histogram::new();
             lag.record_n(60 * MS, 100);
             interval.load.lag = lag.drain();
@@ -925,8 +929,8 @@ mod tests {
             ("closed, disturbed", &closed, 1.3, Verdict::Void, false),
         ] {
             let mut run = run.clone();
-            run.probes = beside(others, 1.0);
-            let outcome = judged(&run);
+            run.probes = probes_with_interference(others, 1.0);
+            let outcome = judge_climb_trial(&run);
             assert_eq!((outcome.verdict, outcome.evidence.generator_limited), (expect, limited), "{name}: {outcome:?}");
             assert_eq!(
                 outcome.reason.contains("other processes used 1.3 of 2 cores"),
@@ -949,15 +953,15 @@ mod tests {
             (408, 50, Verdict::Void),
         ] {
             let mut run = run(&[(1000.0, 10)], |_| {
-                let mut interval = tick(100 - failed, 2, 1);
+                let mut interval = tick_interval(100 - failed, 2, 1);
                 let figures = interval.routes.of_mut(0);
                 figures.ledger.failed[RequestFailure::Status as usize] = failed;
                 figures.statuses.add(200, 100 - failed);
                 figures.statuses.add(status, failed);
                 interval
             });
-            run.probes = beside(1.3, 1.0);
-            let outcome = judged(&run);
+            run.probes = probes_with_interference(1.3, 1.0);
+            let outcome = judge_climb_trial(&run);
             assert_eq!(outcome.verdict, expect, "{status}: {outcome:?}");
             assert_eq!(outcome.is_disturbed(), expect == Verdict::Void, "{status}: {outcome:?}");
         }
@@ -969,14 +973,14 @@ mod tests {
         // tick, whether ticks without responses came before, and the number of stalls.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
             let mut cut = run(&[(1000.0, 20)], |at| match at {
-                9 => tick(answered, 2, 70),
-                8 if silent_before => tick(0, 2, 100),
-                _ => tick(100, 2, 1),
+                9 => tick_interval(answered, 2, 70),
+                8 if silent_before => tick_interval(0, 2, 100),
+                _ => tick_interval(100, 2, 1),
             });
             cut.intervals.retain(|at, _| *at < 10);
             cut.window_ns.1 = 9 * TICK + MS;
             cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
-            let stalls = judged(&cut).evidence.stalls;
+            let stalls = judge_climb_trial(&cut).evidence.stalls;
             assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
         }
     }
@@ -994,28 +998,28 @@ mod tests {
         ] {
             let mut cut = run(&[(1000.0, 10)], |at| {
                 let is_last = at == 9;
-                let mut interval = tick(if is_last { answered } else { 100 }, 2, 1);
+                let mut interval = tick_interval(if is_last { answered } else { 100 }, 2, 1);
                 let ledger = &mut interval.routes.of_mut(0).ledger;
                 (ledger.failed[0], ledger.in_flight) = if is_last { (failed, under_way) } else { (0, 0) };
                 interval
             });
             cut.ending = Some(ending);
-            assert_eq!(judged(&cut).success_rate, expect, "{:?}", cut.ending);
+            assert_eq!(judge_climb_trial(&cut).success_rate, expect, "{:?}", cut.ending);
         }
         // If no request ever got a response, no request has succeeded.
         let mut silent = run(&[(1000.0, 2)], |_| {
-            let mut interval = tick(0, 100, 1);
+            let mut interval = tick_interval(0, 100, 1);
             interval.routes.of_mut(0).ledger.in_flight = 100;
             interval
         });
         silent.ending = Some(LoadEnd::Stopped(shown()));
-        assert_eq!(judged(&silent).success_rate, 0.0);
+        assert_eq!(judge_climb_trial(&silent).success_rate, 0.0);
     }
 
     #[test]
     fn earlier_stages_warm_up_and_are_not_judged() {
-        let outcome = judged(&run(&[(2000.0, 5), (1000.0, 10)], |at| {
-            let mut interval = tick(100, 2, 1);
+        let outcome = judge_climb_trial(&run(&[(2000.0, 5), (1000.0, 10)], |at| {
+            let mut interval = tick_interval(100, 2, 1);
             if at < 5 {
                 interval.routes.of_mut(0).ledger.scheduled = 200;
                 interval.routes.of_mut(0).ledger.failed[0] = 100;
@@ -1028,8 +1032,8 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_limiter_is_the_accepted_rate() {
-        let outcome = judged(&run(&[(1000.0, 10)], |at| {
-            let mut interval = tick(if at < 4 { 100 } else { 60 }, 2, 1);
+        let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |at| {
+            let mut interval = tick_interval(if at < 4 { 100 } else { 60 }, 2, 1);
             interval.routes.of_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
             interval
         }));
@@ -1043,7 +1047,7 @@ mod tests {
         for (sixth, later, expect) in [(0, 0, false), (1, 0, false), (2, 0, true), (0, 40, true)] {
             let mut run = run(&[(1000.0, 10)], |at| {
                 let failed = [0, sixth, later][usize::from(at >= 5) + usize::from(at > 5)];
-                let mut interval = tick(100 - failed, 2, 8);
+                let mut interval = tick_interval(100 - failed, 2, 8);
                 interval.routes.of_mut(0).ledger.failed[0] = failed;
                 interval
             });
@@ -1057,7 +1061,7 @@ mod tests {
     fn only_certain_verdicts_stop_a_trial_early() {
         // In each tick the server leaves 40 % of the requests unanswered. The trial is stopped
         // early, and the verdict computed from its record alone is still fail.
-        let whole = run(&[(1000.0, 40)], |at| tick(60, 50, 40 * (at + 1)));
+        let whole = run(&[(1000.0, 40)], |at| tick_interval(60, 50, 40 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());
         let stop = stop.expect("a certain verdict");
@@ -1066,24 +1070,24 @@ mod tests {
         cut.intervals.retain(|at, _| *at as usize <= stop);
         cut.window_ns.1 = (stop as u64 + 1) * TICK;
         cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
-        assert_eq!(judged(&cut).verdict, Verdict::Fail);
+        assert_eq!(judge_climb_trial(&cut).verdict, Verdict::Fail);
         // If the trial was stopped for a reason other than its verdict, no verdict is certain.
-        let mut interrupted = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
+        let mut interrupted = run(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
         interrupted.intervals.retain(|at, _| *at < 4);
         interrupted.ending = Some(LoadEnd::Stopped(Stop::Interrupted));
-        assert_eq!(judged(&interrupted).verdict, Verdict::Void);
+        assert_eq!(judge_climb_trial(&interrupted).verdict, Verdict::Void);
         // A stall of 300 ms is no overload if the server catches up.
         let stall = run(&[(1000.0, 10)], |at| match at {
-            4..=6 => tick(0, 2, 100 * (at - 3)),
-            7 => tick(400, 200, 1),
-            _ => tick(100, 2, 1),
+            4..=6 => tick_interval(0, 2, 100 * (at - 3)),
+            7 => tick_interval(400, 200, 1),
+            _ => tick_interval(100, 2, 1),
         });
-        assert_eq!(judged(&stall).verdict, Verdict::Pass, "{:?}", judged(&stall).reason);
+        assert_eq!(judge_climb_trial(&stall).verdict, Verdict::Pass, "{:?}", judge_climb_trial(&stall).reason);
     }
 
     #[test]
     fn overdue_requests_are_bad() {
-        let silent = run(&[(1000.0, 10)], |at| tick(0, 0, 100 * (at + 1)));
+        let silent = run(&[(1000.0, 10)], |at| tick_interval(0, 0, 100 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &silent.plan, &Slo::default());
         let reasons: Vec<_> = silent.intervals.iter().map(|(at, i)| watch.push(u64::from(*at) * TICK, i)).collect();
         assert!(reasons.iter().any(ControlFlow::is_break), "nothing was answered for a second");

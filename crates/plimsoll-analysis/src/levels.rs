@@ -126,12 +126,12 @@ impl<'a> MeasuredLoad<'a> {
 
     /// Returns the successes a second in the measured window of each visit.
     pub fn rates(&self) -> Vec<f64> {
-        self.visits.iter().map(|visit| goodput(&visit.run)).collect()
+        self.visits.iter().map(|visit| measured_goodput_rps(&visit.run)).collect()
     }
 }
 
 /// Returns the successes a second inside the measured window.
-fn goodput(run: &Run) -> f64 {
+fn measured_goodput_rps(run: &Run) -> f64 {
     let succeeded: u64 = run.intervals.values().map(|interval| interval.all_routes().succeeded_in_window).sum();
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }

@@ -116,7 +116,7 @@ impl LiveMeter {
 mod tests {
     use super::*;
 
-    fn tick(number: u64, succeeded: u64) -> Interval {
+    fn interval_with_successes(number: u64, succeeded: u64) -> Interval {
         let mut response = Histogram::new();
         response.record_n(1_000_000 * (number + 1), succeeded);
         let mut figures = RouteFigures { response: response.drain(), ..RouteFigures::default() };
@@ -128,7 +128,7 @@ mod tests {
     fn live_figures_cover_one_second_and_the_curve_the_whole_load() {
         let mut meter = LiveMeter::default();
         for number in 0..2000u64 {
-            meter.push(&tick(number, if number < 1000 { 10 } else { 20 }), true);
+            meter.push(&interval_with_successes(number, if number < 1000 { 10 } else { 20 }), true);
         }
         let now = meter.now().expect("figures");
         assert!((now.rps - 200.0).abs() < 1e-9 && meter.failed_or_unsent() == 2000, "{now:?}");
@@ -137,7 +137,7 @@ mod tests {
         assert!((100..RATES_MAX).contains(&rates.len()), "{}", rates.len());
         assert_eq!((rates[0], rates[rates.len() - 1]), (100.0, 200.0));
         meter.next_load();
-        meter.push(&tick(0, 5), false);
+        meter.push(&interval_with_successes(0, 5), false);
         assert!(!now.has_just_begun);
         assert_eq!(meter.now().map(|now| (now.rps, now.has_just_begun)), Some((50.0, true)));
     }

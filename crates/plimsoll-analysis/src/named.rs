@@ -66,7 +66,10 @@ pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[Ro
             if routes.len() > SHOWN {
                 known.push("...".to_owned());
             }
-            return Err(format!("no request is called '{name}': the requests are {}", known.join(", ")));
+            return Err(format!(
+                "no request is called '{name}': the requests are {requests}",
+                requests = known.join(", ")
+            ));
         }
     }
     Ok(())

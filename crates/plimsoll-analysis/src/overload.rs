@@ -178,7 +178,7 @@ impl OverloadResult {
             if to_ns > run.window_ns.1 {
                 break;
             }
-            steps.push(parts.step(factor, requests_line_rps, from_ns..to_ns));
+            steps.push(parts.step_figures(factor, requests_line_rps, from_ns..to_ns));
             back = Some(from_ns..to_ns);
             from_ns = to_ns;
         }
@@ -204,7 +204,7 @@ impl OverloadResult {
             line_rps,
             requests_each,
             steps,
-            seconds: parts.seconds(run.plan.load.warmup_ns..run.window_ns.1),
+            seconds: parts.counts_by_second(run.plan.load.warmup_ns..run.window_ns.1),
             recovery_s,
             watched_s: back.map_or(0.0, |back| (back.end - back.start) as f64 / 1e9),
             retry_after: turned_away.filter_map(|answer| answer.retry_after).reduce(|a, b| a || b),
@@ -264,7 +264,7 @@ impl<'a> RunTimeline<'a> {
         figures.ledger.succeeded.saturating_sub(late.saturating_sub(if is_beyond { timeouts } else { 0 }))
     }
 
-    fn step(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
+    fn step_figures(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
         let (mut refused, mut failed, mut accepted) = (RefusalCounts::default(), Histogram::new(), Histogram::new());
         let (mut scheduled, mut came_again, mut in_time, mut succeeded) = (0, 0, 0, 0);
@@ -314,7 +314,7 @@ impl<'a> RunTimeline<'a> {
     }
 
     /// Returns the counts of each whole second of the period `stretch`.
-    fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
+    fn counts_by_second(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
         for (middle_ns, interval, _) in self.ticks_in(stretch.clone()) {
@@ -330,7 +330,7 @@ impl<'a> RunTimeline<'a> {
     /// then on, nearly all requests of every second succeed in time. Returns `None` if this lasts
     /// for less than two seconds.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
-        let seconds = self.seconds(stretch);
+        let seconds = self.counts_by_second(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_recovered()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
@@ -403,7 +403,7 @@ mod tests {
         run
     }
 
-    fn sheds(_: u64, offered: u64) -> SecondCounts {
+    fn shedding_server(_: u64, offered: u64) -> SecondCounts {
         SecondCounts { in_time: offered.min(100), late: 0, refused: offered.saturating_sub(100), waiting: 2 }
     }
 
@@ -412,7 +412,7 @@ mod tests {
         for (what, server, verdict, recovery_s) in [
             (
                 "refuses what is too much",
-                sheds as fn(u64, u64) -> SecondCounts,
+                shedding_server as fn(u64, u64) -> SecondCounts,
                 Some(OverloadVerdict::Sheds),
                 Some(0.0),
             ),
@@ -460,7 +460,7 @@ mod tests {
             assert_eq!((found.verdict, found.recovery_s), (verdict, recovery_s), "{what}: {found:?}");
             assert_eq!(found.steps.len(), FACTORS.len());
         }
-        let shed = OverloadResult::from_run(&run(sheds), 100.0, Some(500 * MS), false);
+        let shed = OverloadResult::from_run(&run(shedding_server), 100.0, Some(500 * MS), false);
         let third = &shed.steps[4];
         assert_eq!((third.offered_rps, third.goodput_rps, third.kept_share), (300.0, 100.0, 1.0));
         assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn refused_calls_are_recognised_by_their_status() {
-        let mut called = run(sheds);
+        let mut called = run(shedding_server);
         called.plan.traffic.routes[0].ok_grpc = Some(GrpcStatusSet::default());
         for interval in called.intervals.values_mut() {
             let figures = interval.routes.of_mut(0);
@@ -508,7 +508,7 @@ mod tests {
 
     #[test]
     fn retries_are_counted_separately() {
-        let mut retried = run(sheds);
+        let mut retried = run(shedding_server);
         for interval in retried.intervals.values_mut() {
             let refused = interval.all_routes().ledger.failed_total();
             let again = interval.routes.of_mut(AGAIN);
@@ -542,7 +542,12 @@ mod tests {
     #[test]
     fn timeouts_are_not_late_responses() {
         for timeout_ns in [30_000 * MS, 300 * MS] {
-            let found = OverloadResult::from_run(&with_timeouts(run(sheds), timeout_ns), 100.0, Some(500 * MS), false);
+            let found = OverloadResult::from_run(
+                &with_timeouts(run(shedding_server), timeout_ns),
+                100.0,
+                Some(500 * MS),
+                false,
+            );
             let third = &found.steps[4];
             assert_eq!((third.goodput_rps, third.answered_rps, third.kept_share), (100.0, 100.0, 1.0), "{third:?}");
             assert!(third.accepted_p99_ns.is_some_and(|ns| ns < 21 * MS), "{third:?}");

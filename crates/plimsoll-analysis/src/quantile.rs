@@ -116,7 +116,7 @@ mod tests {
 
     /// Creates a histogram of `succeeded` successes (after 1 ms, 2 ms and so on) and of `timeouts`
     /// requests that plimsoll gave up after 30 s.
-    fn times(succeeded: u64, timeouts: u64) -> Histogram {
+    fn histogram_with_timeouts(succeeded: u64, timeouts: u64) -> Histogram {
         let mut times = Histogram::new();
         (1..=succeeded).for_each(|ms| times.record(ms * 1_000_000));
         times.record_n(30_000_000_000, timeouts);
@@ -146,7 +146,7 @@ mod tests {
             (0, 0, 12, 0.5, "-"),
         ] {
             let all = (succeeded + timeouts + failed, succeeded);
-            let found = Quantile::compute(&times(succeeded, timeouts), all, q);
+            let found = Quantile::compute(&histogram_with_timeouts(succeeded, timeouts), all, q);
             assert_eq!(found.to_string(), expect, "{succeeded} + {timeouts} + {failed}, {q}");
         }
         assert_eq!(format!("{:>8}", Quantile::Failed), "  failed");
@@ -155,7 +155,12 @@ mod tests {
     #[test]
     fn unstated_quantiles_are_named() {
         for (count, expect) in [(10_000, vec![]), (1_000, vec!["p99.9"]), (100, vec!["p95", "p99", "p99.9"])] {
-            assert_eq!(Quantiles::from_histogram(&times(count, 0)).unreliable_quantiles().collect::<Vec<_>>(), expect);
+            assert_eq!(
+                Quantiles::from_histogram(&histogram_with_timeouts(count, 0))
+                    .unreliable_quantiles()
+                    .collect::<Vec<_>>(),
+                expect
+            );
         }
     }
 }

@@ -83,24 +83,24 @@ impl Sentence {
     /// Appends words to the sentence.
     #[must_use]
     pub fn words(self, words: impl Into<Cow<'static, str>>) -> Sentence {
-        self.part(SentencePart::Words(words.into()))
+        self.with_part(SentencePart::Words(words.into()))
     }
 
     /// Appends a placeholder for the name of a remedy.
     #[must_use]
     pub fn remedy(self, remedy: Remedy) -> Sentence {
-        self.part(SentencePart::Remedy(remedy))
+        self.with_part(SentencePart::Remedy(remedy))
     }
 
     /// Appends another sentence to this sentence.
     #[must_use]
     pub fn then(self, other: &Sentence) -> Sentence {
-        other.0.iter().cloned().fold(self, Sentence::part)
+        other.0.iter().cloned().fold(self, Sentence::with_part)
     }
 
     /// Appends a part. Adjacent words are joined into one part, so that equal sentences have equal
     /// parts.
-    fn part(mut self, part: SentencePart) -> Sentence {
+    fn with_part(mut self, part: SentencePart) -> Sentence {
         match (self.0.last_mut(), part) {
             (_, SentencePart::Words(words)) if words.is_empty() => {}
             (Some(SentencePart::Words(last)), SentencePart::Words(words)) => last.to_mut().push_str(&words),
@@ -151,7 +151,7 @@ impl From<&str> for Sentence {
 
 impl From<&[SentencePart]> for Sentence {
     fn from(parts: &[SentencePart]) -> Sentence {
-        parts.iter().cloned().fold(Sentence::default(), Sentence::part)
+        parts.iter().cloned().fold(Sentence::default(), Sentence::with_part)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct IntervalFigures {
 
 /// Merges the ticks of a run into at most `columns_max` intervals of equal length. Each item
 /// contains the start in s, the length in s, and the merged content.
-fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
+fn merge_ticks(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
     let length_s = f64::from(joined) * run.plan.load.interval_ns as f64 / 1e9;
@@ -79,7 +79,7 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
             work_share: interval.load.workers.iter().map(|w| w.work_share()).fold(0.0, f64::max),
         }
     };
-    stretches(run, columns_max).into_iter().map(of).collect()
+    merge_ticks(run, columns_max).into_iter().map(of).collect()
 }
 
 /// Returns the latencies of a histogram by quantile, ascending: (quantile 0..1, latency in ns).
@@ -119,7 +119,7 @@ pub struct Heat {
 
 /// Computes the heat map of a run with at most `columns_max` columns and about `rows` rows.
 pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
-    let columns = stretches(run, columns_max);
+    let columns = merge_ticks(run, columns_max);
     let columns: Vec<(f64, f64, SparseHistogram)> = columns
         .into_iter()
         .map(|(from_s, to_s, interval)| (from_s, to_s, interval.all_routes().response.clone()))

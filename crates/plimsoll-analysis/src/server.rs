@@ -173,7 +173,7 @@ mod tests {
         run
     }
 
-    fn see(run: &mut Run, name: &str, kind: SeriesKind, value: impl Fn(f64) -> f64) {
+    fn insert_series(run: &mut Run, name: &str, kind: SeriesKind, value: impl Fn(f64) -> f64) {
         let mut series = Series::new(kind, "ns");
         for tick in -2..=(run.window_ns.1 / (100 * MS)) as i64 + 2 {
             let at_ns = tick * 100 * MS as i64 + 7 * MS as i64;
@@ -186,10 +186,10 @@ mod tests {
     fn cpu_per_request_is_computed() {
         let mut run = run((1_000_000_000, 5_000_000_000), 8_000);
         // The server uses one and a half cores. One of its threads uses a whole core.
-        see(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
-        see(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
-        see(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);
-        see(&mut run, "server.rss", SeriesKind::Gauge, |ns| ns);
+        insert_series(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
+        insert_series(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
+        insert_series(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);
+        insert_series(&mut run, "server.rss", SeriesKind::Gauge, |ns| ns);
         let used = ServerUse::from_run(&run).expect("seen");
         let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-6, "{got} is not {want}");
         close(used.cores_used(), 1.5);
@@ -212,7 +212,7 @@ mod tests {
         late.probes.series.insert("server.cpu".into(), series);
         assert!(ServerUse::from_run(&late).is_err_and(|why| why.contains("a part of the load")));
         let mut silent = run((0, 1_000_000_000), 0);
-        see(&mut silent, "server.cpu", SeriesKind::Counter, |_| 5.0);
+        insert_series(&mut silent, "server.cpu", SeriesKind::Counter, |_| 5.0);
         let used = ServerUse::from_run(&silent).expect("seen");
         assert_eq!((used.cpu_us_per_request(), used.rps_per_core(), used.cores_used()), (None, None, 0.0));
     }

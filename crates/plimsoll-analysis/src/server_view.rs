@@ -94,7 +94,10 @@ impl<'a> ServerView<'a> {
         let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;
         let shown: Vec<String> = servers.iter().map(|server| server.pid.to_string()).collect();
         let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-        let text = format!("the server restarted {times} under load (process ids: {})", shown.join(", then "));
+        let text = format!(
+            "the server restarted {times} under load (process ids: {process_ids})",
+            process_ids = shown.join(", then ")
+        );
         Some(Doubt { kind: DoubtKind::Restarted, text: text.into() })
     }
 }

@@ -216,13 +216,13 @@ impl Summary {
         (generator.limited, generator.reason) = match exhausted_resource(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| fleet::limit(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
-            .or_else(|| limit(run, &generator, lag_max_ns, load.connections_open))
+            .or_else(|| generator_limit(run, &generator, lag_max_ns, load.connections_open))
             .or_else(|| read_wait_limit(run, &generator, &whole.response))
         {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
         };
-        let doubts = doubts(&others, &generator, &load, run.ending.as_ref());
+        let doubts = collect_doubts(&others, &generator, &load, run.ending.as_ref());
         Summary {
             duration_ns: run.duration_ns(),
             requests: ledger.requests(),
@@ -262,7 +262,7 @@ impl Summary {
 }
 
 /// Collects the evidence against the figures of a load, the most serious evidence first.
-fn doubts(
+fn collect_doubts(
     others: &Interference,
     generator: &Generator,
     load: &LoadFigures<Latency>,
@@ -280,7 +280,7 @@ fn doubts(
     if let Some(text) = generator.own_wait.clone().filter(|_| !generator.limited) {
         doubts.add(DoubtKind::Rough, text);
     }
-    if let Some(text) = surplus(load.surplus_bytes, load.surplus_connections) {
+    if let Some(text) = describe_surplus(load.surplus_bytes, load.surplus_connections) {
         doubts.add(DoubtKind::Surplus, text);
     }
     match ending {
@@ -293,12 +293,15 @@ fn doubts(
 
 /// Formats a sentence about received bytes that belong to no response; `None` if there were no such
 /// bytes.
-fn surplus(bytes: u64, connections: u64) -> Option<String> {
+fn describe_surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
         0 => return None,
         1 => "1 connection, which plimsoll closed".to_owned(),
-        _ => format!("{} connections, which plimsoll closed", format::count(connections)),
+        _ => format!(
+            "{closed_connections} connections, which plimsoll closed",
+            closed_connections = format::count(connections)
+        ),
     };
     Some(format!(
         "the server sent {bytes_text} beyond the end of its responses (more than Content-Length, or a body where \
@@ -341,7 +344,12 @@ fn under_way_max(run: &Run) -> u64 {
 
 /// Decides whether the generator was too slow, by rules in the order of their strength. The result
 /// contains whether the generator was the limit, and a sentence. Returns `None` if no rule applies.
-fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
+fn generator_limit(
+    run: &Run,
+    generator: &Generator,
+    lag_max_ns: u64,
+    connections_open: u64,
+) -> Option<(bool, Sentence)> {
     let open = run.plan.load.shape.is_open();
     if generator.work_share >= WORK_SHARE_MAX {
         let share = generator.work_share * 100.0;
@@ -393,10 +401,10 @@ fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let waits = much(wait.p50_ns, response.p50_ns) || much(wait.p99_ns, response.p99_ns);
     (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
         let text = format!(
-            "{}, and plimsoll's busiest worker was busy {:.0} % of the time: the response times include plimsoll's \
-             share",
-            read_wait_text(generator),
-            generator.work_share * 100.0
+            "{read_wait}, and plimsoll's busiest worker was busy {busy_percent:.0} % of the time: the response \
+             times include plimsoll's share",
+            read_wait = read_wait_text(generator),
+            busy_percent = generator.work_share * 100.0
         );
         text.into()
     })
@@ -406,7 +414,11 @@ fn read_wait_text(generator: &Generator) -> String {
     let wait = &generator.read_wait;
     match wait.count {
         0 => "the time that responses waited in plimsoll is not known".to_owned(),
-        _ => format!("responses waited in plimsoll before it read them, p50 {}, {}", wait.quantiles.p50, wait.tail()),
+        _ => format!(
+            "responses waited in plimsoll before it read them, p50 {p50}, {p99_or_max}",
+            p50 = wait.quantiles.p50,
+            p99_or_max = wait.tail()
+        ),
     }
 }
 

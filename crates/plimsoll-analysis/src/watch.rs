@@ -160,7 +160,7 @@ impl BadRequestDispersion {
 
     /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. As
     /// many bad requests count as one observation.
-    fn size(&self) -> f64 {
+    fn dispersion_index(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
         }
@@ -280,7 +280,7 @@ impl Watch {
                     false => ControlFlow::Continue(()),
                 };
             }
-            EarlyStop::Calm(_) | EarlyStop::Rejecting => return self.settle(tick),
+            EarlyStop::Calm(_) | EarlyStop::Rejecting => return self.stop_if_settled(tick),
             EarlyStop::Answered(shown_ns) => {
                 self.ended += tick.all_routes().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
@@ -358,7 +358,7 @@ impl Watch {
                 return Some(broken_bound_text(&bound.allowance, bad, scheduled));
             }
         }
-        self.overload()
+        self.detect_overload()
     }
 
     /// Returns the number of requests that are known to have broken the bound with index `at`. Such
@@ -367,7 +367,7 @@ impl Watch {
         let bound = &self.bounds[at];
         // The watch does not know the name of a request in flight, so overdue requests count only
         // for bounds of all requests.
-        let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
+        let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue_requests_min(ns));
         bound.ended_bad
             + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
     }
@@ -380,7 +380,7 @@ impl Watch {
     /// Returns how many bad requests of the bound with index `at` count as one independent
     /// observation; at least 1.
     pub(crate) fn bunch_size(&self, at: usize) -> f64 {
-        self.bounds[at].bunches.size()
+        self.bounds[at].bunches.dispersion_index()
     }
 
     /// Returns the ledger of the requests that the bound with index `at` applies to. `whole` is the
@@ -402,21 +402,21 @@ impl Watch {
 
     /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
     /// limit is the number of requests scheduled at least that long ago, minus all ended requests.
-    fn overdue(&self, bound_ns: u64) -> u64 {
+    fn overdue_requests_min(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.ticks.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
         old.saturating_sub(self.ended)
     }
 
     fn has_overdue_requests(&self) -> bool {
-        let late = |it: &WatchedBound| it.allowance.bound_ns.is_some_and(|bound| self.overdue(bound) > 0);
+        let late = |it: &WatchedBound| it.allowance.bound_ns.is_some_and(|bound| self.overdue_requests_min(bound) > 0);
         self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
 
     /// Returns a sentence if the backlog grew clearly in every one of the last ticks; otherwise
     /// `None`. So a single stall, however long, is no overload. Slight growth near the load line
     /// can be judged only after the whole window.
-    fn overload(&self) -> Option<String> {
+    fn detect_overload(&self) -> Option<String> {
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
         // steady level.
@@ -439,13 +439,13 @@ impl Watch {
             let growth = backlog(&last[OVERLOAD_TICKS]) - backlog(&last[0]);
             let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
             format!(
-                "the server fell behind by {} of the scheduled requests",
-                format::short_percent(growth / arrivals as f64)
+                "the server fell behind by {requests_share} of the scheduled requests",
+                requests_share = format::short_percent(growth / arrivals as f64)
             )
         })
     }
 
-    fn settle(&mut self, tick: &Interval) -> ControlFlow<String> {
+    fn stop_if_settled(&mut self, tick: &Interval) -> ControlFlow<String> {
         let whole = tick.all_routes();
         let ledger = &whole.ledger;
         let (good, done) = match self.until {

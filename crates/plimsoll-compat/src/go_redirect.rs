@@ -63,7 +63,7 @@ impl RedirectHop {
     /// Determines the next step after the response to this request. `body` has two values: whether
     /// the request has a body, and whether that body can be sent again.
     pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
-        let Some(location) = location(answer) else { return RedirectStep::Ends };
+        let Some(location) = redirect_location(answer) else { return RedirectStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
         if keeps && body.0 && !self.is_bare && !body.1 {
             return RedirectStep::Ends;
@@ -110,13 +110,13 @@ impl RedirectHop {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();
         method[..1].make_ascii_uppercase();
-        format!("{method} \"{}\": stopped after {said} redirects", location(answer).unwrap_or_default())
+        format!("{method} \"{}\": stopped after {said} redirects", redirect_location(answer).unwrap_or_default())
     }
 }
 
 /// Returns the target of a redirect, from the field `Location`; `None` if the response is not a
 /// redirect.
-fn location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
+fn redirect_location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
     let mut fields = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"location"));
     fields.next().filter(|_| is_redirect(answer.status)).map(|(_, value)| String::from_utf8_lossy(value))
 }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use plimsoll_wire::AnswerTimes;
 
-    fn step(from: &RedirectHop, status: u16, location: &str, body: (bool, bool)) -> RedirectStep {
+    fn step_after_response(from: &RedirectHop, status: u16, location: &str, body: (bool, bool)) -> RedirectStep {
         let head = format!("HTTP/1.1 {status} X\r\nLocation: {location}\r\n\r\n");
         let head = if location.is_empty() { format!("HTTP/1.1 {status} X\r\n\r\n") } else { head };
         let (content, times) = (&b""[..], AnswerTimes::default());
@@ -148,19 +148,24 @@ mod tests {
         let fields: Vec<(String, String)> =
             [("A", "1"), ("Content-Type", "t"), ("X-Y", "z")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
         assert_eq!(first.headers(&fields), fields);
-        let second = next_hop(step(&first, 302, "/b", (true, true)));
+        let second = next_hop(step_after_response(&first, 302, "/b", (true, true)));
         let told: Vec<String> =
             second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
         assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
         // An absolute URL replaces the host. A body that was removed stays removed.
-        let third = next_hop(step(&second, 307, "http://h:81/c?d", (true, false)));
+        let third = next_hop(step_after_response(&second, 307, "http://h:81/c?d", (true, false)));
         assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
         assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));
-        let kept = next_hop(step(&first, 308, "c", (true, true)));
+        let kept = next_hop(step_after_response(&first, 308, "c", (true, true)));
         assert_eq!((&*kept.method, &*kept.path, kept.is_bare), ("POST", "/c", false));
         assert_eq!(kept.headers(&fields).len(), 4);
-        let head = next_hop(step(&RedirectHop::first("HEAD", "http://h:81/", "/", "h:81"), 301, "/x", (false, true)));
+        let head = next_hop(step_after_response(
+            &RedirectHop::first("HEAD", "http://h:81/", "/", "h:81"),
+            301,
+            "/x",
+            (false, true),
+        ));
         assert_eq!(&*head.method, "HEAD");
         for (status, location, body, expect) in [
             (200, "/b", (false, true), RedirectStep::Ends),
@@ -170,7 +175,7 @@ mod tests {
             (302, "http://other:81/", (false, true), RedirectStep::Elsewhere),
             (302, "https://h:81/", (false, true), RedirectStep::Elsewhere),
         ] {
-            assert_eq!(step(&first, status, location, body), expect, "{status} {location}");
+            assert_eq!(step_after_response(&first, status, location, body), expect, "{status} {location}");
         }
     }
 }

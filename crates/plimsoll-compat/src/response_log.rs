@@ -221,7 +221,7 @@ struct SharedResponseLog {
     wall_us: u64,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -241,7 +241,7 @@ impl ResponseLog {
     /// Returns the sum of the tallies of all workers, with rows sorted by the end of the response.
     pub fn tally(&self) -> ResponseTally {
         let mut sum = ResponseTally::default();
-        locked(&self.0.tallies).iter().for_each(|tally| sum.merge(&locked(tally)));
+        lock_ignoring_poison(&self.0.tallies).iter().for_each(|tally| sum.merge(&lock_ignoring_poison(tally)));
         sum.rows.sort_by_key(|row| row.intended_us + u64::from(row.total_us));
         sum
     }
@@ -269,7 +269,7 @@ impl ResponseLog {
 
 impl AuthorFactory for ResponseLog {
     fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
-        let mut tallies = locked(&self.0.tallies);
+        let mut tallies = lock_ignoring_poison(&self.0.tallies);
         *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
         let hearer = |tally: &Arc<Mutex<ResponseTally>>| WorkerAuthor {
@@ -288,7 +288,12 @@ impl AuthorFactory for ResponseLog {
 
     fn may_continue(&self) -> ControlFlow<Stop> {
         if let Some(passing) = &self.0.hearing.passing {
-            passing(locked(&self.0.tallies).iter().map(|tally| locked(tally).ended_count()).sum());
+            passing(
+                lock_ignoring_poison(&self.0.tallies)
+                    .iter()
+                    .map(|tally| lock_ignoring_poison(tally).ended_count())
+                    .sum(),
+            );
         }
         match self.0.failed.get() {
             Some(failure) => ControlFlow::Break(Stop::Died(format!("a request failed ({failure:?})"))),
@@ -315,7 +320,7 @@ struct LoggingAuthor {
 impl LoggingAuthor {
     /// Returns the redirect rules, the step of the request that got this response, and the next
     /// step. Returns `None` if redirects are not followed.
-    fn step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
+    fn redirect_step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
         // The body is not sent again, because Go reads it from a stream only once.
@@ -357,7 +362,7 @@ impl Author for LoggingAuthor {
     }
 
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
-        let Some((follows, _, RedirectStep::Asks(next))) = self.step(answer) else { return false };
+        let Some((follows, _, RedirectStep::Asks(next))) = self.redirect_step(answer) else { return false };
         if next.count >= follows.chain_requests_max {
             return false;
         }
@@ -371,16 +376,17 @@ impl Author for LoggingAuthor {
     }
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
-        match self.step(answer) {
+        match self.redirect_step(answer) {
             // The next request of the chain was not sent for lack of time, so the chain counts as a
             // timeout.
             Some((follows, _, RedirectStep::Asks(next))) if next.count < follows.chain_requests_max => {
-                locked(&self.tally).count_failure(RequestFailure::Timeout, 1);
+                lock_ignoring_poison(&self.tally).count_failure(RequestFailure::Timeout, 1);
                 self.ways.remove(&answer.mark);
                 return Ok(());
             }
             Some((follows, here, RedirectStep::Asks(_))) => {
-                let (mut tally, why) = (locked(&self.tally), here.refusal(answer, follows.chain_requests_max));
+                let (mut tally, why) =
+                    (lock_ignoring_poison(&self.tally), here.refusal(answer, follows.chain_requests_max));
                 if tally.redirects_beyond_limit.0 == 0 {
                     tally.redirects_beyond_limit.1 = why;
                 }
@@ -389,7 +395,7 @@ impl Author for LoggingAuthor {
                 self.ways.remove(&answer.mark);
                 return Ok(());
             }
-            Some((_, _, RedirectStep::Elsewhere)) => locked(&self.tally).led_away += 1,
+            Some((_, _, RedirectStep::Elsewhere)) => lock_ignoring_poison(&self.tally).led_away += 1,
             Some((_, _, RedirectStep::Ends)) | None => {}
         }
         self.ways.remove(&answer.mark);
@@ -398,7 +404,7 @@ impl Author for LoggingAuthor {
             let server = server.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
             FirstAnswer { server, content_bytes: answer.content_bytes }
         });
-        locked(&self.tally).add(answer, first, self.rows_max);
+        lock_ignoring_poison(&self.tally).add(answer, first, self.rows_max);
         if let Some(said) = self.shared.hearing.said {
             output::print(&said(answer));
         }
@@ -415,7 +421,7 @@ impl Author for LoggingAuthor {
 
     fn miss(&mut self, lost: &LostResponse) {
         self.ways.remove(&lost.mark);
-        locked(&self.tally).count_failure(lost.failure, 1);
+        lock_ignoring_poison(&self.tally).count_failure(lost.failure, 1);
         if self.shared.hearing.ends_with_failure {
             self.shared.failed.get_or_init(|| lost.failure);
         }
@@ -426,7 +432,7 @@ impl Author for LoggingAuthor {
 mod tests {
     use super::*;
 
-    fn answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> AuthorAnswer<'a> {
+    fn author_answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> AuthorAnswer<'a> {
         let times =
             AnswerTimes { intended_ns: 1_000_000, sent_ns: 1_200_000, first_byte_ns: 3_200_000, done_ns: 3_700_000 };
         AuthorAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
@@ -442,8 +448,8 @@ mod tests {
         let mut authors =
             heard.begin(&LoadShape::Closed { users: plimsoll_model::Curve::constant(2.0) }, 2).expect("two");
         let head = b"HTTP/1.0 200 OK\r\nServer: s/1\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n";
-        authors[0].author.hear(&answer(200, head, b"ab")).expect("goes on");
-        authors[1].author.hear(&answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc")).expect("goes on");
+        authors[0].author.hear(&author_answer(200, head, b"ab")).expect("goes on");
+        authors[1].author.hear(&author_answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc")).expect("goes on");
         assert!(heard.may_continue().is_continue());
         let times = AnswerTimes::default();
         authors[1].author.miss(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });

@@ -66,17 +66,17 @@ impl Addresses {
         // follows. So every pair is used.
         let (at, round) = (self.next % self.active_count(), self.next / self.active_count());
         self.next = self.next.wrapping_add(1);
-        self.way(at, round)
+        self.peer_at(at, round)
     }
 
     /// Returns the target that follows the address `number` in the list, for a retry after a
     /// connect to that address failed.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
-        self.way(at % self.active_count(), self.next / self.active_count())
+        self.peer_at(at % self.active_count(), self.next / self.active_count())
     }
 
-    fn way(&self, at: u64, round: u64) -> (Peer<'_>, u16) {
+    fn peer_at(&self, at: u64, round: u64) -> (Peer<'_>, u16) {
         let number = self.active[at as usize];
         let address = &self.addresses[usize::from(number)];
         let sources = if address.is_ipv4() { &self.sources_v4 } else { &self.sources_v6 };
@@ -94,7 +94,7 @@ impl Addresses {
         let version = resolved.version.load(Ordering::Acquire);
         if version != self.known_version {
             self.known_version = version;
-            let table = resolved.table();
+            let table = resolved.lock_table();
             self.addresses.clone_from(&table.known);
             self.active.clone_from(&table.active);
         }
@@ -122,18 +122,18 @@ impl ResolvedAddresses {
         ResolvedAddresses { version: AtomicU64::new(0), table: Mutex::new(Table { known: addresses.to_vec(), active }) }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn lock_table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all addresses that the run has used so far; the index is the number of the address.
     pub fn all_addresses(&self) -> Vec<SocketAddr> {
-        self.table().known.clone()
+        self.lock_table().known.clone()
     }
 
     /// Replaces the addresses that new connections use by `found`, unless `found` is empty.
     pub fn update(&self, found: impl IntoIterator<Item = SocketAddr>) {
-        let mut table = self.table();
+        let mut table = self.lock_table();
         let mut active = Vec::new();
         for address in found {
             let number = match table.known.iter().position(|known| *known == address) {
@@ -176,13 +176,13 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn carriage(addresses: &[&str]) -> ConnectionPlan {
+    fn connection_plan(addresses: &[&str]) -> ConnectionPlan {
         ConnectionPlan::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
     }
 
     /// Returns the address sequence of a worker that has no configured local addresses.
-    fn way(addresses: &[&str], worker: u64) -> Addresses {
-        Addresses::new(&carriage(addresses), &[], worker, None)
+    fn worker_addresses(addresses: &[&str], worker: u64) -> Addresses {
+        Addresses::new(&connection_plan(addresses), &[], worker, None)
     }
 
     fn peer_text(peer: Peer) -> String {
@@ -205,7 +205,7 @@ mod tests {
                 text => AddressRange::parse_list(text).expect("ranges"),
             };
             for worker in 0..3 {
-                let mut routes = Addresses::new(&carriage(addresses), &sources, worker, None);
+                let mut routes = Addresses::new(&connection_plan(addresses), &sources, worker, None);
                 let mut by_address = vec![0; addresses.len()];
                 let mut seen = BTreeSet::new();
                 for _ in 0..24 {
@@ -217,11 +217,11 @@ mod tests {
                 assert!(by_address.iter().all(|count| *count == 24 / addresses.len()), "{by_address:?}");
             }
         }
-        let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
+        let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..connection_plan(&[]) };
         assert_eq!(peer_text(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
         // A connection tries each address once, even if other connections take addresses between
         // its attempts.
-        let mut routes = way(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
+        let mut routes = worker_addresses(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
         routes.next();
         let second = routes.after(first).1;
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn new_addresses_reach_workers_and_keep_numbers() {
-        let carriage = carriage(&["10.0.0.1:80", "10.0.0.2:80"]);
+        let carriage = connection_plan(&["10.0.0.1:80", "10.0.0.2:80"]);
         let resolved = Arc::new(ResolvedAddresses::new(&carriage.addresses));
         let mut routes = Addresses::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");

@@ -162,7 +162,7 @@ impl AnswerText {
 
     /// Iterates over the lines of the response head: over HTTP/1.1 the status line first, then the
     /// header fields.
-    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+    fn head_lines(&self) -> impl Iterator<Item = &[u8]> {
         let head = self.head();
         let line = |line: &'_ [u8]| line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
         head.split(|byte| *byte == b'\n').map(move |text| &text[..line(text)]).take_while(|line| !line.is_empty())
@@ -173,13 +173,13 @@ impl AnswerText {
     pub fn status_line(&self, status: u16) -> Vec<u8> {
         match self.bare {
             true => format!("HTTP/2 {status}").into_bytes(),
-            false => self.lines().next().unwrap_or_default().to_vec(),
+            false => self.head_lines().next().unwrap_or_default().to_vec(),
         }
     }
 
     /// Returns the values of all header fields with this name.
     pub fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.lines().filter_map(move |line| {
+        self.head_lines().filter_map(move |line| {
             let colon = memchr::memchr(b':', line)?;
             line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
         })
@@ -187,7 +187,7 @@ impl AnswerText {
 
     /// Returns the value of the cookie `name` that the response sets. If the response sets the
     /// cookie several times, the last value counts.
-    fn cookie<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
+    fn cookie_value<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
         let value = |field: &'a [u8]| {
             let pair = field.split(|byte| *byte == b';').next()?;
             let equals = memchr::memchr(b'=', pair)?;
@@ -237,7 +237,7 @@ impl TextCheck {
         })
     }
 
-    fn holds(&self, text: &[u8]) -> bool {
+    fn is_met_by(&self, text: &[u8]) -> bool {
         match self {
             TextCheck::Holds(finder) => finder.find(text).is_some(),
             TextCheck::Matches(pattern) => pattern.is_match(text),
@@ -280,32 +280,35 @@ impl AnswerChecks {
             return Ok(None);
         }
         let mut reasons = Vec::new();
-        reasons.extend(
-            expect
-                .within_ns
-                .map(|ns| format!("the response took longer than {}", plimsoll_model::units::exact_duration(ns))),
-        );
+        reasons.extend(expect.within_ns.map(|ns| {
+            format!("the response took longer than {duration}", duration = plimsoll_model::units::exact_duration(ns))
+        }));
         reasons.extend(expect.headers.iter().map(|(name, _)| format!("the header {name} is not as expected")));
         reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
-            JsonExpectation::Null => format!("{} is not null", path.text()),
-            JsonExpectation::Flag(flag) => format!("{} is not {flag}", path.text()),
-            JsonExpectation::Number(number) => format!("{} is not {number}", path.text()),
-            JsonExpectation::Text(_) => format!("{} is not the expected text", path.text()),
+            JsonExpectation::Null => format!("{json_path} is not null", json_path = path.text()),
+            JsonExpectation::Flag(flag) => format!("{json_path} is not {flag}", json_path = path.text()),
+            JsonExpectation::Number(number) => format!("{json_path} is not {number}", json_path = path.text()),
+            JsonExpectation::Text(_) => format!("{json_path} is not the expected text", json_path = path.text()),
         }));
         reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
-            CaptureSource::Json(path) => {
-                format!("the response has no {} to capture '{}' from", path.text(), capture.name)
+            CaptureSource::Json(path) => format!(
+                "the response has no {json_path} to capture '{capture}' from",
+                json_path = path.text(),
+                capture = capture.name
+            ),
+            CaptureSource::Regex(_) => {
+                format!("the regular expression of '{capture}' matches nothing", capture = capture.name)
             }
-            CaptureSource::Regex(_) => format!("the regular expression of '{}' matches nothing", capture.name),
             CaptureSource::Header(name) => {
-                format!("the response has no header {name} to capture '{}' from", capture.name)
+                format!("the response has no header {name} to capture '{capture}' from", capture = capture.name)
             }
-            CaptureSource::HeaderRegex(name, _) => {
-                format!("the regular expression of '{}' matches nothing in the header {name}", capture.name)
-            }
+            CaptureSource::HeaderRegex(name, _) => format!(
+                "the regular expression of '{capture}' matches nothing in the header {name}",
+                capture = capture.name
+            ),
             CaptureSource::Cookie(name) => {
-                format!("the response sets no cookie {name} to capture '{}' from", capture.name)
+                format!("the response sets no cookie {name} to capture '{capture}' from", capture = capture.name)
             }
         }));
         let looks_into = expect.body.is_some()
@@ -418,7 +421,7 @@ impl AnswerChecks {
             return Some(miss);
         }
         for (name, expected) in &self.headers {
-            if let Some(miss) = missed(answer.fields(name).any(|value| expected.holds(value))) {
+            if let Some(miss) = missed(answer.fields(name).any(|value| expected.is_met_by(value))) {
                 return Some(miss);
             }
         }
@@ -430,7 +433,7 @@ impl AnswerChecks {
             }
         }
         if let Some(expected) = &self.body
-            && let Some(miss) = missed(expected.holds(content))
+            && let Some(miss) = missed(expected.is_met_by(content))
         {
             return Some(miss);
         }
@@ -449,7 +452,7 @@ impl AnswerChecks {
                 CaptureCheck::HeaderRegex(name, pattern, places) => {
                     answer.fields(name).find_map(|value| first_group(pattern, places, value))
                 }
-                CaptureCheck::Cookie(name) => answer.cookie(name),
+                CaptureCheck::Cookie(name) => answer.cookie_value(name),
             };
             match found.or(default.as_deref().map(str::as_bytes)) {
                 Some(value) => taken(number, value),
@@ -477,12 +480,12 @@ mod tests {
     use plimsoll_model::Request;
     use plimsoll_model::expect::{AnswerCapture, Expectations};
 
-    fn answer(head: &str, content: &str) -> AnswerText {
+    fn answer_text(head: &str, content: &str) -> AnswerText {
         let bare = !head.starts_with("HTTP/");
         AnswerText { head: head.into(), content: content.into(), bare, ..AnswerText::default() }
     }
 
-    fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
+    fn judge_answer(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
         // The capture syntax `FROM or DEFAULT`.
         let capture = |text: &&str| {
             let (from, default) =
@@ -528,7 +531,7 @@ mod tests {
         let held: usize = answers.iter().map(|answer| answer.content.capacity()).sum();
         assert!(held <= ContentBudget::BYTES_MAX + answers.len() * KEPT_CAPACITY_BYTES, "{held}");
         let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
-        let error = judged(&crowded, expect, &[]).expect_err("not looked at");
+        let error = judge_answer(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
         // A response returns its memory to the shared budget when it ends; this test returns its
         // own memory by hand.
@@ -564,7 +567,7 @@ mod tests {
             (within(1_000), None),
             (within(999), Some("expectation: the response took longer than")),
         ] {
-            let found = judged(&answer(HEAD, CONTENT), expect.clone(), &[]);
+            let found = judge_answer(&answer_text(HEAD, CONTENT), expect.clone(), &[]);
             match miss {
                 None => assert_eq!(found, Ok(vec![]), "{expect:?}"),
                 Some(part) => assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{expect:?}: {found:?}"),
@@ -576,7 +579,8 @@ mod tests {
     fn captures_work_over_http1_and_http2() {
         let fields = HEAD.split("201 Created\r\n").nth(1).expect("fields").trim_end_matches("5\r\n");
         for head in [HEAD, fields] {
-            let taken = |captures: &[&str]| judged(&answer(head, CONTENT), Expectations::default(), captures);
+            let taken =
+                |captures: &[&str]| judge_answer(&answer_text(head, CONTENT), Expectations::default(), captures);
             let all = ["$.token", "$.items", "regex:\"id\": (\\d+)", "regex:true", "header:location", "cookie:x"];
             assert_eq!(taken(&all), Ok(["t/x", "[]", "7", "true", "/orders/7", "1"].map(String::from).to_vec()));
             assert_eq!(taken(&["cookie:sid"]), Ok(vec!["\"a b\"".to_owned()]));
@@ -607,11 +611,11 @@ mod tests {
         };
         let coded = |coding: &str, content: Vec<u8>| AnswerText {
             content,
-            ..answer(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
+            ..answer_text(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
         };
         let body = |it: &str| Expectations { body: Some(TextExpectation::parse(it)), ..Expectations::default() };
         let whole = coded("gzip", gzip(CONTENT.as_bytes()));
-        assert_eq!(judged(&whole, body("\"id\": 7"), &["$.token"]), Ok(vec!["t/x".to_owned()]));
+        assert_eq!(judge_answer(&whole, body("\"id\": 7"), &["$.token"]), Ok(vec!["t/x".to_owned()]));
         let mut long = coded("gzip", gzip(CONTENT.as_bytes()));
         long.content_bytes = CONTENT_BYTES_MAX as u64 + 1;
         let bomb = coded("gzip", gzip(&vec![b' '; CONTENT_BYTES_MAX + 1]));
@@ -621,16 +625,16 @@ mod tests {
             (&long, "the content is longer than 4 MiB when decoded"),
             (&bomb, "the content is longer than 4 MiB when decoded"),
         ] {
-            let found = judged(answer, body("id"), &[]);
+            let found = judge_answer(answer, body("id"), &[]);
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("expectation: {part}"))), "{found:?}");
-            let found = judged(answer, Expectations::default(), &["$.id"]);
+            let found = judge_answer(answer, Expectations::default(), &["$.id"]);
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("capture: {part}"))), "{found:?}");
             // Checks that do not read the content accept an unknown content coding.
             let within = Expectations { within_ns: Some(1_000), ..Expectations::default() };
-            assert_eq!(judged(answer, within, &[]), Ok(vec![]));
+            assert_eq!(judge_answer(answer, within, &[]), Ok(vec![]));
         }
         // Empty content needs no decoding.
-        assert_eq!(judged(&coded("gzip", Vec::new()), body(""), &[]), Ok(vec![]));
+        assert_eq!(judge_answer(&coded("gzip", Vec::new()), body(""), &[]), Ok(vec![]));
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Collector {
     pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
-        self.look(&tick, on_tick)
+        self.notify_listener(&tick, on_tick)
     }
 
     /// Adds the report of a part, and passes every tick that is now complete to the listener.
@@ -157,7 +157,7 @@ impl Collector {
                 self.delivered[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
             }
-            PartReport::Lost { part, why } => self.lose(part, why),
+            PartReport::Lost { part, why } => self.mark_part_lost(part, why),
         }
         let complete = self.delivered.iter().copied().min().unwrap_or(0);
         while let Some(first) = self.open.first_entry()
@@ -173,7 +173,7 @@ impl Collector {
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
             // The result is ignored, because the end of this function checks for all ticks whether
             // the run must stop.
-            let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
+            let _ = self.notify_listener(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
             // The listener gets the interval before it is stored. So sums that the interval caches
             // for the listener are stored, too.
             self.run.push(start_ns, interval);
@@ -183,7 +183,7 @@ impl Collector {
 
     /// Marks a part as lost. Requests whose outcome the part never reported count as in flight, in
     /// the tick after its last reported tick.
-    fn lose(&mut self, part: usize, why: Stop) {
+    fn mark_part_lost(&mut self, part: usize, why: Stop) {
         let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
         if index == u64::MAX {
             return;
@@ -198,7 +198,7 @@ impl Collector {
 
     /// Passes a tick to the listener, even after the run was stopped, because the tick belongs to
     /// the record. If there are several reasons to stop, the first one counts.
-    fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
+    fn notify_listener(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
         {
@@ -230,7 +230,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape};
 
     /// Returns the report of a tick with these numbers of scheduled and succeeded requests.
-    fn tick(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
+    fn tick_report(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
         let mut interval = Interval::default();
         let ledger = &mut interval.routes.of_mut(0).ledger;
         (ledger.scheduled, ledger.succeeded) = (scheduled, succeeded);
@@ -254,7 +254,7 @@ mod tests {
         // Each case: the reports after the loss, the end of the measured window in ticks, and how
         // the run ends.
         for (after, window_ticks, ending) in [
-            (vec![tick(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
+            (vec![tick_report(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
             // Both parts are lost: the first reason counts.
             (
                 vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }],
@@ -263,7 +263,7 @@ mod tests {
             ),
             // A part lost after its end does not count as lost.
             (
-                vec![tick(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }],
+                vec![tick_report(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }],
                 10,
                 LoadEnd::Stopped(why()),
             ),
@@ -274,7 +274,7 @@ mod tests {
                 shown.push((tick.end_ns / Plan::TICK_NS, tick.interval.all_routes().ledger.scheduled));
                 ControlFlow::Continue(())
             };
-            for reported in [tick(0, 0, 10, 9), tick(0, 1, 0, 0), tick(1, 0, 10, 8)] {
+            for reported in [tick_report(0, 0, 10, 9), tick_report(0, 1, 0, 0), tick_report(1, 0, 10, 8)] {
                 assert!(collector.take(reported, &mut on_tick).is_continue());
             }
             assert!(collector.take(PartReport::Lost { part: 1, why: why() }, &mut on_tick).is_break());

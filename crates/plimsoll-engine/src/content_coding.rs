@@ -59,12 +59,14 @@ impl DecodeError {
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
             DecodeError::Broken => "the content does not decode as its content-encoding says".to_owned(),
-            DecodeError::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
+            DecodeError::TooLong => {
+                format!("the content is longer than {size_max_mib} MiB when decoded", size_max_mib = bytes_max >> 20)
+            }
             DecodeError::Unknown => "the content-encoding is not gzip, deflate or br".to_owned(),
             DecodeError::BudgetUsed => format!(
-                "the response was not checked: responses in flight take more than {} MiB together (use fewer \
-                 connections)",
-                ContentBudget::BYTES_MAX >> 20
+                "the response was not checked: responses in flight take more than {size_max_mib} MiB together (use \
+                 fewer connections)",
+                size_max_mib = ContentBudget::BYTES_MAX >> 20
             ),
         }
     }
@@ -72,14 +74,14 @@ impl DecodeError {
 
 /// Returns the codings that the `content-encoding` fields name, in the order in which the server
 /// applied them. Without a coding the result is empty.
-fn codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+fn content_codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let names = fields.flat_map(|field| field.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
 }
 
 /// Returns whether the `content-encoding` fields name any coding.
 pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
-    codings(fields).next().is_some()
+    content_codings(fields).next().is_some()
 }
 
 /// Decodes content into `text`, which may become at most `bytes_max` bytes long.
@@ -95,7 +97,7 @@ pub fn decode<'a>(
 ) -> Result<(), DecodeError> {
     let mut names = [&b""[..]; CODINGS_MAX];
     let mut count = 0;
-    for name in codings(fields) {
+    for name in content_codings(fields) {
         *names.get_mut(count).ok_or(DecodeError::Unknown)? = name;
         count += 1;
     }
@@ -115,24 +117,24 @@ pub fn decode<'a>(
 fn decode_one_coding(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     if is("gzip") || is("x-gzip") {
-        bounded(MultiGzDecoder::new(content), bytes_max, text)
+        read_bounded(MultiGzDecoder::new(content), bytes_max, text)
     } else if is("deflate") {
         // The standard demands zlib framing, but many servers send raw deflate.
         match content {
             [first, second, ..] if first & 0xF == 8 && (u32::from(*first) << 8 | u32::from(*second)) % 31 == 0 => {
-                bounded(ZlibDecoder::new(content), bytes_max, text)
+                read_bounded(ZlibDecoder::new(content), bytes_max, text)
             }
-            _ => bounded(DeflateDecoder::new(content), bytes_max, text),
+            _ => read_bounded(DeflateDecoder::new(content), bytes_max, text),
         }
     } else if is("br") {
-        let unpack = || bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text);
+        let unpack = || read_bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text);
         library_panic::catch("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
     } else {
         Err(DecodeError::Unknown)
     }
 }
 
-fn bounded(decoder: impl Read, bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+fn read_bounded(decoder: impl Read, bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
     decoder.take(bytes_max as u64 + 1).read_to_end(text).map_err(|_| DecodeError::Broken)?;
     if text.len() > bytes_max { Err(DecodeError::TooLong) } else { Ok(()) }
 }
@@ -148,13 +150,13 @@ mod tests {
     /// `hello hello hello hello`, encoded by brotli 1.2 at quality 11.
     const BROTLI: &[u8] = b"\x1b\x16\x00\xf8\x8d\x94\x6e\xde\x44\x55\x86\x96\x6c\x20\x6f\x21\x4f\x1c\xe0\x38";
 
-    fn gzip(text: &[u8]) -> Vec<u8> {
+    fn compress_gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(text).expect("memory");
         encoder.finish().expect("memory")
     }
 
-    fn decoded(fields: &[&str], content: &[u8], bytes_max: usize) -> Result<Vec<u8>, DecodeError> {
+    fn decoded_content(fields: &[&str], content: &[u8], bytes_max: usize) -> Result<Vec<u8>, DecodeError> {
         let mut text = Vec::new();
         decode(fields.iter().map(|field| field.as_bytes()), content, bytes_max, &mut text).map(|()| text)
     }
@@ -166,7 +168,8 @@ mod tests {
         zlib.write_all(text).expect("memory");
         let mut bare = DeflateEncoder::new(Vec::new(), Compression::fast());
         bare.write_all(text).expect("memory");
-        let (zlib, bare, gzipped) = (zlib.finish().expect("memory"), bare.finish().expect("memory"), gzip(text));
+        let (zlib, bare, gzipped) =
+            (zlib.finish().expect("memory"), bare.finish().expect("memory"), compress_gzip(text));
         for (fields, content) in [
             (&["gzip"][..], &gzipped[..]),
             (&["X-GZIP"], &gzipped),
@@ -174,14 +177,14 @@ mod tests {
             (&["deflate"], &bare),
             (&["br"], BROTLI),
             (&["identity", "gzip"], &gzipped),
-            (&[" gzip , gzip"], &gzip(&gzipped)),
-            (&["br", "gzip"], &gzip(BROTLI)),
+            (&[" gzip , gzip"], &compress_gzip(&gzipped)),
+            (&["br", "gzip"], &compress_gzip(BROTLI)),
             // Two gzip members form one content.
-            (&["gzip"], &[gzip(&text[..9]), gzip(&text[9..])].concat()),
+            (&["gzip"], &[compress_gzip(&text[..9]), compress_gzip(&text[9..])].concat()),
             (&[], text),
             (&["identity"], text),
         ] {
-            assert_eq!(decoded(fields, content, 100).as_deref(), Ok(&text[..]), "{fields:?}");
+            assert_eq!(decoded_content(fields, content, 100).as_deref(), Ok(&text[..]), "{fields:?}");
             let is_coded = is_coded(fields.iter().map(|field| field.as_bytes()));
             assert_eq!(is_coded, content != text, "{fields:?}");
         }
@@ -190,7 +193,7 @@ mod tests {
     #[test]
     fn undecodable_content_is_an_error() {
         let text = vec![b'x'; 1 << 20];
-        let gzipped = gzip(&text);
+        let gzipped = compress_gzip(&text);
         for (fields, content, bytes_max, why) in [
             (&["gzip"][..], &b"plain"[..], 100, DecodeError::Broken),
             (&["gzip"], &gzipped[..gzipped.len() - 9], 2 << 20, DecodeError::Broken),
@@ -203,7 +206,7 @@ mod tests {
             (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
             (&["br"], BROTLI, 22, DecodeError::TooLong),
         ] {
-            assert_eq!(decoded(fields, content, bytes_max), Err(why), "{fields:?}");
+            assert_eq!(decoded_content(fields, content, bytes_max), Err(why), "{fields:?}");
             assert!(!why.reason(4 << 20).is_empty());
         }
     }
@@ -215,8 +218,8 @@ mod tests {
             let mut text = Vec::new();
             let _ = decode([coding.as_bytes()].into_iter(), &content, 1000, &mut text);
             prop_assert!(text.len() <= 1001);
-            let whole = gzip(&content);
-            let _ = decoded(&["gzip"], &whole[..whole.len().saturating_sub(cut)], 1000);
+            let whole = compress_gzip(&content);
+            let _ = decoded_content(&["gzip"], &whole[..whole.len().saturating_sub(cut)], 1000);
         }
     }
 }

@@ -187,11 +187,11 @@ fn date_s(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn scope(target: &str) -> CookieScope<'_> {
+    fn cookie_scope(target: &str) -> CookieScope<'_> {
         CookieScope { host: "shop.example", target, https: false, now_s: 1_000_000_000 }
     }
 
-    fn sent(jar: &CookieJar, scope: CookieScope) -> String {
+    fn cookie_header(jar: &CookieJar, scope: CookieScope) -> String {
         let mut out = String::new();
         jar.write(scope, &mut out);
         out
@@ -213,19 +213,22 @@ mod tests {
             "=x",
             "bad=\u{1}; Path=/",
         ] {
-            jar.set(field.as_bytes(), scope("/shop/items/7?x=/"));
+            jar.set(field.as_bytes(), cookie_scope("/shop/items/7?x=/"));
         }
         let all = "here=x; cart=\"7\"; sid=a; brief=b; mine=m";
-        assert_eq!(sent(&jar, scope("/shop/items?y")), all);
-        assert_eq!(sent(&jar, scope("/shopping")), "sid=a; brief=b; mine=m");
-        assert_eq!(sent(&jar, CookieScope { https: true, ..scope("/") }), "sid=a; safe=s; brief=b; mine=m");
-        assert_eq!(sent(&jar, CookieScope { now_s: 1_000_000_060, ..scope("/") }), "sid=a; mine=m");
+        assert_eq!(cookie_header(&jar, cookie_scope("/shop/items?y")), all);
+        assert_eq!(cookie_header(&jar, cookie_scope("/shopping")), "sid=a; brief=b; mine=m");
+        assert_eq!(
+            cookie_header(&jar, CookieScope { https: true, ..cookie_scope("/") }),
+            "sid=a; safe=s; brief=b; mine=m"
+        );
+        assert_eq!(cookie_header(&jar, CookieScope { now_s: 1_000_000_060, ..cookie_scope("/") }), "sid=a; mine=m");
         // The cookie is replaced in place, and then removed.
-        jar.set(b"sid=b; Path=/", scope("/"));
-        jar.set(b"mine=; Path=/; Max-Age=0", scope("/"));
-        assert_eq!(sent(&jar, scope("/")), "sid=b; brief=b");
+        jar.set(b"sid=b; Path=/", cookie_scope("/"));
+        jar.set(b"mine=; Path=/; Max-Age=0", cookie_scope("/"));
+        assert_eq!(cookie_header(&jar, cookie_scope("/")), "sid=b; brief=b");
         for number in 0..200 {
-            jar.set(format!("n{number}=1").as_bytes(), scope("/"));
+            jar.set(format!("n{number}=1").as_bytes(), cookie_scope("/"));
         }
         assert_eq!(jar.cookies.len(), COOKIES_MAX);
     }
@@ -254,8 +257,8 @@ mod tests {
         let mut jar = CookieJar::default();
         for _ in 0..20_000 {
             let field: String = (0..rng.below(9)).map(|_| words[rng.below(words.len() as u64) as usize]).collect();
-            jar.set(field.as_bytes(), scope("/a/b"));
-            let out = sent(&jar, scope("/a/b/c"));
+            jar.set(field.as_bytes(), cookie_scope("/a/b"));
+            let out = cookie_header(&jar, cookie_scope("/a/b/c"));
             assert!(!out.contains(char::is_control) && jar.cookies.len() <= COOKIES_MAX, "{out:?}");
         }
     }

@@ -99,7 +99,7 @@ impl RouteForm {
         self.form.is_some()
     }
 
-    fn parts(&self) -> h1::RequestParts<'_> {
+    fn request_parts(&self) -> h1::RequestParts<'_> {
         let Request { method, target, headers, body } = &self.request;
         let body = self.messages.as_ref().map_or(body, |messages| &messages.content);
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
@@ -163,7 +163,7 @@ impl EncodedRoute {
         form.messages = Some(FilledMessages { text: Arc::clone(text), content: Vec::new() });
         let fits = form.make_messages();
         let like = self.request.clone();
-        self.request.rewrite(&like, &form.parts());
+        self.request.rewrite(&like, &form.request_parts());
         // Captured values are unknown before the first response. If the plan captures values, a
         // body that does not convert is therefore no error yet.
         if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
@@ -279,7 +279,7 @@ impl FilledRoutes {
             form.make_messages();
         }
         form.set_cookie(cookies);
-        filled.request.rewrite(&route.request, &form.parts());
+        filled.request.rewrite(&route.request, &form.request_parts());
         filled.is_filled_in = true;
     }
 
@@ -322,7 +322,7 @@ impl FilledRoutes {
         }
         form.request.target = target;
         form.set_cookie(cookies);
-        filled.request.rewrite(&route.request, &form.parts());
+        filled.request.rewrite(&route.request, &form.request_parts());
         (filled.is_filled_in, filled.hops) = (true, filled.hops + 1);
         Ok(())
     }

@@ -210,7 +210,7 @@ pub fn status_in_partial_head(bytes: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn piece(exchange: u32, first: bool, bytes: &[u8]) -> AnswerPiece<'_> {
+    fn answer_piece(exchange: u32, first: bool, bytes: &[u8]) -> AnswerPiece<'_> {
         AnswerPiece { exchange, first, bare: false, bytes, at_ns: u64::from(exchange) }
     }
 
@@ -219,27 +219,27 @@ mod tests {
         let mut failed = FailedAnswers::default();
         // A response arrives in pieces, and the first piece is too short for the status. Between
         // the pieces arrive a response of the same kind and a successful response.
-        failed.add_unfinished_piece(AnswerKind::Unknown, piece(1, true, b"HTT"));
-        failed.add_unfinished_piece(AnswerKind::Unknown, piece(2, true, b"HT"));
-        failed.add_unfinished_piece(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
-        failed.store_last_piece(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
-        failed.store_last_piece(AnswerKind::Status(503), piece(1, false, b"try later"));
+        failed.add_unfinished_piece(AnswerKind::Unknown, answer_piece(1, true, b"HTT"));
+        failed.add_unfinished_piece(AnswerKind::Unknown, answer_piece(2, true, b"HT"));
+        failed.add_unfinished_piece(AnswerKind::Status(503), answer_piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
+        failed.store_last_piece(AnswerKind::Status(503), answer_piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
+        failed.store_last_piece(AnswerKind::Status(503), answer_piece(1, false, b"try later"));
         // Exchange 2 begins a new response: its open copy belongs to an earlier response that
         // succeeded.
-        failed.store_last_piece(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
+        failed.store_last_piece(AnswerKind::Status(500), answer_piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
         // Exchange 4 receives the end of a response whose beginning was not stored.
-        failed.store_last_piece(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
-        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
-        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
+        failed.store_last_piece(AnswerKind::Status(502), answer_piece(4, false, b"the end of a page"));
+        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadChunk), answer_piece(5, false, b"xyz\r\n"));
+        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadStatusLine), answer_piece(6, true, b"SSH"));
         // A response without a gRPC status is known to fail only at its end, so its last piece is
         // shown.
-        let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
+        let page = AnswerPiece { bare: true, ..answer_piece(8, false, b"<h1>a page</h1>") };
         failed.store_last_piece(
             AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None },
             page,
         );
         // An unfinished response is not stored.
-        failed.add_unfinished_piece(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
+        failed.add_unfinished_piece(AnswerKind::Status(504), answer_piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
         let mut told: Vec<(u16, String)> = failed.take_answers().iter().map(|one| (one.status, one.text())).collect();
         told.sort();
@@ -259,7 +259,7 @@ mod tests {
         let mut failed = FailedAnswers::default();
         let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
         for status in 400..440 {
-            failed.store_last_piece(AnswerKind::Status(status), piece(1, true, &long));
+            failed.store_last_piece(AnswerKind::Status(status), answer_piece(1, true, &long));
         }
         assert_eq!(failed.kept.len(), KINDS_MAX);
         assert!(failed.kept.iter().all(|kept| kept.bytes.len() == KEPT_BYTES));

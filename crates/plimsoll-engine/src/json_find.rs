@@ -96,12 +96,12 @@ impl<'a> JsonWalker<'a> {
     /// value, skips the current value.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
-            self.peek()?;
+            self.peek_nonblank()?;
             let from = self.at;
             self.skip()?;
             return Ok(Some(&self.bytes[from..self.at]));
         };
-        let is_list = match self.peek()? {
+        let is_list = match self.peek_nonblank()? {
             b'{' => false,
             b'[' => true,
             _ => {
@@ -120,13 +120,13 @@ impl<'a> JsonWalker<'a> {
         if self.depth > DEPTH_MAX {
             return Err(NotJson);
         }
-        self.step();
+        self.skip_byte();
         let mut number = 0;
-        while self.peek()? != closing {
+        while self.peek_nonblank()? != closing {
             if number > 0 {
-                self.expect(b',')?;
+                self.expect_byte(b',')?;
             }
-            let key = if is_list { None } else { Some(self.key()?) };
+            let key = if is_list { None } else { Some(self.read_key()?) };
             let is_meant = match &step.selector {
                 JsonSelector::Any => true,
                 JsonSelector::Key(name) => key.is_some_and(|key| is_key(key, name)),
@@ -146,10 +146,10 @@ impl<'a> JsonWalker<'a> {
             } else if !is_meant {
                 self.skip()?;
             }
-            self.blanks();
+            self.skip_blanks();
             number += 1;
         }
-        self.step();
+        self.skip_byte();
         self.depth -= 1;
         Ok(None)
     }
@@ -157,14 +157,14 @@ impl<'a> JsonWalker<'a> {
     /// Returns the number of elements of the current list. The reading position does not change.
     fn count(&mut self) -> Result<u64, NotJson> {
         let from = self.at;
-        self.step();
+        self.skip_byte();
         let mut count = 0;
-        while self.peek()? != b']' {
+        while self.peek_nonblank()? != b']' {
             if count > 0 {
-                self.expect(b',')?;
+                self.expect_byte(b',')?;
             }
             self.skip()?;
-            self.blanks();
+            self.skip_blanks();
             count += 1;
         }
         self.at = from;
@@ -175,7 +175,7 @@ impl<'a> JsonWalker<'a> {
     fn skip(&mut self) -> Result<(), NotJson> {
         let mut open = 0u32;
         loop {
-            match self.peek()? {
+            match self.peek_nonblank()? {
                 b'"' => {
                     self.text()?;
                 }
@@ -217,39 +217,39 @@ impl<'a> JsonWalker<'a> {
     }
 
     /// Reads a key and its colon, and returns the key. The reading position is then at the value.
-    fn key(&mut self) -> Result<&'a [u8], NotJson> {
-        if self.peek()? != b'"' {
+    fn read_key(&mut self) -> Result<&'a [u8], NotJson> {
+        if self.peek_nonblank()? != b'"' {
             return Err(NotJson);
         }
         let key = self.text()?;
-        self.blanks();
-        self.expect(b':')?;
+        self.skip_blanks();
+        self.expect_byte(b':')?;
         Ok(key)
     }
 
     /// Reads `byte` and the white space after it. Another byte is an error.
-    fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
-        if self.peek()? != byte {
+    fn expect_byte(&mut self, byte: u8) -> Result<(), NotJson> {
+        if self.peek_nonblank()? != byte {
             return Err(NotJson);
         }
-        self.step();
+        self.skip_byte();
         Ok(())
     }
 
     /// Skips one byte and the white space after it.
-    fn step(&mut self) {
+    fn skip_byte(&mut self) {
         self.at += 1;
-        self.blanks();
+        self.skip_blanks();
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         self.at += rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(rest.len());
     }
 
     /// Returns the next byte that is not white space, without reading it.
-    fn peek(&mut self) -> Result<u8, NotJson> {
-        self.blanks();
+    fn peek_nonblank(&mut self) -> Result<u8, NotJson> {
+        self.skip_blanks();
         self.bytes.get(self.at).copied().ok_or(NotJson)
     }
 }

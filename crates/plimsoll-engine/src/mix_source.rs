@@ -88,7 +88,7 @@ impl MixSource {
     /// Fills in the request that `exchange` sends for `user` and `route`. The route must have a
     /// template.
     pub(crate) fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
-        let turn = self.turn(user, now_ns);
+        let turn = self.fill_context(user, now_ns);
         self.filled.fill(exchange, route, &turn, &mut |_, _| ());
     }
 
@@ -100,11 +100,11 @@ impl MixSource {
         to: (u16, &str),
         now_ns: u64,
     ) -> Result<(), RedirectRefusal> {
-        let turn = self.turn(user, now_ns);
+        let turn = self.fill_context(user, now_ns);
         self.filled.redirect(exchange, route, to, &self.origin, &turn, &mut |_, _| ())
     }
 
-    fn turn(&self, user: u64, now_ns: u64) -> FillContext<'static> {
+    fn fill_context(&self, user: u64, now_ns: u64) -> FillContext<'static> {
         FillContext {
             number: self.users.number(user),
             request: 0,

@@ -125,7 +125,7 @@ mod tests {
     use plimsoll_wire::{Conn, Fact};
 
     /// Returns the captured values of a response with these bytes.
-    fn left(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
+    fn values_from_response(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.request(0));
         let mut received = conn.receive(bytes, &mut plain);
@@ -158,11 +158,12 @@ mod tests {
             assert!(once.request(number).h1().starts_with(expect), "{number}");
         }
         let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
-        plan.traffic.setup_teardown.captured_values = left(&mut once, answered).expect("a token");
+        plan.traffic.setup_teardown.captured_values = values_from_response(&mut once, answered).expect("a token");
         assert_eq!(plan.traffic.setup_teardown.captured_value("token"), Some("a b"));
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
-        let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");
+        let missed = values_from_response(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+            .expect_err("no token");
         assert_eq!(missed, "the response has no $.token to capture 'token' from");
         // Before the setup there are no captured values.
         plan.traffic.setup_teardown.captured_values.clear();

@@ -286,7 +286,7 @@ impl Workers {
 
     /// Removes and returns the threads of the workers that were not abandoned. Only these threads
     /// are certain to end.
-    fn ending(&mut self) -> Vec<JoinHandle<()>> {
+    fn take_unabandoned_threads(&mut self) -> Vec<JoinHandle<()>> {
         let threads = self.threads.drain(..).enumerate();
         threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
     }
@@ -295,7 +295,7 @@ impl Workers {
     /// their panics.
     fn join(&mut self) {
         self.starts.clear();
-        for thread in self.ending() {
+        for thread in self.take_unabandoned_threads() {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -307,7 +307,7 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.starts.clear();
-        for thread in self.ending() {
+        for thread in self.take_unabandoned_threads() {
             // The load was cancelled, so the results of the workers do not matter.
             let _ = thread.join();
         }

@@ -426,7 +426,7 @@ mod tests {
     }
 
     /// Creates a finished request of `route` with this service time.
-    fn sample(route: RouteNumber, service_ns: u64, outcome: Outcome) -> FinishedRequest {
+    fn finished_request(route: RouteNumber, service_ns: u64, outcome: Outcome) -> FinishedRequest {
         let first_byte_ns = 1 + service_ns / 2;
         let (done_ns, timeout_ns) = (1 + service_ns, 1_000_000_000);
         FinishedRequest { route, intended_ns: 0, sent_ns: 1, first_byte_ns, done_ns, status: 200, outcome, timeout_ns }
@@ -438,8 +438,8 @@ mod tests {
         for route in [2, 0, 2] {
             recorder.count_started_request(route, 0, true);
         }
-        recorder.finished(&sample(2, 500, Outcome::Success), true);
-        recorder.finished(&sample(0, 900, Outcome::Failed(RequestFailure::Status)), true);
+        recorder.finished(&finished_request(2, 500, Outcome::Success), true);
+        recorder.finished(&finished_request(0, 900, Outcome::Failed(RequestFailure::Status)), true);
         recorder.unsent(0);
         recorder.count_received_bytes(0, 100, 5, true);
         recorder.count_received_bytes(2, 20, 5, true);
@@ -480,7 +480,7 @@ mod tests {
             let (intended_ns, bytes) = (if measured { 100 } else { 50 }, 7);
             recorder.count_started_request(0, intended_ns, measured);
             recorder.count_received_bytes(0, bytes, done_ns, measured);
-            let sample = FinishedRequest { intended_ns, done_ns, ..sample(0, 0, outcome) };
+            let sample = FinishedRequest { intended_ns, done_ns, ..finished_request(0, 0, outcome) };
             recorder.finished(&FinishedRequest { sent_ns: intended_ns, first_byte_ns: done_ns, ..sample }, measured);
             let interval = recorder.flush(1_000, 0, 0);
             let whole = interval.all_routes();
@@ -507,7 +507,7 @@ mod tests {
             (7, 7, 5_007, 5_007),
         ] {
             recorder.count_started_request(0, intended_ns, true);
-            let took = sample(0, 0, Outcome::Success);
+            let took = finished_request(0, 0, Outcome::Success);
             recorder.finished(&FinishedRequest { intended_ns, sent_ns, first_byte_ns, done_ns, ..took }, true);
             response.push(done_ns - intended_ns);
             service.push(done_ns - sent_ns);
@@ -544,7 +544,7 @@ mod tests {
                         _ => (Outcome::Success, service_ns),
                     };
                     recorder.count_started_request(route, 0, true);
-                    recorder.finished(&sample(route, service_ns, outcome), true);
+                    recorder.finished(&finished_request(route, service_ns, outcome), true);
                 }
                 recorder.flush(tick * 100_000_000, 0, 64);
             }

@@ -66,7 +66,7 @@ impl ReplaySource {
     /// Returns the index of the entry that `user` sends. After the last entry the list starts
     /// again.
     #[inline]
-    fn place(&self, user: u64) -> u64 {
+    fn entry_index(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
         let number = match self.users.stay() {
             true => self.begins_at + self.users.number(user),
@@ -77,20 +77,20 @@ impl ReplaySource {
 
     /// Returns the entry that `user` sends; `None` for an empty list.
     #[inline]
-    fn entry(&self, user: u64) -> Option<&ListedRequest> {
-        self.listed.entries.get(self.place(user) as usize)
+    fn entry_for_user(&self, user: u64) -> Option<&ListedRequest> {
+        self.listed.entries.get(self.entry_index(user) as usize)
     }
 
     /// Returns the route of the request that `user` sends; `None` for an empty list.
     #[inline]
     pub fn route_of(&self, user: u64) -> Option<RouteNumber> {
-        self.entry(user).map(|entry| entry.route)
+        self.entry_for_user(user).map(|entry| entry.route)
     }
 
     /// Assembles the request that `exchange` sends for `user`. `like` is the encoded request of the
     /// route.
     pub fn write(&mut self, exchange: u32, user: u64, like: &EncodedRequest) {
-        let Some(entry) = self.entry(user).copied() else { return };
+        let Some(entry) = self.entry_for_user(user).copied() else { return };
         let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
         let target = self.listed.targets.get(entry.target);
         let parts = h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive };
@@ -110,12 +110,12 @@ impl ReplaySource {
     /// as success, even if it is an error status.
     #[inline]
     pub fn expects(&self, user: u64, status: u16) -> bool {
-        self.listed.expects(self.place(user), status)
+        self.listed.expects(self.entry_index(user), status)
     }
 
     /// Returns whether this response status differs from the status of the same request in the log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
-        !self.listed.agrees_with_log(self.place(user), status)
+        !self.listed.agrees_with_log(self.entry_index(user), status)
     }
 }

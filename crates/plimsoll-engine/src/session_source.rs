@@ -122,7 +122,7 @@ impl SessionSource {
         let step = self.sessions.next(user, went_well, &mut |session, scenario, at| {
             let Some(text) = conditions[scenario][at].as_ref() else { return true };
             scratch.clear();
-            values.write_text(text, &turn(session, unique, 0), scratch);
+            values.write_text(text, &fill_context(session, unique, 0), scratch);
             scratch.is_empty()
         });
         match step {
@@ -201,7 +201,7 @@ impl SessionSource {
             return false;
         }
         let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
-        self.filled.fill(exchange, route, &turn(session, unique, unix_ms), &mut |target, out| {
+        self.filled.fill(exchange, route, &fill_context(session, unique, unix_ms), &mut |target, out| {
             session.cookies.write(CookieScope { host, target, https, now_s }, out);
         });
         true
@@ -220,9 +220,16 @@ impl SessionSource {
         let unique = self.users.unique(user);
         let Some(session) = self.sessions.active_session(user) else { return Err(RedirectRefusal::TooOften) };
         let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
-        self.filled.redirect(exchange, route, to, &self.origin, &turn(session, unique, unix_ms), &mut |target, out| {
-            session.cookies.write(CookieScope { host, target, https, now_s }, out);
-        })
+        self.filled.redirect(
+            exchange,
+            route,
+            to,
+            &self.origin,
+            &fill_context(session, unique, unix_ms),
+            &mut |target, out| {
+                session.cookies.write(CookieScope { host, target, https, now_s }, out);
+            },
+        )
     }
 
     /// Checks a response and returns the first failed check. A response with an unsuccessful status
@@ -255,7 +262,7 @@ impl SessionSource {
 }
 
 /// Returns the context in which the current request of `session` is filled in.
-fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext<'_> {
+fn fill_context(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext<'_> {
     FillContext { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
 }
 
@@ -272,7 +279,7 @@ mod tests {
 
     /// Returns a plan whose scenario logs in once, and then sends two requests with the captured
     /// token.
-    fn plan() -> Plan {
+    fn login_scenario_plan() -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let route = |target: &str, header: Option<&str>| {
             let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
@@ -304,7 +311,7 @@ mod tests {
     }
 
     /// Returns the requests of a user's next session if every response has these header fields.
-    fn session(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
+    fn next_session_requests(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {
             let route = match source.next(user, last.as_ref()) {
@@ -327,10 +334,10 @@ mod tests {
 
     #[test]
     fn captures_are_used_in_later_requests() {
-        let whole = Source::compile(&plan()).expect("compiles");
+        let whole = Source::compile(&login_scenario_plan()).expect("compiles");
         let mut source = whole.for_worker(Stripe::ALL, Some(2));
         let fields = "x-token: t0k\r\nset-cookie: sid=7; Path=/shop\r\nset-cookie: all=1; Path=/\r\n";
-        let first = session(&mut source, 1, fields);
+        let first = next_session_requests(&mut source, 1, fields);
         assert_eq!(first.len(), 4, "{first:?}");
         assert!(first[0].starts_with("GET /login?u=u1 ") && !first[0].contains("Cookie:"), "{}", first[0]);
         for asked in &first[1..3] {
@@ -340,30 +347,30 @@ mod tests {
         assert!(first[3].starts_with("GET /out ") && first[3].contains("Cookie: all=1\r\n"), "{}", first[3]);
         // The second session of a user skips the login, because it has the captured values. The
         // other user does not have these values.
-        let second = session(&mut source, 1, "");
+        let second = next_session_requests(&mut source, 1, "");
         assert!(second.len() == 3 && second[0].contains("Bearer t0k\r\nCookie: sid=7"), "{second:?}");
-        let other = session(&mut source, 0, "");
+        let other = next_session_requests(&mut source, 0, "");
         assert_eq!(other.len(), 1, "what was to be captured was not there: {other:?}");
         // If each session belongs to a new user, each session begins with the login.
-        let mut newcomers = plan();
+        let mut newcomers = login_scenario_plan();
         newcomers.load.new_users = true;
         let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::ALL, Some(2));
         for turn in 0..2 {
-            let asked = session(&mut source, 1, fields);
+            let asked = next_session_requests(&mut source, 1, fields);
             assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
             assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
         }
         // A scenario that ignores cookies sends none, but captured values are kept.
-        let mut plain = plan();
+        let mut plain = login_scenario_plan();
         plain.traffic.scenarios[0].cookies = false;
         let mut source = Source::compile(&plain).expect("compiles").for_worker(Stripe::ALL, Some(2));
-        let asked = session(&mut source, 1, fields);
+        let asked = next_session_requests(&mut source, 1, fields);
         assert!(asked.len() == 4 && asked[1].contains("Bearer t0k"), "{asked:?}");
         assert!(asked.iter().all(|it| !it.contains("Cookie")), "{asked:?}");
         // Each arrival of an open loop is a new user.
         let mut source = whole.for_worker(Stripe::ALL, None);
         for arrival in [3, 4] {
-            let asked = session(&mut source, arrival, fields);
+            let asked = next_session_requests(&mut source, arrival, fields);
             assert!(asked.len() == 4 && asked[0].contains(&format!("u=u{arrival} ")), "{asked:?}");
             assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
         }
@@ -371,11 +378,11 @@ mod tests {
 
     #[test]
     fn requests_depend_on_the_seed_and_not_on_the_workers() {
-        let whole = Source::compile(&plan()).expect("compiles");
+        let whole = Source::compile(&login_scenario_plan()).expect("compiles");
         let asked = |of: u64| -> Vec<Vec<String>> {
             let user = |user: u64| {
                 let mut source = whole.for_worker(Stripe::new(user % of, of), Some(6));
-                (0..3).flat_map(|_| session(&mut source, user / of, "x-token: t")).collect()
+                (0..3).flat_map(|_| next_session_requests(&mut source, user / of, "x-token: t")).collect()
             };
             (0..6).map(user).collect()
         };

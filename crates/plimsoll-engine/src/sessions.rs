@@ -245,11 +245,11 @@ mod tests {
     use super::*;
     use plimsoll_model::session::Think;
 
-    fn ask(route: RouteNumber) -> SessionOp {
+    fn request_op(route: RouteNumber) -> SessionOp {
         SessionOp::Ask { route, may_continue: false }
     }
 
-    fn scenario(weight: u32, ops: Vec<SessionOp>) -> Scenario {
+    fn weighted_scenario(weight: u32, ops: Vec<SessionOp>) -> Scenario {
         let scenario = Scenario { name: "a".into(), weight, own_connection: false, cookies: true, ops };
         assert!(scenario.is_sound(100));
         scenario
@@ -278,37 +278,42 @@ mod tests {
     #[test]
     fn a_session_follows_its_program() {
         let nested = vec![
-            ask(0),
-            ask(1),
+            request_op(0),
+            request_op(1),
             SessionOp::Repeat { times: 2, from: 1, depth: 1 },
             SessionOp::Repeat { times: 3, from: 0, depth: 0 },
-            ask(2),
+            request_op(2),
         ];
-        let once = vec![SessionOp::Once { to: 2 }, ask(0), ask(1)];
+        let once = vec![SessionOp::Once { to: 2 }, request_op(0), request_op(1)];
         let when = vec![
             SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 2 },
-            ask(1),
-            ask(7),
+            request_op(1),
+            request_op(7),
             SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 5 },
-            ask(2),
+            request_op(2),
             SessionOp::Unless { text: "{{ token }}".into(), empty: true, to: 7 },
-            ask(3),
+            request_op(3),
         ];
-        let may_continue = vec![SessionOp::Ask { route: 5, may_continue: true }, ask(6), ask(1)];
+        let may_continue = vec![SessionOp::Ask { route: 5, may_continue: true }, request_op(6), request_op(1)];
         for (ops, expect) in [
             (nested, [vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2], vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2]]),
             (once, [vec![0, 1], vec![1]]),
             (when, [vec![7, 2], vec![1, 7, 2]]),
             (may_continue, [vec![5, 6, 1], vec![5, 6, 1]]),
         ] {
-            let mut sessions = UserSessions::new(vec![scenario(1, ops)], 3, 1, true);
+            let mut sessions = UserSessions::new(vec![weighted_scenario(1, ops)], 3, 1, true);
             for (number, expect) in expect.iter().enumerate() {
                 sessions.begin(4, number as u64);
                 assert_eq!(route_sequence(&mut sessions, 4, &[5]), (expect.clone(), SessionStep::Completed));
                 sessions.end(4);
             }
         }
-        let mut sessions = UserSessions::new(vec![scenario(1, vec![ask(0), ask(6), ask(1)])], 3, 1, false);
+        let mut sessions = UserSessions::new(
+            vec![weighted_scenario(1, vec![request_op(0), request_op(6), request_op(1)])],
+            3,
+            1,
+            false,
+        );
         sessions.begin(9, 0);
         assert_eq!(route_sequence(&mut sessions, 9, &[6]), (vec![0, 6], SessionStep::Abandoned));
         sessions.end(9);
@@ -317,8 +322,12 @@ mod tests {
 
     #[test]
     fn an_arrival_starts_without_earlier_state() {
-        let mut sessions =
-            UserSessions::new(vec![scenario(1, vec![SessionOp::Once { to: 2 }, ask(7), ask(0)])], 3, 1, false);
+        let mut sessions = UserSessions::new(
+            vec![weighted_scenario(1, vec![SessionOp::Once { to: 2 }, request_op(7), request_op(0)])],
+            3,
+            1,
+            false,
+        );
         for arrival in 0..3 {
             sessions.begin(arrival, arrival);
             assert_eq!(
@@ -334,7 +343,10 @@ mod tests {
     #[test]
     fn the_session_number_determines_scenario_and_think_times() {
         let think = SessionOp::Think(Think::Uniform(1, 1_000_000));
-        let two = vec![scenario(3, vec![think.clone(), ask(0)]), scenario(1, vec![think, ask(1)])];
+        let two = vec![
+            weighted_scenario(3, vec![think.clone(), request_op(0)]),
+            weighted_scenario(1, vec![think, request_op(1)]),
+        ];
         let drawn = |stays: bool, order: &mut dyn Iterator<Item = u64>| {
             let mut sessions = UserSessions::new(two.clone(), 5, 0, stays);
             let mut all: Vec<(u64, SessionStep)> = order

@@ -419,7 +419,7 @@ mod tests {
     use plimsoll_wire::h1;
     use std::sync::Arc;
 
-    fn plan(weights: &[u32]) -> Plan {
+    fn plan_with_weights(weights: &[u32]) -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let route = |(number, weight): (usize, &u32)| plimsoll_model::Route {
             weight: *weight,
@@ -429,7 +429,7 @@ mod tests {
         plan
     }
 
-    fn drawn(source: &mut Source, user: u64) -> usize {
+    fn drawn_route(source: &mut Source, user: u64) -> usize {
         match source.next(user, None) {
             UserAction::Send(route) => {
                 let last = LastRequest { route, status: 200, outcome: Outcome::Success };
@@ -443,13 +443,13 @@ mod tests {
     #[test]
     fn routes_are_drawn_by_weight() {
         let weights = [80, 0, 15, 5];
-        let whole = Source::compile(&plan(&weights)).expect("compiles");
+        let whole = Source::compile(&plan_with_weights(&weights)).expect("compiles");
         assert!(whole.routes()[2].request.h1().starts_with(b"GET /2 "));
         // The load is a hundred thousand arrivals, or one user with as many requests.
         for users in [None, Some(1)] {
             let mut source = whole.for_worker(Stripe::ALL, users);
             let mut counts = [0u32; 4];
-            (0..100_000).for_each(|n| counts[drawn(&mut source, if users.is_none() { n } else { 0 })] += 1);
+            (0..100_000).for_each(|n| counts[drawn_route(&mut source, if users.is_none() { n } else { 0 })] += 1);
             for (count, weight) in counts.into_iter().zip(weights) {
                 let (expect, count) = (f64::from(weight) * 1e3, f64::from(count));
                 assert!((count - expect).abs() <= 4.0 * expect.sqrt(), "{users:?}: {counts:?}");
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn template_values_depend_on_the_seed_and_not_on_the_workers() {
-        let mut plan = plan(&[1, 2]);
+        let mut plan = plan_with_weights(&[1, 2]);
         for route in &mut plan.traffic.routes {
             route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
             route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn unique_data_rows_run_out() {
-        let mut plan = plan(&[1]);
+        let mut plan = plan_with_weights(&[1]);
         let mut data = Data::new("user".into(), vec!["id".into()], Pick::Unique, false);
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(data)];
@@ -519,17 +519,17 @@ mod tests {
 
     #[test]
     fn random_routes_depend_on_the_seed_and_not_on_the_workers() {
-        let mut plan = plan(&[1, 1, 1]);
+        let mut plan = plan_with_weights(&[1, 1, 1]);
         let whole = Source::compile(&plan).expect("compiles");
         let arrivals = |source: &Source| -> Vec<usize> {
-            (0..50).map(|n| drawn(&mut source.for_worker(Stripe::ALL, None), n)).collect()
+            (0..50).map(|n| drawn_route(&mut source.for_worker(Stripe::ALL, None), n)).collect()
         };
         let users = |of: u64| -> Vec<Vec<usize>> {
             (0..6)
                 .map(|user| {
                     let stripe = Stripe::new(user % of, of);
                     let mut source = whole.for_worker(stripe, Some(6));
-                    (0..20).map(|_| drawn(&mut source, user / of)).collect()
+                    (0..20).map(|_| drawn_route(&mut source, user / of)).collect()
                 })
                 .collect()
         };
@@ -543,7 +543,7 @@ mod tests {
 
     #[test]
     fn a_request_list_is_sent_in_order() {
-        let mut plan = plan(&[1, 1]);
+        let mut plan = plan_with_weights(&[1, 1]);
         (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), Choice::Listed);
         assert!(matches!(Source::compile(&plan), Err(SourceError::Unlisted)));
         let mut targets = ListedTargets::default();

@@ -108,7 +108,7 @@ impl<'p> FormNames<'p> {
     }
 
     /// Resolves the names in a template's value to the numbers of their tables and captures.
-    fn source(&self, value: Value) -> Result<ValueSource, FormError> {
+    fn resolve_value(&self, value: Value) -> Result<ValueSource, FormError> {
         let unknown = |what: String| FormError(format!("{what} is not in the plan"));
         Ok(match value {
             Value::Env(name) => match self.name_table().variables.get(name.as_str()) {
@@ -206,7 +206,7 @@ impl FormValues {
     /// was compiled.
     pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FillContext) {
         self.uses = 0;
-        let mut rng = self.rng(turn);
+        let mut rng = self.request_rng(turn);
         if let Some(pieces) = &form.target {
             request.target.clear();
             self.write(pieces, RequestSection::Target, turn, &mut rng, &mut request.target);
@@ -237,7 +237,7 @@ impl FormValues {
 
     /// Returns the random number generator of one request. Each request of a session has a separate
     /// generator.
-    fn rng(&self, turn: &FillContext) -> Rng {
+    fn request_rng(&self, turn: &FillContext) -> Rng {
         let seed = if turn.request == 0 { self.seed } else { mix(self.seed.rotate_left(32) ^ turn.request) };
         Rng::stream(seed, turn.number)
     }
@@ -245,7 +245,7 @@ impl FormValues {
     /// Fills in a text template and appends the result to `out`.
     pub fn write_text(&mut self, text: &FormText, turn: &FillContext, out: &mut String) {
         self.uses = 0;
-        let mut rng = self.rng(turn);
+        let mut rng = self.request_rng(turn);
         self.write(&text.0, RequestSection::Body, turn, &mut rng, out);
     }
 
@@ -272,7 +272,7 @@ impl FormValues {
                 }
                 FormPiece::Value(ValueSource::Fixed(text), writing) => encode(text, *writing, within, out),
                 FormPiece::Value(ValueSource::Cell { data, column }, writing) => {
-                    let row = self.row(*data, turn, rng);
+                    let row = self.choose_row(*data, turn, rng);
                     encode(self.data[*data].rows.cell(row, *column), *writing, within, out);
                 }
                 FormPiece::Value(ValueSource::Captured(number), writing) => {
@@ -285,7 +285,7 @@ impl FormValues {
     }
 
     /// Returns the index of the table row that the current request uses.
-    fn row(&mut self, data: usize, turn: &FillContext, rng: &mut Rng) -> u64 {
+    fn choose_row(&mut self, data: usize, turn: &FillContext, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
@@ -355,7 +355,7 @@ fn compile(names: &FormNames, text: &str, within: RequestSection) -> Result<Vec<
                 encode(&text, ValueWriting::Plain, within, &mut out);
                 Ok(FormPiece::Text(out.into()))
             }
-            TemplatePart::Value(value, writing) => Ok(FormPiece::Value(names.source(value)?, writing)),
+            TemplatePart::Value(value, writing) => Ok(FormPiece::Value(names.resolve_value(value)?, writing)),
         })
         .collect()
 }
@@ -401,7 +401,7 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
             if number < 0 {
                 out.push('-');
             }
-            decimal(number.unsigned_abs(), 1, out);
+            push_decimal(number.unsigned_abs(), 1, out);
         }
         Value::Float { from, to } => {
             let milli = ((from + (to - from) * rng.next_f64()) * 1e3).round();
@@ -409,9 +409,9 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
                 out.push('-');
             }
             let milli = milli.abs() as u64;
-            decimal(milli / 1_000, 1, out);
+            push_decimal(milli / 1_000, 1, out);
             out.push('.');
-            decimal(milli % 1_000, 3, out);
+            push_decimal(milli % 1_000, 3, out);
         }
         Value::Uuid => {
             let high = rng.next_u64() & !0xf000 | 0x4000;
@@ -438,7 +438,7 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
                 bits >>= 4;
             }
         }
-        Value::Seq => decimal(turn.number + 1, 1, out),
+        Value::Seq => push_decimal(turn.number + 1, 1, out),
         Value::Pick(choices) => out.push_str(&choices[rng.below(choices.len() as u64) as usize]),
         Value::Now(pieces) => write_time(pieces, turn.unix_ms, out),
         // Values from the environment, tables and captures are not generated here.
@@ -447,7 +447,7 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
 }
 
 /// Appends a number in decimal, padded with zeros to at least `digits_min` digits.
-fn decimal(mut number: u64, digits_min: usize, out: &mut String) {
+fn push_decimal(mut number: u64, digits_min: usize, out: &mut String) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();
     while number > 0 {
@@ -487,7 +487,7 @@ fn write_time(pieces: &[TimeFormatPiece], unix_ms: u64, out: &mut String) {
             TimeFormatPiece::Milli => (unix_ms % 1_000, 3),
             TimeFormatPiece::Epoch => (seconds, 1),
         };
-        decimal(number, digits, out);
+        push_decimal(number, digits, out);
     }
 }
 
@@ -511,7 +511,7 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
     match writing {
         ValueWriting::Url => text.bytes().for_each(|byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => percent(byte, out),
+            _ => push_percent_encoded(byte, out),
         }),
         ValueWriting::Json => text.chars().for_each(|c| match c {
             '"' => out.push_str("\\\""),
@@ -532,14 +532,14 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
         ValueWriting::Plain => text.bytes().for_each(|byte| match byte {
-            b'#' | b'"' | b'<' | b'>' => percent(byte, out),
+            b'#' | b'"' | b'<' | b'>' => push_percent_encoded(byte, out),
             byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
-            _ => percent(byte, out),
+            _ => push_percent_encoded(byte, out),
         }),
     }
 }
 
-fn percent(byte: u8, out: &mut String) {
+fn push_percent_encoded(byte: u8, out: &mut String) {
     out.push('%');
     out.push(char::from(HEX[usize::from(byte >> 4)].to_ascii_uppercase()));
     out.push(char::from(HEX[usize::from(byte & 15)].to_ascii_uppercase()));
@@ -554,7 +554,7 @@ mod tests {
     const TURN: FillContext<'static> =
         FillContext { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
 
-    fn plan() -> Plan {
+    fn plan_with_tables() -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let mut user = |name: &str, pick, each_use| {
             let mut data = Data::new(name.into(), vec!["name".into(), "id".into()], pick, each_use);
@@ -572,8 +572,8 @@ mod tests {
         plan
     }
 
-    fn filled(target: &str, header: &str, body: &str, turn: FillContext) -> Request {
-        let mut plan = plan();
+    fn fill_request(target: &str, header: &str, body: &str, turn: FillContext) -> Request {
+        let mut plan = plan_with_tables();
         let mut route = Route::new(Request {
             target: target.into(),
             headers: vec![("x".into(), header.into())],
@@ -611,7 +611,7 @@ mod tests {
         ] {
             // Parts of a request without placeholders stay fixed.
             let fixed = Template::parse(template).expect("a template").is_fixed();
-            let request = filled(template, template, template, TURN);
+            let request = fill_request(template, template, template, TURN);
             if !fixed {
                 assert_eq!(request.target, target, "{template}");
             }
@@ -622,7 +622,7 @@ mod tests {
 
     #[test]
     fn a_body_template_may_contain_raw_bytes() {
-        let mut plan = plan();
+        let mut plan = plan_with_tables();
         let mut route = Route::new(Request {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
             ..Request::get()
@@ -639,7 +639,7 @@ mod tests {
     #[test]
     fn templates_of_many_values_are_compiled_in_one_pass() {
         const COUNT: usize = 40_000;
-        let mut plan = plan();
+        let mut plan = plan_with_tables();
         plan.traffic.variables = (0..COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
         plan.traffic.setup_teardown.captured_values = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
         let body: String = (0..COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
@@ -665,7 +665,7 @@ mod tests {
 
     #[test]
     fn random_values_depend_on_seed_and_number_only() {
-        let draw = |template: &str, number: u64| filled(template, "", "", FillContext { number, ..TURN }).target;
+        let draw = |template: &str, number: u64| fill_request(template, "", "", FillContext { number, ..TURN }).target;
         for number in 0..200 {
             let uuid = draw("/{{ uuid() }}", number);
             let groups: Vec<usize> = uuid[1..].split('-').map(str::len).collect();

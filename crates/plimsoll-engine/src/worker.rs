@@ -48,7 +48,7 @@ impl<N: Net> Worker<N> {
         }
         let part = self.job.index;
         let mut tick = 0;
-        while !self.turn() {
+        while !self.run_turn() {
             while self.now_ns >= origin_ns + (tick + 1) * Plan::TICK_NS {
                 let interval = self.flush(origin_ns + (tick + 1) * Plan::TICK_NS);
                 tell(PartReport::Tick { part, index: tick, interval });
@@ -57,7 +57,7 @@ impl<N: Net> Worker<N> {
         }
         let window_end_ns = self.window_end_ns();
         let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.is_used_up();
-        self.abandon();
+        self.count_unfinished();
         let interval = self.flush(self.now_ns);
         let failed_answers = self.failed_answers.take_answers();
         tell(PartReport::Tick { part, index: tick, interval });
@@ -72,7 +72,7 @@ impl<N: Net> Worker<N> {
 
     /// Executes one turn of the loop: waits, handles events, and starts due requests. Returns
     /// whether the run has ended.
-    fn turn(&mut self) -> bool {
+    fn run_turn(&mut self) -> bool {
         let began_ns = self.now_ns;
         let due_ns = self.next_due_ns();
         let wait = self.spinner.decide(began_ns, due_ns, self.recorder.in_flight() > 0);
@@ -98,12 +98,12 @@ impl<N: Net> Worker<N> {
         if in_vain && !started {
             self.recorder.polled_idle(woke_ns - began_ns);
         }
-        self.over()
+        self.is_over()
     }
 
     /// Returns whether the worker's load has ended: by a stop, by the end of all measured requests,
     /// or by the end of the grace period.
-    fn over(&self) -> bool {
+    fn is_over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
             // Arrivals that were due before the stop must be counted first.
             return match &self.starts {
@@ -131,7 +131,7 @@ impl<N: Net> Worker<N> {
 
     /// Counts measured requests that are still in flight as in flight at the end, and active
     /// measured sessions as cut.
-    fn abandon(&mut self) {
+    fn count_unfinished(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.count_in_flight_at_end(exchange.route));
         self.recorder.sessions_cut(self.job.source.active_measured_sessions());

@@ -124,7 +124,7 @@ impl Agent {
                 self.stop(acts);
                 acts.push(AgentAction::Leave);
             }
-            ToAgent::Calibrate(task) => self.calibrate(task, acts),
+            ToAgent::Calibrate(task) => self.handle_calibration_task(task, acts),
             ToAgent::Watch(_) => {
                 let why = "this agent generates loads and watches no server: start plimsoll agent --stdio \
                     --watch-only to watch a server";
@@ -145,7 +145,7 @@ impl Agent {
         matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running)
     }
 
-    fn calibrate(&mut self, task: CalibrationTask, acts: &mut Vec<AgentAction>) {
+    fn handle_calibration_task(&mut self, task: CalibrationTask, acts: &mut Vec<AgentAction>) {
         let refused = |why: &str| {
             AgentAction::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) })
         };
@@ -184,7 +184,7 @@ impl Agent {
             AgentPhase::Ready if origin_ns <= now_ns => {
                 let late_ms = (now_ns - origin_ns) / 1_000_000;
                 self.stop(acts);
-                self.refuse(
+                self.refuse_load(
                     format!("the agent received the start signal {late_ms} ms too late, and did not start"),
                     acts,
                 );
@@ -193,7 +193,7 @@ impl Agent {
                 self.phase = AgentPhase::Running;
                 self.ends_at_ns = origin_ns.saturating_add(length_ns_max);
                 acts.push(AgentAction::Begin { origin_ns });
-                self.beat(now_ns, acts);
+                self.send_heartbeat(now_ns, acts);
             }
             // A repeated start message needs no action.
             AgentPhase::Running | AgentPhase::Idle | AgentPhase::Preparing | AgentPhase::Sealed => {}
@@ -218,7 +218,7 @@ impl Agent {
         !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
     }
 
-    fn refuse(&mut self, reason: String, acts: &mut Vec<AgentAction>) {
+    fn refuse_load(&mut self, reason: String, acts: &mut Vec<AgentAction>) {
         self.phase = AgentPhase::Idle;
         let refused = ToCoordinator::Refused { epoch: self.epoch, reason };
         self.answer = Some(refused.clone());
@@ -232,13 +232,13 @@ impl Agent {
             self.stop(acts);
         }
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
-            self.beat(now_ns, acts);
+            self.send_heartbeat(now_ns, acts);
         }
         let overdue = self.outbox.overdue(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
         acts.extend(overdue.into_iter().map(AgentAction::Send));
     }
 
-    fn beat(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
+    fn send_heartbeat(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
         // Until the first task, the coordinator may not know the agent, so the agent introduces
         // itself.
         if self.epoch == 0 {
@@ -266,7 +266,7 @@ impl Agent {
                 self.answer = Some(ready.clone());
                 acts.push(AgentAction::Send(ready));
             }
-            Err(reason) => self.refuse(reason, acts),
+            Err(reason) => self.refuse_load(reason, acts),
         }
     }
 
@@ -302,20 +302,20 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn prepare(epoch: u64) -> ToAgent {
+    fn prepare_message(epoch: u64) -> ToAgent {
         let (weights, workers, spin, preflight, plan) = (Vec::new(), None, Spin::Auto, false, vec![1]);
         let signature = None;
         let task = PartTask { epoch, index: 0, of: 1, weights, workers, spin, preflight, signature, plan };
         ToAgent::Prepare(Box::new(task))
     }
 
-    fn seal() -> Seal {
+    fn empty_seal() -> Seal {
         let (ledger, failed_answers) = (Ledger::default(), Vec::new());
         Seal { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
     }
 
     /// Returns a text with one letter for each action.
-    fn letters(acts: &[AgentAction]) -> String {
+    fn letters_of_actions(acts: &[AgentAction]) -> String {
         let letter = |act: &AgentAction| match act {
             AgentAction::Send(ToCoordinator::Hello(_)) => 'h',
             AgentAction::Send(ToCoordinator::Pong { .. }) => 'o',
@@ -336,55 +336,63 @@ mod tests {
     }
 
     /// Returns an agent that started a load of 5 s at second 1.
-    fn running() -> Agent {
+    fn running_agent() -> Agent {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
-        agent.take(0, prepare(1), &mut acts);
+        agent.take(0, prepare_message(1), &mut acts);
         agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
         agent.take(0, ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: 5 * S }, &mut acts);
-        assert_eq!((letters(&acts).as_str(), agent.phase()), ("PrBb", AgentPhase::Running));
+        assert_eq!((letters_of_actions(&acts).as_str(), agent.phase()), ("PrBb", AgentPhase::Running));
         agent
     }
 
-    fn done(act: impl FnOnce(&mut Vec<AgentAction>)) -> String {
+    fn action_letters(act: impl FnOnce(&mut Vec<AgentAction>)) -> String {
         let mut acts = Vec::new();
         act(&mut acts);
-        letters(&acts)
+        letters_of_actions(&acts)
     }
 
     #[test]
     fn a_load_runs_is_sealed_and_is_dropped_once_recorded() {
-        let mut agent = running();
-        assert_eq!(done(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
-        assert_eq!(done(|acts| agent.on_load_end(2 * S, 1, seal(), acts)), "s");
-        assert_eq!(done(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
+        let mut agent = running_agent();
+        assert_eq!(action_letters(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
+        assert_eq!(action_letters(|acts| agent.on_load_end(2 * S, 1, empty_seal(), acts)), "s");
+        assert_eq!(action_letters(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
         assert_eq!(agent.phase(), AgentPhase::Sealed);
         // A frame that is not recorded is sent again.
-        assert_eq!(done(|acts| agent.poll(3 * S, acts)), "bs");
-        assert_eq!(done(|acts| agent.take(3 * S, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
-        assert_eq!((agent.phase(), done(|acts| agent.poll(4 * S, acts))), (AgentPhase::Idle, "b".to_owned()));
+        assert_eq!(action_letters(|acts| agent.poll(3 * S, acts)), "bs");
+        assert_eq!(action_letters(|acts| agent.take(3 * S, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
+        assert_eq!((agent.phase(), action_letters(|acts| agent.poll(4 * S, acts))), (AgentPhase::Idle, "b".to_owned()));
         // The coordinator prepares the next load.
-        assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "P");
-        assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "");
-        assert_eq!(done(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
-        assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "n", "asked again, answered again");
-        assert_eq!(done(|acts| agent.take(4 * S, prepare(1), acts)), "", "an earlier load");
+        assert_eq!(action_letters(|acts| agent.take(4 * S, prepare_message(2), acts)), "P");
+        assert_eq!(action_letters(|acts| agent.take(4 * S, prepare_message(2), acts)), "");
+        assert_eq!(action_letters(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
+        assert_eq!(
+            action_letters(|acts| agent.take(4 * S, prepare_message(2), acts)),
+            "n",
+            "asked again, answered again"
+        );
+        assert_eq!(action_letters(|acts| agent.take(4 * S, prepare_message(1), acts)), "", "an earlier load");
         let task = WatchTask { addresses: Vec::new(), pid: None, process: None, cgroup: None, thorough: false };
-        assert_eq!(done(|acts| agent.take(4 * S, ToAgent::Watch(task), acts)), "w", "it says that it does not");
+        assert_eq!(
+            action_letters(|acts| agent.take(4 * S, ToAgent::Watch(task), acts)),
+            "w",
+            "it says that it does not"
+        );
     }
 
     #[test]
     fn each_calibration_request_runs_once_and_never_during_a_load() {
         let ask = |agent: &mut Agent, number: u32| {
-            done(|acts| agent.take(S, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts))
+            action_letters(|acts| agent.take(S, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts))
         };
-        assert_eq!(ask(&mut running(), 1), "c", "it says that it makes a load");
+        assert_eq!(ask(&mut running_agent(), 1), "c", "it says that it makes a load");
         let mut agent = Agent::new(Hello::default(), 0);
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 1)), ("C".to_owned(), String::new()));
         assert_eq!(ask(&mut agent, 2), "c", "one at a time");
         assert!(!agent.is_deserted(30 * S));
-        assert_eq!(done(|acts| agent.take_calibration(9, Err("no".into()), acts)), "", "of another question");
-        assert_eq!(done(|acts| agent.take_calibration(1, Err("no".into()), acts)), "c");
-        assert_eq!(done(|acts| agent.take_calibration(1, Err("no".into()), acts)), "");
+        assert_eq!(action_letters(|acts| agent.take_calibration(9, Err("no".into()), acts)), "", "of another question");
+        assert_eq!(action_letters(|acts| agent.take_calibration(1, Err("no".into()), acts)), "c");
+        assert_eq!(action_letters(|acts| agent.take_calibration(1, Err("no".into()), acts)), "");
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 3)), ("c".to_owned(), "C".to_owned()));
         assert!(!agent.is_deserted(30 * S), "the third is under way");
         agent.take_calibration(3, Err("no".into()), &mut Vec::new());
@@ -393,37 +401,37 @@ mod tests {
 
     #[test]
     fn a_load_ends_at_its_deadline_or_without_a_coordinator() {
-        let mut agent = running();
-        assert_eq!(done(|acts| agent.poll(5 * S, acts)), "b");
-        assert_eq!(done(|acts| agent.poll(6 * S, acts)), "Eb", "its time is over");
-        let mut agent = running();
+        let mut agent = running_agent();
+        assert_eq!(action_letters(|acts| agent.poll(5 * S, acts)), "b");
+        assert_eq!(action_letters(|acts| agent.poll(6 * S, acts)), "Eb", "its time is over");
+        let mut agent = running_agent();
         agent.ends_at_ns = u64::MAX;
         for (at_s, expect) in [(9, "b"), (10, "Eb")] {
-            assert_eq!(done(|acts| agent.poll(at_s * S, acts)), expect);
+            assert_eq!(action_letters(|acts| agent.poll(at_s * S, acts)), expect);
         }
         assert!(!agent.is_deserted(10 * S), "its load is still to end");
-        assert_eq!(done(|acts| agent.on_load_end(11 * S, 1, seal(), acts)), "s");
+        assert_eq!(action_letters(|acts| agent.on_load_end(11 * S, 1, empty_seal(), acts)), "s");
         assert!(agent.is_deserted(11 * S));
         agent.take(12 * S, ToAgent::Lease, &mut Vec::new());
         assert!(!agent.is_deserted(13 * S));
-        let mut agent = running();
+        let mut agent = running_agent();
         agent.ends_at_ns = u64::MAX;
         agent.take(8 * S, ToAgent::Lease, &mut Vec::new());
-        assert_eq!(done(|acts| agent.poll(17 * S, acts)), "b");
-        assert_eq!(done(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 9 }, acts)), "", "another load");
-        assert_eq!(done(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 1 }, acts)), "E");
-        assert_eq!(done(|acts| agent.take(17 * S, ToAgent::Leave, acts)), "EL");
+        assert_eq!(action_letters(|acts| agent.poll(17 * S, acts)), "b");
+        assert_eq!(action_letters(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 9 }, acts)), "", "another load");
+        assert_eq!(action_letters(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 1 }, acts)), "E");
+        assert_eq!(action_letters(|acts| agent.take(17 * S, ToAgent::Leave, acts)), "EL");
     }
 
     #[test]
     fn a_start_time_in_the_past_is_refused() {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
-        agent.take(0, prepare(1), &mut acts);
+        agent.take(0, prepare_message(1), &mut acts);
         let start = ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: S };
-        assert_eq!(done(|acts| agent.take(0, start.clone(), acts)), "", "nothing is ready");
+        assert_eq!(action_letters(|acts| agent.take(0, start.clone(), acts)), "", "nothing is ready");
         agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
-        assert_eq!(done(|acts| agent.take(S, start.clone(), acts)), "En");
-        assert_eq!(done(|acts| agent.take(S, start, acts)), "");
-        assert_eq!(done(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
+        assert_eq!(action_letters(|acts| agent.take(S, start.clone(), acts)), "En");
+        assert_eq!(action_letters(|acts| agent.take(S, start, acts)), "");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
     }
 }

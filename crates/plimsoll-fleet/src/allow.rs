@@ -48,7 +48,7 @@ impl AllowList {
         self.entries.is_empty()
     }
 
-    fn permits(&self, address: &SocketAddr) -> bool {
+    fn is_permitted(&self, address: &SocketAddr) -> bool {
         let ip = reached(address.ip()).to_canonical();
         let is_there = |entry: &AllowEntry| {
             // A range ADDRESS/BITS excludes the network address, which is not a valid target.
@@ -77,7 +77,7 @@ impl AllowList {
         if carriage.addresses.is_empty() {
             return Err("the load plan has no target address".to_owned());
         }
-        match carriage.addresses.iter().find(|address| !self.permits(address)) {
+        match carriage.addresses.iter().find(|address| !self.is_permitted(address)) {
             None => Ok(()),
             Some(address) if is_metadata(&address.ip()) => Err(format!(
                 "the agent never sends load to {address}, where clouds serve a machine's credentials: choose \
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape, ResolveSpec};
 
-    fn plan(addresses: &str) -> Plan {
+    fn plan_with_addresses(addresses: &str) -> Plan {
         let addresses = addresses.split_whitespace().map(|address| address.parse().expect(address)).collect();
         Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) })
     }
@@ -161,7 +161,7 @@ mod tests {
             ("127.0.0.1", "", Some("no target address")),
         ] {
             let list = AllowList::parse(allow).expect(allow);
-            match (list.check(&plan(addresses)), refused) {
+            match (list.check(&plan_with_addresses(addresses)), refused) {
                 (Ok(()), None) => {}
                 (Err(said), Some(part)) => assert!(said.contains(part), "{allow}: {said}"),
                 (got, expect) => panic!("{allow} {addresses}: {got:?}, expected {expect:?}"),
@@ -176,7 +176,7 @@ mod tests {
         for (address, is_refused) in
             [("127.0.0.1:4222", true), ("[::ffff:127.0.0.1]:4222", true), ("127.0.0.1:4223", false)]
         {
-            let refused = list.check(&plan(address)).is_err_and(|said| said.contains("its own bus"));
+            let refused = list.check(&plan_with_addresses(address)).is_err_and(|said| said.contains("its own bus"));
             assert_eq!(refused, is_refused, "{address}");
         }
     }
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn plans_that_may_reach_other_addresses_are_refused() {
         let list = AllowList::parse("127.0.0.1").expect("a list");
-        let mut named = plan("127.0.0.1:80");
+        let mut named = plan_with_addresses("127.0.0.1:80");
         named.carriage.resolve = Some(ResolveSpec { host: "h".into(), port: 80, every_ns: 1, public: false });
-        let mut unix = plan("127.0.0.1:80");
+        let mut unix = plan_with_addresses("127.0.0.1:80");
         unix.carriage.unix = Some("/run/x".into());
         assert!(list.check(&named).is_err_and(|said| said.contains("--resolve-every")));
         assert!(list.check(&unix).is_err_and(|said| said.contains("unix")));

@@ -58,7 +58,13 @@ pub fn store(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
     agents.drain(..agents.len().saturating_sub(KEPT_MAX));
     let bytes = serde_json::to_vec_pretty(&StoredCalibrations { schema: SCHEMA.to_owned(), agents });
     let written = bytes.map_err(std::io::Error::other).and_then(|bytes| output_file::write(path, &bytes));
-    written.map_err(|error| format!("the calibrations '{}' cannot be written: {}", path.display(), system_text(&error)))
+    written.map_err(|error| {
+        format!(
+            "the calibrations '{file}' cannot be written: {reason}",
+            file = path.display(),
+            reason = system_text(&error)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -66,7 +72,7 @@ mod tests {
     use super::*;
     use plimsoll_model::machine_facts::SelfMeasurement;
 
-    fn calibration(name: &str, machine: &str, unix_s: u64) -> AgentCalibration {
+    fn test_calibration(name: &str, machine: &str, unix_s: u64) -> AgentCalibration {
         let measured = SelfMeasurement {
             highest_rps: 12_345.678_901,
             cpu_us: 10.0,
@@ -84,11 +90,11 @@ mod tests {
         let _ = std::fs::remove_dir_all(&folder);
         let path = folder.join("fleet/calibration.json");
         assert_eq!(read(&path), Ok(Vec::new()));
-        store(&path, &[calibration("a", "m1", 1), calibration("b", "m2", 1)]).expect("stored");
-        store(&path, &[calibration("a", "m1", 2), calibration("a", "m3", 2)]).expect("stored");
-        let stored = [("b", "m2", 1), ("a", "m1", 2), ("a", "m3", 2)].map(|(a, b, c)| calibration(a, b, c));
+        store(&path, &[test_calibration("a", "m1", 1), test_calibration("b", "m2", 1)]).expect("stored");
+        store(&path, &[test_calibration("a", "m1", 2), test_calibration("a", "m3", 2)]).expect("stored");
+        let stored = [("b", "m2", 1), ("a", "m1", 2), ("a", "m3", 2)].map(|(a, b, c)| test_calibration(a, b, c));
         assert_eq!(read(&path).expect("read"), stored);
-        let many: Vec<_> = (0..1_005).map(|number| calibration(&format!("n{number}"), "m", 5 + number)).collect();
+        let many: Vec<_> = (0..1_005).map(|number| test_calibration(&format!("n{number}"), "m", 5 + number)).collect();
         store(&path, &many).expect("stored");
         let kept = read(&path).expect("read");
         assert_eq!((kept.len(), kept[0].name.as_str()), (KEPT_MAX, "n5"));
@@ -96,7 +102,7 @@ mod tests {
             std::fs::write(&path, text).expect("written");
             assert!(read(&path).is_err_and(|why| why.contains("Remove the file")), "{text}");
         }
-        store(&path, &[calibration("a", "m1", 1)]).expect("stored over what cannot be read");
+        store(&path, &[test_calibration("a", "m1", 1)]).expect("stored over what cannot be read");
         assert_eq!(read(&path).expect("read").len(), 1);
         let _ = std::fs::remove_dir_all(&folder);
     }

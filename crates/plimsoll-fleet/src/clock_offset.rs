@@ -48,7 +48,7 @@ impl ClockOffset {
     }
 
     /// Returns the ping with the smallest error bound, and that bound in ns.
-    fn best(&self) -> Option<(&ClockSample, u64)> {
+    fn best_sample(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
             let drift_ns = (self.last_reply_ns - sample.came_ns) / DRIFT_DIVISOR;
@@ -65,12 +65,12 @@ impl ClockOffset {
     /// Returns the time of the other clock minus the time of our clock, ns; 0 while the offset is
     /// unknown.
     pub fn offset_ns(&self) -> i64 {
-        self.best().map_or(0, |(sample, _)| sample.offset_ns)
+        self.best_sample().map_or(0, |(sample, _)| sample.offset_ns)
     }
 
     /// Returns the largest possible error of the offset, ns. `None` while the offset is unknown.
     pub fn error_ns_max(&self) -> Option<u64> {
-        self.best().map(|(_, error_ns)| error_ns)
+        self.best_sample().map(|(_, error_ns)| error_ns)
     }
 
     /// Returns the shortest round trip among recent pings, ns.

@@ -31,7 +31,7 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
         (plan.carriage.unix.is_some(), "--unix: other machines do not have this machine's socket"),
         (
             plan.carriage.resolve.is_some(),
-            "--resolve-every: agents send load only to addresses that they checked before the load",
+            "--resolve-every does not work with agents: an agent uses only the addresses that it was given before the load",
         ),
         (!terms.injector.sources.is_empty(), "--source-ip: other machines do not have this machine's addresses"),
     ];
@@ -47,7 +47,7 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     let is_bus = matches!(place, Place::Bus(_));
     let choice =
         fleet.agents.as_deref().map(AgentChoice::parse).transpose().map_err(|why| format!("--agents: {why}"))?;
-    if let Some(weights) = weights(fleet).map_err(|why| format!("--weights: {why}"))? {
+    if let Some(weights) = parse_weights(fleet).map_err(|why| format!("--weights: {why}"))? {
         let names = match (place, choice) {
             (Place::Ssh(hosts), _) => Some(hosts.into_iter().map(|host| host.name).collect()),
             (Place::Bus(_), Some(AgentChoice::Named(names))) => Some(names),
@@ -70,7 +70,7 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
 
 /// Parses the user's weights. Weights without names belong to the agents in the order in which the
 /// user names them.
-fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
+fn parse_weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     let weights = fleet.weights.as_deref().map(Weights::parse).transpose()?;
     let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
         Some(Ok(AgentChoice::Named(names))) => names,
@@ -88,7 +88,7 @@ fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
 fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
-    let (shares, note) = match weights(fleet).map_err(refused)? {
+    let (shares, note) = match parse_weights(fleet).map_err(refused)? {
         Some(weights) => {
             let names: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
             (weights.for_agents(&names).map_err(refused)?, None)

@@ -360,7 +360,7 @@ impl Coordinator {
             ToCoordinator::Beat { epoch: of, phase } => {
                 known.beat = Some((of, phase));
                 if of == epoch && matches!(phase, AgentPhase::Running | AgentPhase::Sealed) {
-                    known.begins();
+                    known.confirm_start();
                 }
             }
             ToCoordinator::Tick { epoch: of, sequence, index, interval } if of == epoch => {
@@ -392,14 +392,15 @@ impl Coordinator {
                 events.extend(self.lose(agent, format!("the agent sent nothing for {seconds} s")));
                 continue;
             }
-            self.outgoing.extend(known.due(self.epoch, now_ns).into_iter().map(|message| (agent, message)));
+            self.outgoing
+                .extend(known.take_due_messages(self.epoch, now_ns).into_iter().map(|message| (agent, message)));
         }
     }
 }
 
 impl KnownAgent {
     /// Records that the agent has received the start message.
-    fn begins(&mut self) {
+    fn confirm_start(&mut self) {
         if let PartState::Started { shows, .. } = &mut self.part {
             *shows = true;
         }
@@ -412,7 +413,7 @@ impl KnownAgent {
             self.inbox.take(sequence, frame);
             return;
         }
-        self.begins();
+        self.confirm_start();
         self.has_unconfirmed_frames = true;
         for frame in self.inbox.take(sequence, frame) {
             events.push(match frame {
@@ -425,7 +426,7 @@ impl KnownAgent {
         }
     }
 
-    fn due(&mut self, epoch: u64, now_ns: u64) -> Vec<ToAgent> {
+    fn take_due_messages(&mut self, epoch: u64, now_ns: u64) -> Vec<ToAgent> {
         let mut due = Vec::new();
         let passed = |since_ns: u64, ns: u64| now_ns.saturating_sub(since_ns) >= ns;
         let beat = self.beat;
@@ -485,7 +486,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn task(epoch: u64, index: u64, of: u64) -> PartTask {
+    fn part_task(epoch: u64, index: u64, of: u64) -> PartTask {
         PartTask {
             epoch,
             index,
@@ -500,7 +501,7 @@ mod tests {
     }
 
     /// Returns a coordinator with two agents.
-    fn coordinator() -> Coordinator {
+    fn coordinator_with_two_agents() -> Coordinator {
         let mut coordinator = Coordinator::default();
         for (agent, name) in ["a", "b"].into_iter().enumerate() {
             coordinator.add(name, 0);
@@ -526,14 +527,14 @@ mod tests {
         said
     }
 
-    fn ready(coordinator: &mut Coordinator, agent: usize) {
+    fn make_agent_ready(coordinator: &mut Coordinator, agent: usize) {
         let (epoch, injector, fitted) = (coordinator.epoch(), Injector::default(), Vec::new());
         coordinator.take(agent, 0, ToCoordinator::Ready { epoch, injector, fitted }, &mut Vec::new());
     }
 
     #[test]
     fn a_calibration_request_repeats_until_answered() {
-        let mut coordinator = coordinator();
+        let mut coordinator = coordinator_with_two_agents();
         coordinator.calibrate(0, 1, CalibrationTask { number: 2, signature: None });
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["1 calibrate 2"]);
         assert_eq!(outgoing_messages(&mut coordinator, 900), [""; 0]);
@@ -548,14 +549,14 @@ mod tests {
 
     #[test]
     fn messages_repeat_until_their_effect_shows() {
-        let mut coordinator = coordinator();
-        coordinator.prepare(0, &[0, 1], task);
+        let mut coordinator = coordinator_with_two_agents();
+        coordinator.prepare(0, &[0, 1], part_task);
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["0 prepare 0/2", "1 prepare 1/2"]);
         coordinator.take(1, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Preparing }, &mut Vec::new());
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 prepare 0/2"]);
-        ready(&mut coordinator, 0);
+        make_agent_ready(&mut coordinator, 0);
         assert!(!coordinator.is_ready());
-        ready(&mut coordinator, 1);
+        make_agent_ready(&mut coordinator, 1);
         assert!(coordinator.is_ready());
         coordinator.start(1_000 * MS, 5, 9);
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 start 5", "1 start 5"]);
@@ -584,7 +585,7 @@ mod tests {
 
     #[test]
     fn a_silent_agent_is_lost_and_gets_no_share() {
-        let mut coordinator = coordinator();
+        let mut coordinator = coordinator_with_two_agents();
         coordinator.take(0, 3_000 * MS, ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }, &mut Vec::new());
         assert_eq!(outgoing_messages(&mut coordinator, 3_999), Vec::<String>::new());
         let lost = outgoing_messages(&mut coordinator, 4_000);
@@ -602,7 +603,7 @@ mod tests {
 
     #[test]
     fn clock_requests_repeat_until_the_offset_is_known() {
-        let mut coordinator = coordinator();
+        let mut coordinator = coordinator_with_two_agents();
         for number in 1..=PINGS_FIRST {
             let at_ns = u64::from(number) * MS;
             coordinator.poll(at_ns, &mut Vec::new());

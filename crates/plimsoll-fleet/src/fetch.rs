@@ -67,7 +67,7 @@ pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, F
 async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     let url = &access.address.url;
     let client = connect(access, &format!("fetch-{run}"), Duration::ZERO, |_| {}).await?;
-    if let Some(bytes) = stored_file(&client, run).await.map_err(|why| unreadable(url, &why))? {
+    if let Some(bytes) = stored_file(&client, run).await.map_err(|why| fetch_failure(url, &why))? {
         write(path, &bytes)?;
         return Ok(FetchedRun::Whole);
     }
@@ -77,19 +77,23 @@ async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<Fetched
             "the bus at {url} has no run {run}: the bus stores run files for a week, and intervals for a day"
         )));
     };
-    let (experiment, fetched) = stored.experiment();
+    let (experiment, fetched) = stored.to_experiment();
     write(path, &codec::encode(&experiment))?;
     stored.acknowledge(&client, run).await;
     Ok(fetched)
 }
 
-fn unreadable(url: &str, why: &str) -> Failure {
+fn fetch_failure(url: &str, why: &str) -> Failure {
     Failure::start(format!("the bus at {url} does not give the run: {why}"))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     output_file::write(path, bytes).map_err(|error| {
-        Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&error)))
+        Failure::start(format!(
+            "the run file '{file}' cannot be written: {reason}",
+            file = path.display(),
+            reason = system_text(&error)
+        ))
     })
 }
 
@@ -137,7 +141,7 @@ impl StoredLoad {
             }
             true
         });
-        read.await.map_err(|why| unreadable(url, &why))?;
+        read.await.map_err(|why| fetch_failure(url, &why))?;
         let Some(record) = record else { return Ok(None) };
         let mut inboxes: BTreeMap<String, (Assembly, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
         let read = replay(&stream, &frames, 1, |subject, piece| {
@@ -160,14 +164,14 @@ impl StoredLoad {
             part.complete_to = inbox.complete_to();
             true
         });
-        read.await.map_err(|why| unreadable(url, &why))?;
+        read.await.map_err(|why| fetch_failure(url, &why))?;
         let mut part = |(name, _): &(String, _)| inboxes.remove(name).map(|it| it.2).unwrap_or_default();
         let parts = record.agents.iter().map(&mut part).collect();
         Ok(Some(StoredLoad { record, parts }))
     }
 
     /// Builds an experiment with one run from the stored load.
-    fn experiment(&self) -> (Experiment, FetchedRun) {
+    fn to_experiment(&self) -> (Experiment, FetchedRun) {
         let record = &self.record;
         let unfinished: Vec<String> = record
             .agents

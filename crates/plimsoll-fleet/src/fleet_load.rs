@@ -136,7 +136,10 @@ impl<B: Bus> FleetLoad<B> {
             if fleet.bus.now_ns() >= begun_ns + HELLO_NS_MAX {
                 let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
                 let seconds = HELLO_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!("agent {} did not respond within {seconds} s", missing.join(", "))));
+                return Err(Failure::start(format!(
+                    "agent {agents} did not respond within {seconds} s",
+                    agents = missing.join(", ")
+                )));
             }
             fleet.exchange_messages(LOOK);
             fleet.events.clear();
@@ -239,9 +242,9 @@ impl<B: Bus> FleetLoad<B> {
         let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
         match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
             (Some(address), Some(agent)) => Err(Failure::usage(format!(
-                "agent {} would send load to itself: {address} means the agent's own machine. Give an address of \
-                 the target that the agent can reach",
-                self.coordinator.name(agent)
+                "agent {agent_name} would send load to itself: {address} means the agent's own machine. Give an \
+                 address of the target that the agent can reach",
+                agent_name = self.coordinator.name(agent)
             ))),
             _ => Ok(()),
         }
@@ -260,9 +263,9 @@ impl<B: Bus> FleetLoad<B> {
             Some(agent) => {
                 let theirs = self.coordinator.hello(agent).map_or("", |hello| hello.plimsoll.as_str());
                 Err(Failure::start(format!(
-                    "agent {} runs plimsoll {theirs}, and this is plimsoll {own}: install the same version \
+                    "agent {agent_name} runs plimsoll {theirs}, and this is plimsoll {own}: install the same version \
                      there, or add --fleet-copy",
-                    self.coordinator.name(agent)
+                    agent_name = self.coordinator.name(agent)
                 )))
             }
         }
@@ -274,11 +277,11 @@ impl<B: Bus> FleetLoad<B> {
         match self.coordinator.active_agents().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
             None => Ok(()),
             Some(agent) => Err(Failure::start(format!(
-                "the clock of agent {} has an error of up to {:.1} ms (half of its shortest round trip), and \
-                 --max-skew allows {}. Increase --max-skew, or use a nearer machine",
-                self.coordinator.name(agent),
-                error_ns(agent) as f64 / 1e6,
-                exact_duration(allowed_ns),
+                "the clock of agent {agent_name} has an error of up to {error_ms:.1} ms (half of its shortest round \
+                 trip), and --max-skew allows {allowed_time}. Increase --max-skew, or use a nearer machine",
+                agent_name = self.coordinator.name(agent),
+                error_ms = error_ns(agent) as f64 / 1e6,
+                allowed_time = exact_duration(allowed_ns),
             ))),
         }
     }
@@ -320,14 +323,14 @@ impl<B: Bus> FleetLoad<B> {
     /// Returns the load generator settings (injector) that an agent is expected to use. The
     /// settings stay constant, so that all loads of a study have the same record. The agent's
     /// account in the run file contains the actual number of threads.
-    fn injector(&self, agent: usize) -> Injector {
+    fn expected_injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.options.workers.unwrap_or(cores), spin: self.options.spin, ..Injector::default() }
     }
 
     /// Returns the numbers of the agents that can take part in a load. The error says why no load
     /// is possible.
-    fn usable(&mut self) -> Result<Vec<usize>, Failure> {
+    fn usable_agents(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.active_agents();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
         match lost {
@@ -346,15 +349,15 @@ impl<B: Bus> FleetLoad<B> {
     }
 
     /// Returns the stripe (share of the schedule) of each part of the current load.
-    fn stripes(&self) -> Vec<Stripe> {
+    fn part_stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
         // Weights that cannot be divided into stripes were refused before the load.
         (0..of).map(|index| Stripe::weighted(index, &weights).unwrap_or_else(|| equal(index))).collect()
     }
 
-    fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
-        self.parts = self.usable()?;
+    fn prepare_parts(&mut self, plan: &[u8]) -> Result<(), Failure> {
+        self.parts = self.usable_agents()?;
         let (wishes, weights) = (&self.options, self.part_weights());
         // Only the first load checks that the target accepts connections.
         let preflight = wishes.preflight && self.coordinator.epoch() == 0;
@@ -381,11 +384,12 @@ impl<B: Bus> FleetLoad<B> {
         let over_by_ns = origin_ns.saturating_add(length_ns + STOP_NS_MAX);
         self.coordinator.start(self.bus.now_ns(), origin_ns, length_ns);
         self.send();
-        let agents: Vec<_> = self.parts.iter().map(|agent| (self.name(*agent), self.injector(*agent))).collect();
+        let agents: Vec<_> =
+            self.parts.iter().map(|agent| (self.name(*agent), self.expected_injector(*agent))).collect();
         let started_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let (epoch, record) = (self.coordinator.epoch(), plan.record());
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
-        let mut merge = Merge::new(plan, &agents, &self.stripes(), origin_ns);
+        let mut merge = Merge::new(plan, &agents, &self.part_stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
         // No message can arrive during an outage of the transport, so deadlines move by the length
         // of the outage.
@@ -442,11 +446,11 @@ impl<B: Bus> FleetLoad<B> {
     fn merge_event(&mut self, event: FleetEvent, merge: &mut Merge, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (agent, result) = match event {
             FleetEvent::Tick { agent, index, interval } => {
-                let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
+                let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
                 (agent, merge.tick(part, index, *interval, on_tick))
             }
             FleetEvent::Sealed { agent, seal } => {
-                let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
+                let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
                 (agent, merge.seal(part, seal, on_tick))
             }
             FleetEvent::Refused { agent, reason } | FleetEvent::Lost { agent, why: reason } => (agent, Err(reason)),
@@ -462,20 +466,20 @@ impl<B: Bus> FleetLoad<B> {
                 if !self.warnings.contains(&warning) {
                     self.warnings.push(warning);
                 }
-                let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
+                let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
                 merge.lose(part, &why, self.may_continue && self.options.on_loss == AgentLossPolicy::Go, on_tick)
             }
         }
     }
 
-    fn part(&self, agent: usize) -> Option<usize> {
+    fn part_index(&self, agent: usize) -> Option<usize> {
         self.parts.iter().position(|it| *it == agent)
     }
 }
 
 impl<B: Bus> RemoteLoad for FleetLoad<B> {
     fn injectors(&self) -> Vec<Injector> {
-        self.coordinator.active_agents().into_iter().map(|agent| self.injector(agent)).collect()
+        self.coordinator.active_agents().into_iter().map(|agent| self.expected_injector(agent)).collect()
     }
 
     fn local_pids(&self) -> Vec<u32> {
@@ -488,14 +492,14 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         let bytes = plan.to_bytes();
         if bytes.len() > self.bus.plan_bytes_max() {
             return Err(Failure::usage(format!(
-                "the load plan has {} bytes, and a bus transmits at most {}: make the plan smaller, or use \
-                 ssh://HOST",
-                bytes.len(),
-                self.bus.plan_bytes_max()
+                "the load plan has {plan_bytes} bytes, and a bus transmits at most {plan_bytes_max}: make the plan \
+                 smaller, or use ssh://HOST",
+                plan_bytes = bytes.len(),
+                plan_bytes_max = self.bus.plan_bytes_max()
             )));
         }
         self.events.clear();
-        self.prepare(&bytes)?;
+        self.prepare_parts(&bytes)?;
         let (begun_ns, mut shown_ns) = (self.bus.now_ns(), 0);
         while !self.coordinator.is_ready() {
             self.exchange_messages(LOOK);
@@ -508,7 +512,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
                     // The load is divided again among the remaining agents.
                     FleetEvent::Lost { agent, why } => {
                         self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
-                        self.prepare(&bytes)?;
+                        self.prepare_parts(&bytes)?;
                     }
                     FleetEvent::Ready { agent, fitted } => {
                         let name = self.name(agent);
@@ -550,7 +554,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let run = self.run_load(plan, origin_ns, on_tick)?;
         if self.options.on_loss == AgentLossPolicy::Stop && !self.may_continue {
-            self.usable()?;
+            self.usable_agents()?;
         }
         Ok(run)
     }

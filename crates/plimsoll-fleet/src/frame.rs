@@ -55,7 +55,7 @@ pub enum FrameError {
     Damaged,
 }
 
-fn frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
+fn append_frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEAD]);
     write(out);
@@ -66,7 +66,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
+fn append_json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
     // Serialising plain structs of numbers and strings into memory cannot fail.
     serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a message serialises: {error}"));
 }
@@ -75,15 +75,15 @@ impl ToAgent {
     /// Appends the message to `out` as a frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            ToAgent::Prepare(task) => frame(out, KIND_TASK, |out| {
+            ToAgent::Prepare(task) => append_frame(out, KIND_TASK, |out| {
                 let start = out.len();
                 out.extend_from_slice(&[0; 4]);
-                json(out, task);
+                append_json(out, task);
                 let length = (out.len() - start - 4) as u32;
                 out[start..start + 4].copy_from_slice(&length.to_le_bytes());
                 out.extend_from_slice(&task.plan);
             }),
-            words => frame(out, KIND_WORDS, |out| json(out, words)),
+            words => append_frame(out, KIND_WORDS, |out| append_json(out, words)),
         }
     }
 
@@ -105,17 +105,17 @@ impl ToCoordinator {
     /// Appends the message to `out` as a frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            ToCoordinator::Tick { epoch, sequence, index, interval } => frame(out, KIND_TICK, |out| {
+            ToCoordinator::Tick { epoch, sequence, index, interval } => append_frame(out, KIND_TICK, |out| {
                 out.extend_from_slice(&epoch.to_le_bytes());
                 out.extend_from_slice(&sequence.to_le_bytes());
                 codec::Frame::Interval { index: *index, interval: interval.clone() }.encode(out);
             }),
-            ToCoordinator::Readings { sample, live_milli, probes } => frame(out, KIND_READINGS, |out| {
+            ToCoordinator::Readings { sample, live_milli, probes } => append_frame(out, KIND_READINGS, |out| {
                 out.extend_from_slice(&sample.to_le_bytes());
                 out.extend_from_slice(&live_milli.unwrap_or(u32::MAX).to_le_bytes());
                 codec::Frame::probe_frames(Probes::clone(probes)).for_each(|frame| frame.encode(out));
             }),
-            words => frame(out, KIND_WORDS, |out| json(out, words)),
+            words => append_frame(out, KIND_WORDS, |out| append_json(out, words)),
         }
     }
 
@@ -322,13 +322,13 @@ mod tests {
             ToCoordinator::Readings {
                 sample: 5,
                 live_milli: Some(1_500),
-                probes: Box::new(readings("server.cpu", "ns")),
+                probes: Box::new(probes_with_series("server.cpu", "ns")),
             },
             ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::default() },
         ]
     }
 
-    fn readings(name: &str, unit: &str) -> Probes {
+    fn probes_with_series(name: &str, unit: &str) -> Probes {
         let mut series = Series::new(SeriesKind::Counter, unit);
         series.push(SeriesSample { at_ns: 86_400_000_000_000, value: 5e6 });
         let mut probes = Probes { missing: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
@@ -344,15 +344,15 @@ mod tests {
             ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::new(probes) }.encode(&mut bytes);
             read_all::<ToCoordinator>(&bytes, 64)
         };
-        assert!(read(readings("server.cpu", "ns")).is_ok());
+        assert!(read(probes_with_series("server.cpu", "ns")).is_ok());
         // An unknown series, a series with a wrong unit, and series that only the generator's
         // machine can measure.
         for (name, unit) in
             [("server.soul", "ns"), ("server.cpu", ""), ("generator.client.cpu", "ns"), ("metrics.up", "")]
         {
-            assert_eq!(read(readings(name, unit)), Err(FrameError::Damaged), "{name}");
+            assert_eq!(read(probes_with_series(name, unit)), Err(FrameError::Damaged), "{name}");
         }
-        let named = Probes { host: Some("another".to_owned()), ..readings("server.cpu", "ns") };
+        let named = Probes { host: Some("another".to_owned()), ..probes_with_series("server.cpu", "ns") };
         let read = read(named).expect("readings");
         let [ToCoordinator::Readings { probes, .. }] = read.as_slice() else { panic!("{read:?}") };
         assert_eq!(probes.host, None, "who it is the user has said");
@@ -400,7 +400,7 @@ mod tests {
         // Complete frames whose content is invalid.
         for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
             let mut bytes = GREETING.to_vec();
-            frame(&mut bytes, kind, |out| out.extend_from_slice(body));
+            append_frame(&mut bytes, kind, |out| out.extend_from_slice(body));
             assert_eq!(read_all::<ToAgent>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
             assert_eq!(read_all::<ToCoordinator>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
         }

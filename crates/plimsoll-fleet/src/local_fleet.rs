@@ -29,7 +29,7 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     let mut fleet = LocalFleet::new()?;
     let separated = fleet.make_namespaces(count);
     let host = match &separated {
-        Ok(()) => fleet.network().address(1),
+        Ok(()) => fleet.network().host_address(1),
         Err(why) => {
             say(&format!("Agents run as plain processes, not in network namespaces of their own: {why}."));
             "127.0.0.1".to_owned()
@@ -46,7 +46,7 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     say(&format!("{count} agents are on the bus at {url}. They send load only to {allow}. ^C ends the agents."));
     say(&format!("Try: plimsoll run --fleet {url} http://{host}:8080/"));
     while !signal::interrupted() {
-        if let Some(name) = fleet.ended() {
+        if let Some(name) = fleet.ended_process_name() {
             return Err(Failure::start(format!("{name} ended unexpectedly: see the output of {name} above")));
         }
         std::thread::sleep(LOOK);
@@ -73,23 +73,24 @@ struct LocalNetwork {
 impl LocalNetwork {
     /// Returns the address of host number `host`. 198.18.0.0/15 is reserved for load tests between
     /// machines (RFC 2544).
-    fn address(&self, host: u32) -> String {
+    fn host_address(&self, host: u32) -> String {
         format!("198.18.{}.{host}", self.number)
     }
 
-    fn bridge(&self) -> String {
+    fn bridge_name(&self) -> String {
         format!("plim{}", self.number)
     }
 
-    fn namespace(&self, number: u32) -> String {
+    fn namespace_name(&self, number: u32) -> String {
         format!("plim{}-{number}", self.number)
     }
 }
 
 /// Runs the program `ip` with these arguments. An error is the first line of the program's output.
-fn ip(words: &[&str]) -> Result<(), String> {
+fn run_ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("the program ip cannot be run ({})", system_text(&error)))?;
+    let output =
+        output.map_err(|error| format!("the program ip cannot be run ({reason})", reason = system_text(&error)))?;
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or("it sends nothing").trim().trim_end_matches('.').to_owned();
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }
@@ -121,31 +122,31 @@ impl LocalFleet {
     }
 
     fn make_network(&mut self, count: u32) -> Result<(), String> {
-        let bridge = self.network.bridge();
-        ip(&["link", "add", &bridge, "type", "bridge"])?;
+        let bridge = self.network.bridge_name();
+        run_ip(&["link", "add", &bridge, "type", "bridge"])?;
         self.network.has_bridge = true;
-        ip(&["addr", "add", &format!("{}/24", self.network.address(1)), "dev", &bridge])?;
-        ip(&["link", "set", &bridge, "up"])?;
+        run_ip(&["addr", "add", &format!("{}/24", self.network.host_address(1)), "dev", &bridge])?;
+        run_ip(&["link", "set", &bridge, "up"])?;
         for number in 1..=count {
-            let (namespace, port) = (self.network.namespace(number), format!("{bridge}p{number}"));
-            ip(&["netns", "add", &namespace])?;
+            let (namespace, port) = (self.network.namespace_name(number), format!("{bridge}p{number}"));
+            run_ip(&["netns", "add", &namespace])?;
             self.network.namespaces = number;
-            ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
-            ip(&["link", "set", &port, "master", &bridge, "up"])?;
-            let address = format!("{}/24", self.network.address(10 + number));
-            ip(&["-n", &namespace, "addr", "add", &address, "dev", "eth0"])?;
-            ip(&["-n", &namespace, "link", "set", "eth0", "up"])?;
-            ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
+            run_ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
+            run_ip(&["link", "set", &port, "master", &bridge, "up"])?;
+            let address = format!("{}/24", self.network.host_address(10 + number));
+            run_ip(&["-n", &namespace, "addr", "add", &address, "dev", "eth0"])?;
+            run_ip(&["-n", &namespace, "link", "set", "eth0", "up"])?;
+            run_ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
         }
         Ok(())
     }
 
     fn remove_network(&mut self) {
         for number in 1..=std::mem::take(&mut self.network.namespaces) {
-            let _ = ip(&["netns", "del", &self.network.namespace(number)]);
+            let _ = run_ip(&["netns", "del", &self.network.namespace_name(number)]);
         }
         if std::mem::take(&mut self.network.has_bridge) {
-            let _ = ip(&["link", "del", &self.network.bridge()]);
+            let _ = run_ip(&["link", "del", &self.network.bridge_name()]);
         }
     }
 
@@ -168,9 +169,9 @@ impl LocalFleet {
         let child = command.spawn();
         let child = child.map_err(|error| {
             Failure::start(format!(
-                "{} cannot be started ({}): install nats-server, or give its path in ${SERVER_VARIABLE}",
-                Path::new(&program).display(),
-                system_text(&error)
+                "{program} cannot be started ({reason}): install nats-server, or give its path in ${SERVER_VARIABLE}",
+                program = Path::new(&program).display(),
+                reason = system_text(&error)
             ))
         })?;
         let ports = self.folder.join(format!("{}_{}.ports", name_of(Path::new(&program)), child.id()));
@@ -182,18 +183,21 @@ impl LocalFleet {
             }
             std::thread::sleep(LOOK);
         }
-        Err(Failure::start(format!("nats-server did not start within {} s", START_TIMEOUT.as_secs())))
+        Err(Failure::start(format!("nats-server did not start within {seconds} s", seconds = START_TIMEOUT.as_secs())))
     }
 
     fn start_agent(&mut self, number: u32, url: &str, allow: &str, is_separated: bool) -> Result<(), Failure> {
         let (name, own) = (format!("local{number}"), std::env::current_exe());
         let own = own.map_err(|error| {
-            Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+            Failure::start(format!(
+                "the path of the plimsoll program is unknown: {reason}",
+                reason = system_text(&error)
+            ))
         })?;
         let mut command = match is_separated {
             true => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", &self.network.namespace(number)]).arg(own);
+                command.args(["netns", "exec", &self.network.namespace_name(number)]).arg(own);
                 command
             }
             false => Command::new(own),
@@ -201,14 +205,15 @@ impl LocalFleet {
         command.args(["agent", "--join", url, "--name", &name, "--allow", allow, "--spool"]);
         command.arg(self.folder.join(&name)).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn();
-        let child = child
-            .map_err(|error| Failure::start(format!("agent {name} cannot be started: {}", system_text(&error))))?;
+        let child = child.map_err(|error| {
+            Failure::start(format!("agent {name} cannot be started: {reason}", reason = system_text(&error)))
+        })?;
         self.children.push((format!("agent {name}"), child));
         Ok(())
     }
 
     /// Returns the name of a process that has ended unexpectedly, if any.
-    fn ended(&mut self) -> Option<String> {
+    fn ended_process_name(&mut self) -> Option<String> {
         self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
             Ok(Some(_)) => Some(name.clone()),
             _ => None,

@@ -167,12 +167,12 @@ impl Merge {
             made.state = MergedPart::Done(made.ticks * Plan::TICK_NS);
             return self.collector.take(PartReport::Lost { part, why: stop }, on_tick);
         }
-        self.parts[part].state = MergedPart::Counted(Box::new(self.unsent(part)));
+        self.parts[part].state = MergedPart::Counted(Box::new(self.unsent_arrivals(part)));
         self.count_unsent(self.ticks_complete(), on_tick)
     }
 
     /// Computes the requests that a lost agent did not send.
-    fn unsent(&self, part: usize) -> UnsentArrivals {
+    fn unsent_arrivals(&self, part: usize) -> UnsentArrivals {
         let made = &self.parts[part];
         let mut owed = Interval::default();
         for (route, ledger) in &made.ledgers {
@@ -220,7 +220,7 @@ impl Merge {
                     break;
                 };
                 let index = *index;
-                let interval = unsent.tick((index + 1) * Plan::TICK_NS, from_ns);
+                let interval = unsent.unsent_in_tick((index + 1) * Plan::TICK_NS, from_ns);
                 if self.send_to_collector(part, index, interval, on_tick).is_break() {
                     flow = ControlFlow::Break(());
                 }
@@ -261,14 +261,14 @@ impl Merge {
             }
         }
         let mut run = self.collector.finish();
-        run.agents = self.parts.into_iter().map(|part| part.account(self.schedule.is_open())).collect();
+        run.agents = self.parts.into_iter().map(|part| part.into_account(self.schedule.is_open())).collect();
         run.agents.sort_by(|a, b| a.name.cmp(&b.name));
         run
     }
 }
 
 impl LoadPart {
-    fn account(self, is_open: bool) -> AgentAccount {
+    fn into_account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
         // The share is rounded to four digits, because records keep few digits.
@@ -280,7 +280,7 @@ impl LoadPart {
 impl UnsentArrivals {
     /// Counts the requests of a tick that ends at `end_ns` as unsent, and adds the owed counts.
     /// Requests before `from_ns` (the warm-up) do not count.
-    fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
+    fn unsent_in_tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
             let route = first_route(&mut self.routes, number);

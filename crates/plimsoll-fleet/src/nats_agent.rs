@@ -192,13 +192,15 @@ impl JoinWorker {
         })
     }
 
-    fn presence(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
+    fn presence_message(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
         let (protocol, boot) = (GREETING[GREETING.len() - 1], self.boot.clone());
         Presence { protocol, boot, hello: own_hello(), run: run.map(str::to_owned), is_new }.bytes()
     }
 
     async fn announce_presence(&self, client: &Client, run: Option<&str>, is_new: bool) {
-        let _ = client.publish(presence::presence_subject(&self.terms.name), self.presence(run, is_new).into()).await;
+        let _ = client
+            .publish(presence::presence_subject(&self.terms.name), self.presence_message(run, is_new).into())
+            .await;
     }
 
     /// Returns an error if another agent with the same name is on the bus. If two agents with one
@@ -223,9 +225,9 @@ impl JoinWorker {
                     if !other.is_new || other.boot < self.boot {
                         let JoinTerms { name, access, .. } = &self.terms;
                         return Err(Failure::usage(format!(
-                            "an agent with the name {name} is on the bus at {} already: give this agent another \
-                             name with --name",
-                            access.address.url
+                            "an agent with the name {name} is on the bus at {bus_url} already: give this agent \
+                             another name with --name",
+                            bus_url = access.address.url
                         )));
                     }
                 }
@@ -281,7 +283,7 @@ impl JoinWorker {
                         if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
                             && is_run(&of)
                         {
-                            self.record(&recorded, &of, (epoch, sequence));
+                            self.mark_frames_recorded(&recorded, &of, (epoch, sequence));
                         }
                         continue;
                     }
@@ -289,7 +291,7 @@ impl JoinWorker {
                         None => {}
                         Some(Ok(message)) => {
                             if let ToAgent::Commit { epoch, sequence } = message {
-                                self.record(&recorded, &of, (epoch, sequence));
+                                self.mark_frames_recorded(&recorded, &of, (epoch, sequence));
                             }
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
@@ -324,7 +326,7 @@ impl JoinWorker {
 
     /// Notes that all frames of a run up to this key (load number, sequence number) are recorded in
     /// a run file.
-    fn record(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
+    fn mark_frames_recorded(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
         self.spool.commit(run, key);
         let _ = recorded.send((run.to_owned(), key));
     }

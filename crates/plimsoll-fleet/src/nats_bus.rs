@@ -155,9 +155,10 @@ impl Bus for NatsBus {
         let _ = self.orders.send(BusOrder::Store(path.to_owned(), reply));
         let url = &self.access.address.url;
         match stored.recv_timeout(STORE_TIMEOUT) {
-            Ok(Ok(())) => {
-                Ok(Some(format!("to fetch the run file from any machine: plimsoll fleet fetch {url} {}", self.run)))
-            }
+            Ok(Ok(())) => Ok(Some(format!(
+                "to fetch the run file from any machine: plimsoll fleet fetch {url} {run}",
+                run = self.run
+            ))),
             Ok(Err(why)) => Err(format!("the bus at {url} does not store the run file: {why}")),
             Err(_) => Err(format!("the bus at {url} took too long to store the run file")),
         }
@@ -313,8 +314,9 @@ impl BusWorker {
                 && let Some((name, _)) = waiting.first()
             {
                 return Err(Failure::start(format!(
-                    "agent {name} did not accept this run within {}: see its output, or name further agents with --agents",
-                    exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
+                    "agent {name} did not accept this run within {time}: see its output, or name further agents with \
+                     --agents",
+                    time = exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
                 )));
             }
             if signal::interrupted() {

@@ -75,8 +75,9 @@ impl BusAccess {
 /// Runs an asynchronous task on a single-threaded runtime in a new thread.
 pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|error| Failure::start(format!("no connection to a bus can be made: {}", system_text(&error))))?;
+    let runtime = runtime.map_err(|error| {
+        Failure::start(format!("no connection to a bus can be made: {reason}", reason = system_text(&error)))
+    })?;
     Ok(std::thread::spawn(move || runtime.block_on(task())))
 }
 
@@ -91,7 +92,7 @@ pub async fn connect(
     let begun = Instant::now();
     loop {
         let on_event = on_event.clone();
-        let options = options(access, who)?.event_callback(move |event| {
+        let options = connect_options(access, who)?.event_callback(move |event| {
             on_event(event);
             std::future::ready(())
         });
@@ -104,7 +105,7 @@ pub async fn connect(
             matches!(error.kind(), ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns)
                 && !is_about_certificates(&detail);
         if !may_come || begun.elapsed() + TRY_AGAIN >= patience {
-            return Err(refusal(access, error.kind(), &detail));
+            return Err(connect_failure(access, error.kind(), &detail));
         }
         tokio::time::sleep(TRY_AGAIN).await;
     }
@@ -126,7 +127,7 @@ fn is_about_certificates(detail: &str) -> bool {
     ["certificate", "UnknownIssuer", "CaUsedAsEndEntity"].iter().any(|word| detail.contains(word))
 }
 
-fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
+fn connect_options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     let mut options = ConnectOptions::new()
         .name(format!("plimsoll {who}"))
         // With its own inbox prefix, a client cannot see the replies to other clients.
@@ -138,8 +139,8 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     if let Some(ca) = &access.ca {
         if let Err(error) = std::fs::File::open(Path::new(ca)) {
             return Err(Failure::usage(format!(
-                "the authority of the bus: '{ca}' cannot be read: {}",
-                system_text(&error)
+                "the certificate authority of the bus: '{ca}' cannot be read: {reason}",
+                reason = system_text(&error)
             )));
         }
         options = options.add_root_certificates(ca.into());
@@ -149,7 +150,7 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     }
     let Some(creds) = &access.creds else { return Ok(options) };
     let text = std::fs::read_to_string(creds).map_err(|error| {
-        Failure::usage(format!("the credentials '{creds}' cannot be read: {}", system_text(&error)))
+        Failure::usage(format!("the credentials '{creds}' cannot be read: {reason}", reason = system_text(&error)))
     })?;
     let wrong =
         || Failure::usage(format!("the credentials '{creds}' are neither an nkey seed (SU...) nor NATS credentials"));
@@ -161,7 +162,7 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
 }
 
 /// Returns the failure for a connection that could not be made, with a way to correct it.
-fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
+fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
     let url = &access.address.url;
     let creds = access.creds.as_deref();
     let said = match kind {
@@ -177,8 +178,8 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
                 )
             }
         },
-        ConnectErrorKind::Tls => unverified(url, detail),
-        _ if is_about_certificates(detail) => unverified(url, detail),
+        ConnectErrorKind::Tls => untrusted_certificate_text(url, detail),
+        _ if is_about_certificates(detail) => untrusted_certificate_text(url, detail),
         ConnectErrorKind::Dns => format!("the name of the bus at {url} has no address: check the name"),
         ConnectErrorKind::TimedOut => {
             format!("the bus at {url} does not respond: check the address and the network")
@@ -188,7 +189,7 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
     Failure::start(said)
 }
 
-fn unverified(url: &str, detail: &str) -> String {
+fn untrusted_certificate_text(url: &str, detail: &str) -> String {
     format!(
         "the certificate of the bus at {url} is not trusted ({detail}): name the file with the certificate of the \
          authority in ${CA_VARIABLE} (an agent: --bus-ca)"
@@ -204,7 +205,7 @@ pub fn connection_ended() -> Failure {
 pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> Result<Subscriber, Failure> {
     let heard = client.subscribe(subject).await;
     heard.map_err(|error| {
-        Failure::start(format!("messages of the bus at {} cannot be received: {error}", access.address.url))
+        Failure::start(format!("messages of the bus at {url} cannot be received: {error}", url = access.address.url))
     })
 }
 

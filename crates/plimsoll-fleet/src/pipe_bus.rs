@@ -63,7 +63,7 @@ impl PipeBus {
             let PipeCommand { name, mut command, first, last_words: explain } = started;
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
             let mut child = command.spawn().map_err(|error| {
-                Failure::start(format!("agent {name} could not be started: {}", system_text(&error)))
+                Failure::start(format!("agent {name} could not be started: {reason}", reason = system_text(&error)))
             })?;
             let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
             let (outgoing, queue) = channel::<Vec<u8>>();
@@ -72,7 +72,7 @@ impl PipeBus {
                 std::thread::spawn(move || write_all(input, first, &queue));
                 let last_words = std::thread::spawn(move || last_words(errors));
                 let sender = sender.clone();
-                std::thread::spawn(move || listen(output, agent, &sender, last_words, &explain));
+                std::thread::spawn(move || forward_messages(output, agent, &sender, last_words, &explain));
             }
         }
         Ok(bus)
@@ -110,7 +110,7 @@ fn last_words(mut errors: impl Read) -> String {
 }
 
 /// Passes the messages of an agent to the coordinator until the stream ends, then reports the end.
-fn listen(
+fn forward_messages(
     mut output: impl Read,
     agent: usize,
     sender: &Sender<(usize, u64, BusEvent)>,

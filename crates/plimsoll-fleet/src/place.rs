@@ -63,7 +63,7 @@ fn ssh_hosts(hosts: &str) -> Result<Vec<SshHost>, String> {
     let hosts = hosts.split(',').map(|host| SshHost::parse(host.trim())).collect::<Result<Vec<_>, _>>()?;
     for (number, host) in hosts.iter().enumerate() {
         if hosts[..number].iter().any(|before| before.name == host.name) {
-            return Err(format!("two agents have the name {}: give each machine only once", host.name));
+            return Err(format!("two agents have the name {agent}: give each machine only once", agent = host.name));
         }
     }
     match hosts.len() {
@@ -98,7 +98,8 @@ impl BusAddress {
 
 impl SshHost {
     fn parse(text: &str) -> Result<SshHost, String> {
-        let error = || format!("'{}' is not a host; write HOST, USER@HOST or HOST:PORT", without_secrets(text));
+        let error =
+            || format!("'{host}' is not a host; write HOST, USER@HOST or HOST:PORT", host = without_secrets(text));
         let (user, rest) = text.split_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = match rest.strip_prefix('[') {
             Some(rest) => {

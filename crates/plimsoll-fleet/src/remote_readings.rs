@@ -74,10 +74,11 @@ impl LinkShared {
     }
 
     /// Records that the agent is lost; `why` is a sentence without the agent's name.
-    fn lose(&self, now_ns: u64, why: &str) {
+    fn record_loss(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
-        let reason = format!("the server on {} was observed only for the first {seconds} s: {why}", self.host);
+        let reason =
+            format!("the server on {host} was observed only for the first {seconds} s: {why}", host = self.host);
         let mut state = self.lock();
         state.news.push(format!("{reason}; the study continues without these measurements"));
         state.lost = Some((reason, now_ns));
@@ -112,13 +113,13 @@ impl RemoteReadings {
             changed: Condvar::new(),
         });
         let of_thread = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || follow(link, &of_thread));
+        let thread = std::thread::spawn(move || receive_readings(link, &of_thread));
         RemoteReadings { generator, shared, thread: Some(thread) }
     }
 }
 
 /// Receives readings until the source is dropped or the agent is lost. Runs in its own thread.
-fn follow<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
+fn receive_readings<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
     let mut asked_last = 0;
     loop {
         let (stop, asked) = {
@@ -134,7 +135,7 @@ fn follow<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
         }
         match link.receive(LOOK) {
             Ok(came) => came.into_iter().for_each(|came| shared.add(came)),
-            Err(why) => return shared.lose(monotonic_ns(), &why),
+            Err(why) => return shared.record_loss(monotonic_ns(), &why),
         }
     }
 }
@@ -189,7 +190,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn came(at_ns: u64, sample: u32) -> ReadingBatch {
+    fn reading_batch(at_ns: u64, sample: u32) -> ReadingBatch {
         let mut series = Series::new(SeriesKind::Counter, "ns");
         series.push(SeriesSample { at_ns: at_ns as i64, value: at_ns as f64 });
         let mut probes = Probes::default();
@@ -206,12 +207,12 @@ mod tests {
             state: Mutex::default(),
             changed: Condvar::new(),
         };
-        shared.add(came(2 * S, 1));
-        shared.add(came(3 * S, 0));
+        shared.add(reading_batch(2 * S, 1));
+        shared.add(reading_batch(3 * S, 0));
         assert_eq!((shared.live.cores(), shared.lock().came), (Some(1.5), 1));
         let whole = shared.take(4 * S);
         assert_eq!((whole.series["server.cpu"].samples.len(), whole.missing.len()), (2, 0));
-        shared.lose(13 * S, "its ssh ended");
+        shared.record_loss(13 * S, "its ssh ended");
         assert_eq!(shared.live.cores(), None);
         let news = std::mem::take(&mut shared.lock().news);
         assert!(

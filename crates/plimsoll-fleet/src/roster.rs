@@ -96,9 +96,9 @@ impl Roster {
             let Some((boot, presence)) = starts.first_key_value() else { continue };
             if starts.len() > 1 {
                 return RosterState::Refused(format!(
-                    "{} agents on the bus have the name {name}: give each agent its own name with --name, or name \
-                     further agents with --agents",
-                    starts.len()
+                    "{agents} agents on the bus have the name {name}: give each agent its own name with --name, or \
+                     name further agents with --agents",
+                    agents = starts.len()
                 ));
             }
             if let Some(why) = presence.refuse(name) {
@@ -138,9 +138,9 @@ impl Roster {
                 let missing: Vec<&str> =
                     wanted.iter().filter(|name| !self.agents.contains_key(*name)).map(String::as_str).collect();
                 format!(
-                    "agent {} has not joined the bus at {bus} within {wait} ({there}): start this agent, name \
-                     further agents with --agents, or wait longer with --wait",
-                    missing.join(", ")
+                    "agent {missing_agents} has not joined the bus at {bus} within {wait} ({there}): start this \
+                     agent, name further agents with --agents, or wait longer with --wait",
+                    missing_agents = missing.join(", ")
                 )
             }
         }
@@ -153,17 +153,17 @@ mod tests {
     use crate::frame::GREETING;
     use crate::message::Hello;
 
-    fn presence(boot: &str, run: Option<&str>) -> Presence {
+    fn agent_presence(boot: &str, run: Option<&str>) -> Presence {
         let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), ..Hello::default() };
         let (boot, run) = (boot.to_owned(), run.map(str::to_owned));
         Presence { protocol: GREETING[7], boot, hello, run, is_new: false }
     }
 
-    fn roster(names: &str) -> Roster {
+    fn roster_from_names(names: &str) -> Roster {
         let mut roster = Roster::default();
         for (number, name) in names.split_whitespace().enumerate() {
             let (name, run) = name.strip_prefix('!').map_or((name, None), |name| (name, Some("r")));
-            roster.add(name, presence(&number.to_string(), run));
+            roster.add(name, agent_presence(&number.to_string(), run));
         }
         roster
     }
@@ -184,15 +184,15 @@ mod tests {
             ("a a b", "b", "b"),
         ] {
             let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
-            let state = match roster(there).state(&choice) {
+            let state = match roster_from_names(there).state(&choice) {
                 RosterState::Incomplete => "incomplete".to_owned(),
                 RosterState::Refused(why) => why,
                 RosterState::Complete(agents) => agents.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" "),
             };
             assert!(state.starts_with(expect), "{there} {choice:?}: {state}");
         }
-        let mut other = roster("a");
-        other.add("b", Presence { protocol: 99, ..presence("1", None) });
+        let mut other = roster_from_names("a");
+        other.add("b", Presence { protocol: 99, ..agent_presence("1", None) });
         assert!(
             matches!(other.state(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll"))
         );
@@ -202,7 +202,7 @@ mod tests {
     fn a_shortage_names_present_and_missing_agents() {
         let said = |choice: &str, there: &str| {
             let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
-            roster(there).missing_agents_message(&choice, Duration::from_secs(30), "nats://b:4222")
+            roster_from_names(there).missing_agents_message(&choice, Duration::from_secs(30), "nats://b:4222")
         };
         assert!(said("", "").contains("no agent has joined the bus at nats://b:4222 within 30s"));
         assert!(said("3", "a !b").starts_with("1 of 3 agents were free"), "{}", said("3", "a !b"));

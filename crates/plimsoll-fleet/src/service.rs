@@ -97,7 +97,7 @@ pub fn own_hello() -> Hello {
         cores: usable_cores(),
         pid: std::process::id(),
         system: system(),
-        machine: machine(),
+        machine: machine_fingerprint(),
     }
 }
 
@@ -169,7 +169,7 @@ pub fn serve_session(
             match act {
                 AgentAction::Send(message) => carrier.send(&message),
                 AgentAction::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
-                AgentAction::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
+                AgentAction::Calibrate(task) => calibration = Some(start_calibration(run, task, permissions, sender)),
                 AgentAction::Begin { origin_ns } => {
                     // Sending fails only if the load has ended. The load's thread reports that end
                     // itself.
@@ -206,7 +206,7 @@ pub fn system() -> String {
 
 /// Returns a fingerprint of this machine. Another machine, number of cores or processor model gives
 /// another fingerprint.
-fn machine() -> String {
+fn machine_fingerprint() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
     let text = format!("{}\n{}\n{}\n{}", id.trim(), name.trim(), process::cpu_model(), process::cores());
@@ -215,7 +215,7 @@ fn machine() -> String {
 
 /// Measures the capacity of this machine in a thread, against a reference server on this machine.
 /// No other address gets load, so the list of permitted addresses does not apply.
-fn calibrate(
+fn start_calibration(
     run: &str,
     task: CalibrationTask,
     permissions: &Arc<Permissions>,
@@ -298,7 +298,7 @@ fn carry_out(
         check_target(&plan)?;
     }
     let stripe = task.stripe().ok_or("the agent's share of the load is not valid")?;
-    let (injector, fitted) = fit(&mut plan, task, stripe)?;
+    let (injector, fitted) = fit_plan_to_machine(&mut plan, task, stripe)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
     let load_helpers = LoadHelpers { authors: Vec::new(), texts };
     let flow = || match stopped.load(Ordering::Relaxed) {
@@ -342,15 +342,16 @@ fn carry_out(
 /// Checks that every address of the target accepts connections from this machine.
 fn check_target(plan: &Plan) -> Result<(), String> {
     for address in &plan.carriage.addresses {
-        TcpStream::connect_timeout(address, CONNECT_TIMEOUT)
-            .map_err(|error| format!("the agent cannot connect to {address}: {}", system_text(&error)))?;
+        TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map_err(|error| {
+            format!("the agent cannot connect to {address}: {reason}", reason = system_text(&error))
+        })?;
     }
     Ok(())
 }
 
 /// Adapts the plan to this machine for the agent's part of the load. Returns the load generator
 /// settings (injector), and a sentence for each adaptation.
-fn fit(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
+fn fit_plan_to_machine(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = usable_cores();
     let usual = if is_local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };

@@ -60,9 +60,10 @@ impl Weights {
         match self {
             Weights::Ordered(weights) if weights.len() == names.len() => Ok(weights.clone()),
             Weights::Ordered(weights) => Err(format!(
-                "the number of weights is {}, and the number of agents {} ({all}): write one weight for each agent",
-                weights.len(),
-                names.len()
+                "the number of weights is {weights}, and the number of agents {agents} ({all}): write one weight for \
+                 each agent",
+                weights = weights.len(),
+                agents = names.len()
             )),
             Weights::Named(weights) => {
                 if let Some((name, _)) = weights.iter().find(|(name, _)| !names.contains(name)) {
@@ -72,7 +73,7 @@ impl Weights {
                 }
                 let weight = |name: &String| match weights.iter().find(|(of, _)| of == name) {
                     Some((_, weight)) => Ok(*weight),
-                    None => Err(format!("agent {name} has no weight: write a weight for each of {all}")),
+                    None => Err(format!("agent {name} has no weight: give a weight to each of the agents {all}")),
                 };
                 names.iter().map(weight).collect()
             }
@@ -106,9 +107,9 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
         Some(_) if found.iter().all(Option::is_none) => (Vec::new(), None),
         Some((agent, _)) => {
             let why = format!(
-                "all agents get equal shares of the load, because agent {} was not calibrated since it changed: run \
-                 plimsoll fleet calibrate, or set --weights",
-                agent.name
+                "all agents get equal shares of the load, because agent {agent_name} was not calibrated since it \
+                 changed: run plimsoll fleet calibrate, or set --weights",
+                agent_name = agent.name
             );
             (Vec::new(), Some(why))
         }
@@ -149,7 +150,7 @@ mod tests {
     use plimsoll_model::machine_facts::SelfMeasurement;
     use proptest::prelude::*;
 
-    fn names(text: &str) -> Vec<String> {
+    fn split_names(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
     }
 
@@ -174,7 +175,7 @@ mod tests {
             ("128,1", "a b", Err("add up to more than 128")),
             ("4294967295,4294967294", "a b", Err("add up to more than 128")),
         ] {
-            let read = Weights::parse(text).and_then(|weights| weights.for_agents(&names(agents)));
+            let read = Weights::parse(text).and_then(|weights| weights.for_agents(&split_names(agents)));
             match (read, expect) {
                 (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
                 (Err(said), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
@@ -183,13 +184,13 @@ mod tests {
         }
     }
 
-    fn calibration(name: &str, machine: &str, cores: u32, highest_rps: f64, unix_s: u64) -> AgentCalibration {
+    fn example_calibration(name: &str, machine: &str, cores: u32, highest_rps: f64, unix_s: u64) -> AgentCalibration {
         let measured = SelfMeasurement { highest_rps, cpu_us: 10.0, rate_rps: 9.0, lag_p99_ns: 1, disturbance: None };
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
         AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max: 1, unix_s, measurement: measured }
     }
 
-    fn agent(name: &str, machine: &str) -> AgentStatus {
+    fn example_agent(name: &str, machine: &str) -> AgentStatus {
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
         AgentStatus { name, plimsoll, cores: 1, machine, round_trip_ns: 1, clock_error_ns_max: 1 }
     }
@@ -197,18 +198,22 @@ mod tests {
     #[test]
     fn shares_follow_the_newest_calibration_of_the_same_machines() {
         let known = [
-            calibration("a", "m1", 2, 50_000.0, 1),
-            calibration("a", "m1", 4, 50_000.0, 2),
-            calibration("b", "m2", 2, 51_000.0, 1),
+            example_calibration("a", "m1", 2, 50_000.0, 1),
+            example_calibration("a", "m1", 4, 50_000.0, 2),
+            example_calibration("b", "m2", 2, 51_000.0, 1),
         ];
         let weights = |agents: &[AgentStatus]| calibrated_weights(&known, agents);
-        assert_eq!(weights(&[agent("a", "m1"), agent("b", "m2")]), (vec![2, 1], None));
-        assert_eq!(weights(&[agent("b", "m2"), agent("a", "m1")]).0, [1, 2]);
-        let (none, why) = weights(&[agent("a", "m1"), agent("b", "m3")]);
+        assert_eq!(weights(&[example_agent("a", "m1"), example_agent("b", "m2")]), (vec![2, 1], None));
+        assert_eq!(weights(&[example_agent("b", "m2"), example_agent("a", "m1")]).0, [1, 2]);
+        let (none, why) = weights(&[example_agent("a", "m1"), example_agent("b", "m3")]);
         assert!(none.is_empty() && why.is_some_and(|why| why.contains("agent b was not calibrated since it changed")));
-        assert_eq!(weights(&[agent("c", "m1"), agent("b", "m3")]), (Vec::new(), None), "none was calibrated");
-        let newer = AgentStatus { plimsoll: "2".to_owned(), ..agent("a", "m1") };
-        assert!(weights(&[newer, agent("b", "m2")]).1.is_some(), "of another version");
+        assert_eq!(
+            weights(&[example_agent("c", "m1"), example_agent("b", "m3")]),
+            (Vec::new(), None),
+            "none was calibrated"
+        );
+        let newer = AgentStatus { plimsoll: "2".to_owned(), ..example_agent("a", "m1") };
+        assert!(weights(&[newer, example_agent("b", "m2")]).1.is_some(), "of another version");
     }
 
     #[test]

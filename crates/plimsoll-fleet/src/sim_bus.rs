@@ -102,7 +102,7 @@ impl SimBus {
 
     /// Sends a message between the coordinator and an agent, with the faults of the transport.
     /// `is_to_agent` gives the direction.
-    fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
+    fn send_message(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.doubled);
         for _ in 0..copies {
             if self.rng.next_f64() < self.message_faults.lost {
@@ -134,7 +134,7 @@ impl SimBus {
                 true => {
                     let mut acts = Vec::new();
                     there.agent.take(self.now_ns + there.clock_offset_ns, read(&bytes), &mut acts);
-                    self.act(agent, acts);
+                    self.perform_actions(agent, acts);
                 }
             }
         }
@@ -162,21 +162,21 @@ impl SimBus {
                 (load.is_to_end, load.died) = (true, Some("the agent's spool cannot be written".to_owned()));
             }
             if let Some(load) = &mut there.load
-                && load.advance(there_ns, &mut there.agent, &mut acts)
+                && load.advance_to_time(there_ns, &mut there.agent, &mut acts)
             {
                 there.load = None;
             }
-            self.act(agent, acts);
+            self.perform_actions(agent, acts);
         }
     }
 
-    fn act(&mut self, agent: usize, acts: Vec<AgentAction>) {
+    fn perform_actions(&mut self, agent: usize, acts: Vec<AgentAction>) {
         let mut more = Vec::new();
         for act in acts {
             let there = &mut self.agents[agent];
             match act {
                 AgentAction::Send(message) => {
-                    self.post(false, agent, encode_alone(|out| message.encode(out)));
+                    self.send_message(false, agent, encode_alone(|out| message.encode(out)));
                 }
                 AgentAction::Prepare(task) => {
                     there.load = Some(SimLoad::new(&task));
@@ -196,7 +196,7 @@ impl SimBus {
             }
         }
         if !more.is_empty() {
-            self.act(agent, more);
+            self.perform_actions(agent, more);
         }
     }
 }
@@ -221,7 +221,7 @@ impl Bus for SimBus {
     }
 
     fn send(&mut self, agent: usize, message: &ToAgent) {
-        self.post(true, agent, encode_alone(|out| message.encode(out)));
+        self.send_message(true, agent, encode_alone(|out| message.encode(out)));
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
@@ -267,7 +267,7 @@ impl SimLoad {
     }
 
     /// Advances the load to a time. Returns whether the load has ended.
-    fn advance(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAction>) -> bool {
+    fn advance_to_time(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAction>) -> bool {
         let Some(origin_ns) = self.origin_ns else { return false };
         while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
             && let Some(interval) = self.ticks.pop_front()

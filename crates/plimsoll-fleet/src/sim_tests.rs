@@ -23,7 +23,7 @@ fn fleet_options(on_loss: AgentLossPolicy) -> FleetOptions {
 }
 
 /// Returns a load of 400 requests a second for 3 s without a warm-up, on two routes.
-fn plan(seed: u64) -> Plan {
+fn two_route_plan(seed: u64) -> Plan {
     let addresses = vec![([127, 0, 0, 1], 80).into()];
     let rate = Curve::constant(400.0);
     let mut plan = Plan::get("h", 80, addresses, LoadShape::Open { rate, arrivals: Arrivals::Poisson });
@@ -32,7 +32,7 @@ fn plan(seed: u64) -> Plan {
     plan
 }
 
-fn fleet(bus: SimBus, on_loss: AgentLossPolicy) -> FleetLoad<SimBus> {
+fn start_fleet(bus: SimBus, on_loss: AgentLossPolicy) -> FleetLoad<SimBus> {
     let names = bus.names();
     FleetLoad::wait_for_agents(bus, &names, fleet_options(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
 }
@@ -88,9 +88,9 @@ fn one_process_with_stripes(plan: &Plan, stripes: &[Stripe]) -> Run {
 fn three_agents_equal_one_process_with_three_stripes() {
     for seed in 0..20 {
         let weather = if seed == 0 { MessageFaults::default() } else { STORM };
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         for load in 0..2 {
-            let plan = plan(seed * 10 + load);
+            let plan = two_route_plan(seed * 10 + load);
             let run = run(&mut fleet, &plan, true);
             assert!(run.totals().routes_sum.ledger.scheduled > 1_000, "seed {seed}");
             assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
@@ -106,7 +106,7 @@ fn three_agents_equal_one_process_with_three_stripes() {
     }
 }
 
-fn weighted(weights: &[u32]) -> Vec<Stripe> {
+fn weighted_stripes(weights: &[u32]) -> Vec<Stripe> {
     (0..weights.len()).map(|part| Stripe::weighted(part, weights).expect("a part")).collect()
 }
 
@@ -114,11 +114,11 @@ fn weighted(weights: &[u32]) -> Vec<Stripe> {
 fn unequal_agents_equal_one_process_with_unequal_stripes() {
     for (seed, weights) in [(0, vec![2, 1, 1]), (1, vec![1, 2, 7]), (2, vec![61, 13, 54]), (3, vec![5, 5, 5])] {
         let weather = if seed == 0 { MessageFaults::default() } else { STORM };
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         fleet.set_weights(weights.clone(), None);
-        let plan = plan(seed);
+        let plan = two_route_plan(seed);
         let run = run(&mut fleet, &plan, true);
-        assert_eq!(bytes(&run), bytes(&one_process_with_stripes(&plan, &weighted(&weights))), "{weights:?}");
+        assert_eq!(bytes(&run), bytes(&one_process_with_stripes(&plan, &weighted_stripes(&weights))), "{weights:?}");
         let whole = run.totals().routes_sum.ledger;
         assert_eq!(
             whole.scheduled,
@@ -135,15 +135,15 @@ fn unequal_agents_equal_one_process_with_unequal_stripes() {
 
 #[test]
 fn remaining_agents_keep_their_proportions_after_a_loss() {
-    let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
     fleet.set_weights(vec![4, 2, 1], None);
     fleet.bus_mut().agents[1].killed_ns = Some((6 * S, true));
-    let plan = plan(1);
+    let plan = two_route_plan(1);
     let lost = run(&mut fleet, &plan, true);
     let whole = one_process(&plan, 1).totals().routes_sum.ledger.scheduled;
     assert_eq!((lost.totals().routes_sum.ledger.scheduled, lost.agents[1].loss_reason.is_some()), (whole, true));
     let next = run(&mut fleet, &plan, true);
-    assert_eq!(bytes(&next), bytes(&one_process_with_stripes(&plan, &weighted(&[4, 1]))));
+    assert_eq!(bytes(&next), bytes(&one_process_with_stripes(&plan, &weighted_stripes(&[4, 1]))));
 }
 
 /// Checks that an agent with a full disk ends its load and delivers all results, and that the other
@@ -152,8 +152,8 @@ fn remaining_agents_keep_their_proportions_after_a_loss() {
 fn a_full_disk_loses_the_agent_but_keeps_its_results() {
     for seed in 0..10 {
         let weather = if seed < 5 { MessageFaults::default() } else { STORM };
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
-        let plan = plan(seed);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         let full_ms = 300 + seed * 200;
@@ -178,11 +178,11 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
 #[test]
 fn agents_are_calibrated_despite_message_faults() {
     for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(found, [0, 1, 2].map(|agent| Ok(calibration(agent))), "seed {seed}");
     }
-    let mut fleet = fleet(SimBus::new(2, MessageFaults::default(), 1), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 1), AgentLossPolicy::Go);
     fleet.bus_mut().agents[1].killed_ns = Some((0, true));
     let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
     assert!(found[0].is_ok() && found[1] == Err("its ssh ended".to_owned()), "{found:?}");
@@ -192,8 +192,8 @@ fn agents_are_calibrated_despite_message_faults() {
 fn requests_of_a_lost_agent_count_as_unsent() {
     for seed in 0..20 {
         let (tells, weather) = (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { STORM });
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
-        let plan = plan(seed);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         let killed_ns = origin_ns + seed * 150 * MS;
@@ -217,9 +217,9 @@ fn requests_of_a_lost_agent_count_as_unsent() {
 
 #[test]
 fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
-    let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
-    let plan = plan(1);
+    let plan = two_route_plan(1);
     let lost = run(&mut fleet, &plan, false);
     let why = "agent load0 was lost: its ssh ended";
     assert_eq!(lost.ending, Some(LoadEnd::Stopped(Stop::Died(why.into()))));
@@ -231,19 +231,19 @@ fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
 
 #[test]
 fn the_stop_policy_ends_load_and_study_after_a_loss() {
-    let mut fleet = fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
+    let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
-    let run = run(&mut fleet, &plan(1), true);
+    let run = run(&mut fleet, &two_route_plan(1), true);
     assert!(matches!(run.ending, Some(LoadEnd::Stopped(Stop::Died(_)))));
-    let failure = fleet.connect(&plan(1), true, &mut on_tick).expect_err("no fleet");
+    let failure = fleet.connect(&two_route_plan(1), true, &mut on_tick).expect_err("no fleet");
     assert!(failure.to_string().contains("agent load0 was lost: its ssh ended"), "{failure}");
 }
 
 #[test]
 fn an_interrupt_ends_all_loads_within_a_second() {
     for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
-        let plan = plan(seed);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         let interrupted_ns = origin_ns + S;
@@ -264,8 +264,8 @@ fn an_interrupt_ends_all_loads_within_a_second() {
 
 #[test]
 fn a_load_without_a_coordinator_ends_with_its_lease() {
-    let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Go);
-    let mut plan = plan(3);
+    let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Go);
+    let mut plan = two_route_plan(3);
     plan.load.duration_ns = Some(60 * S);
     fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + S;
@@ -288,7 +288,7 @@ fn a_clock_with_an_uncertain_offset_is_refused() {
     let far = MessageFaults { delay_ns: 100 * MS, ..MessageFaults::default() };
     let bus = SimBus::new(2, far, 1);
     let names = bus.names();
-    let failure = fleet(bus, AgentLossPolicy::Go).refuse_unfit().expect_err("too far").to_string();
+    let failure = start_fleet(bus, AgentLossPolicy::Go).refuse_unfit().expect_err("too far").to_string();
     assert!(
         failure.contains("load0 has an error of up to 10") && failure.contains("--max-skew allows 60ms"),
         "{failure}"
@@ -318,8 +318,8 @@ fn ledgers_close_under_random_agent_faults() {
     for seed in 0..200 {
         let mut rng = Rng::stream(seed, 99);
         let weather = if rng.below(2) == 0 { MessageFaults::default() } else { STORM };
-        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
-        let plan = plan(seed);
+        let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         for agent in &mut fleet.bus_mut().agents {
@@ -360,8 +360,8 @@ fn ledgers_close_under_random_agent_faults() {
 
 #[test]
 fn a_hundred_agents_make_one_load() {
-    let mut fleet = fleet(SimBus::new(100, STORM, 5), AgentLossPolicy::Go);
-    let mut plan = plan(5);
+    let mut fleet = start_fleet(SimBus::new(100, STORM, 5), AgentLossPolicy::Go);
+    let mut plan = two_route_plan(5);
     plan.traffic.routes.push(plan.traffic.routes[0].clone());
     plan.load.duration_ns = Some(2 * S);
     let run = run(&mut fleet, &plan, true);

@@ -76,15 +76,15 @@ impl Spool {
     pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::start(format!(
-                "the spool '{}' cannot be written: {}; name another folder with --spool",
-                folder.display(),
-                system_text(&error)
+                "the spool '{folder}' cannot be written: {reason}; name another folder with --spool",
+                folder = folder.display(),
+                reason = system_text(&error)
             ))
         };
-        let lock = lock(folder).map_err(cannot)?.ok_or_else(|| {
+        let lock = lock_folder(folder).map_err(cannot)?.ok_or_else(|| {
             Failure::usage(format!(
-                "the spool '{}' belongs to a running agent: name another folder with --spool",
-                folder.display()
+                "the spool '{folder}' belongs to a running agent: name another folder with --spool",
+                folder = folder.display()
             ))
         })?;
         let mut files = BTreeMap::new();
@@ -94,7 +94,7 @@ impl Spool {
         }
         let (orders, queue) = channel();
         let writer = SpoolWriter { folder: folder.to_owned(), files, outlet, has_failed: false, _lock: lock };
-        std::thread::spawn(move || writer.serve(&queue));
+        std::thread::spawn(move || writer.process_orders(&queue));
         Ok(Spool { orders })
     }
 
@@ -117,7 +117,7 @@ impl Spool {
 }
 
 /// Locks a folder. `None` if another process has the lock.
-fn lock(folder: &Path) -> io::Result<Option<File>> {
+fn lock_folder(folder: &Path) -> io::Result<Option<File>> {
     let file = output_file::create(&folder.join(LOCK_NAME))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
@@ -151,7 +151,7 @@ fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(Strin
         }
         let changed = fs::symlink_metadata(&path)?.modified()?;
         let is_old = now.duration_since(changed).is_ok_and(|age| age > KEPT);
-        let (entries, whole_bytes) = if is_old { (Vec::new(), 0) } else { entries(&run, &fs::read(&path)?) };
+        let (entries, whole_bytes) = if is_old { (Vec::new(), 0) } else { parse_entries(&run, &fs::read(&path)?) };
         if entries.is_empty() {
             fs::remove_file(&path)?;
             continue;
@@ -170,7 +170,7 @@ fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(Strin
 
 /// Parses the complete entries of a file. Returns the entries, and the length of the file in bytes
 /// up to the last entry. The list is empty if the file is not a spool.
-fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
+fn parse_entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     let (mut entries, mut at) = (Vec::new(), MAGIC.len());
     if !bytes.starts_with(&MAGIC) {
         return (entries, 0);
@@ -227,7 +227,7 @@ impl SpoolFile {
         Ok(())
     }
 
-    fn commit(&mut self, key: (u64, u64)) -> io::Result<()> {
+    fn mark_recorded(&mut self, key: (u64, u64)) -> io::Result<()> {
         let had = self.open.len();
         self.open = self.open.split_off(&(key.0, key.1.saturating_add(1)));
         if had > 0 && self.open.is_empty() {
@@ -249,19 +249,19 @@ struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    fn serve(mut self, queue: &Receiver<SpoolOrder>) {
+    fn process_orders(mut self, queue: &Receiver<SpoolOrder>) {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
             // All waiting orders are written before one synchronisation of each changed file.
             for order in std::iter::once(first).chain(queue.try_iter()) {
                 if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
-                    self.fail(&error);
+                    self.report_failure_once(&error);
                 }
             }
             for run in touched {
                 if let Some(Err(error)) = self.files.get(&run).map(|file| file.file.sync_data()) {
-                    self.fail(&error);
+                    self.report_failure_once(&error);
                 }
             }
             stored.into_iter().for_each(&mut self.outlet.stored);
@@ -277,7 +277,7 @@ impl SpoolWriter {
         match order {
             SpoolOrder::Append(entry) => {
                 let run = entry.run.clone();
-                let appended = self.append(&entry);
+                let appended = self.append_if_new(&entry);
                 stored.push(entry);
                 if appended? {
                     touched.insert(run);
@@ -285,7 +285,7 @@ impl SpoolWriter {
             }
             SpoolOrder::Commit(run, key) => {
                 if let Some(file) = self.files.get_mut(&run) {
-                    file.commit(key)?;
+                    file.mark_recorded(key)?;
                 }
                 self.remove_recorded(&run)?;
             }
@@ -299,7 +299,7 @@ impl SpoolWriter {
     }
 
     /// Appends an entry to the file of its run. Returns whether the file has grown.
-    fn append(&mut self, entry: &SpoolEntry) -> io::Result<bool> {
+    fn append_if_new(&mut self, entry: &SpoolEntry) -> io::Result<bool> {
         if !self.files.contains_key(&entry.run) {
             self.files.insert(entry.run.clone(), SpoolFile::create(&self.folder, &entry.run)?);
         }
@@ -320,10 +320,10 @@ impl SpoolWriter {
         Ok(())
     }
 
-    fn fail(&mut self, error: &io::Error) {
+    fn report_failure_once(&mut self, error: &io::Error) {
         if !self.has_failed {
             self.has_failed = true;
-            (self.outlet.failed)(format!("the agent's spool cannot be written: {}", system_text(error)));
+            (self.outlet.failed)(format!("the agent's spool cannot be written: {reason}", reason = system_text(error)));
         }
     }
 }
@@ -335,7 +335,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Instant;
 
-    fn folder() -> PathBuf {
+    fn fresh_folder_path() -> PathBuf {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("plimsoll-spool-test-{}-{number}", std::process::id()));
@@ -343,7 +343,7 @@ mod tests {
         folder
     }
 
-    fn entry(run: &str, sequence: u64) -> SpoolEntry {
+    fn test_entry(run: &str, sequence: u64) -> SpoolEntry {
         SpoolEntry { run: run.to_owned(), key: (1, sequence), message: vec![sequence as u8; 100] }
     }
 
@@ -356,7 +356,7 @@ mod tests {
         (Spool::open(folder, outlet), entries, failures)
     }
 
-    fn taken(entries: &Receiver<SpoolEntry>, count: usize) -> Vec<SpoolEntry> {
+    fn receive_entries(entries: &Receiver<SpoolEntry>, count: usize) -> Vec<SpoolEntry> {
         let next = |_| entries.recv_timeout(Duration::from_secs(5)).expect("an entry in time");
         (0..count).map(next).collect()
     }
@@ -371,32 +371,32 @@ mod tests {
 
     #[test]
     fn spool_entries_of_a_killed_agent_are_resent_until_recorded() {
-        let folder = folder();
+        let folder = fresh_folder_path();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
         for sequence in 1..=3 {
-            spool.append(entry("r1", sequence));
+            spool.append(test_entry("r1", sequence));
         }
         // An entry that is appended twice is passed to the outlet twice, but stored only once.
-        spool.append(entry("r1", 2));
-        assert_eq!(taken(&stored, 4)[3], entry("r1", 2));
+        spool.append(test_entry("r1", 2));
+        assert_eq!(receive_entries(&stored, 4)[3], test_entry("r1", 2));
         let path = folder.join("r1.spool");
         let bytes = fs::read(&path).expect("a file");
-        assert_eq!(entries("r1", &bytes).0, [1, 2, 3].map(|sequence| entry("r1", sequence)));
+        assert_eq!(parse_entries("r1", &bytes).0, [1, 2, 3].map(|sequence| test_entry("r1", sequence)));
         assert!(open(&folder).0.is_err_and(|failure| failure.to_string().contains("running agent")));
         drop(spool);
-        assert!(wait_for(|| lock(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
+        assert!(wait_for(|| lock_folder(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
         // The agent was killed while it wrote an entry.
         fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
         let (spool, stored, _) = open(&folder);
         let spool = spool.expect("opens");
-        assert_eq!(taken(&stored, 2), [entry("r1", 1), entry("r1", 2)]);
-        spool.append(entry("r1", 3));
-        assert_eq!(taken(&stored, 1), [entry("r1", 3)]);
+        assert_eq!(receive_entries(&stored, 2), [test_entry("r1", 1), test_entry("r1", 2)]);
+        spool.append(test_entry("r1", 3));
+        assert_eq!(receive_entries(&stored, 1), [test_entry("r1", 3)]);
         spool.commit("r1", (1, 2));
-        spool.append(entry("r2", 1));
-        assert_eq!(taken(&stored, 1), [entry("r2", 1)]);
-        assert_eq!(entries("r1", &fs::read(&path).expect("a file")).0.len(), 3, "one of them is not recorded");
+        spool.append(test_entry("r2", 1));
+        assert_eq!(receive_entries(&stored, 1), [test_entry("r2", 1)]);
+        assert_eq!(parse_entries("r1", &fs::read(&path).expect("a file")).0.len(), 3, "one of them is not recorded");
         spool.commit("r1", (1, 3));
         assert!(wait_for(|| !path.exists()), "all of a run that is over are recorded");
         spool.commit("r2", (1, 1));
@@ -409,14 +409,14 @@ mod tests {
 
     #[test]
     fn an_unwritable_spool_reports_once_and_forwards_frames() {
-        let folder = folder();
+        let folder = fresh_folder_path();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
         // A folder has the path of the spool file, so that it cannot be created.
         fs::create_dir_all(folder.join("r1.spool")).expect("made");
-        spool.append(entry("r1", 1));
-        spool.append(entry("r1", 2));
-        assert_eq!(taken(&stored, 2), [entry("r1", 1), entry("r1", 2)]);
+        spool.append(test_entry("r1", 1));
+        spool.append(test_entry("r1", 2));
+        assert_eq!(receive_entries(&stored, 2), [test_entry("r1", 1), test_entry("r1", 2)]);
         let why = failures.recv_timeout(Duration::from_secs(5)).expect("a reason");
         assert!(why.starts_with("the agent's spool cannot be written"), "{why}");
         assert!(failures.recv_timeout(Duration::from_millis(100)).is_err(), "once");
@@ -427,10 +427,10 @@ mod tests {
 
     #[test]
     fn old_spool_entries_are_removed() {
-        let folder = folder();
+        let folder = fresh_folder_path();
         fs::create_dir_all(&folder).expect("made");
         let mut file = SpoolFile::create(&folder, "r1").expect("made");
-        file.append(&entry("r1", 1)).expect("written");
+        file.append(&test_entry("r1", 1)).expect("written");
         let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
         assert_eq!(read_earlier_entries(&folder, later(3_600)).expect("read").len(), 1);
         assert!(
@@ -445,7 +445,7 @@ mod tests {
             let mut whole = MAGIC.to_vec();
             whole.extend_from_slice(&bytes);
             whole.truncate(cut);
-            let (found, taken) = entries("r", &whole);
+            let (found, taken) = parse_entries("r", &whole);
             prop_assert!(taken as usize <= whole.len().max(MAGIC.len()) && found.len() <= whole.len() / HEAD_BYTES);
         }
     }

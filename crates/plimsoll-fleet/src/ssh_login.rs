@@ -31,17 +31,18 @@ const SSH_OPTIONS: [&str; 8] = [
 /// Reads this program's executable, to copy it to another machine. `copy_flag` is the option that
 /// requests the copy, for errors.
 pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read("/proc/self/exe")
-        .map_err(|error| Failure::start(format!("{copy_flag}: this program cannot be read: {}", system_text(&error))))
+    std::fs::read("/proc/self/exe").map_err(|error| {
+        Failure::start(format!("{copy_flag}: this program cannot be read: {reason}", reason = system_text(&error)))
+    })
 }
 
 /// Returns the command that starts an agent on a host: `plimsoll agent --stdio` with the arguments
 /// `words`. If `program` has the bytes of a plimsoll executable, a copy of it runs instead.
 /// `copy_flag` is the option that requests a copy, for messages.
 pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
-    let command = command(host, &remote_line(words, program.as_ref().map(Vec::len)));
+    let command = ssh_command(host, &remote_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
-    let last_words: ExitFormatter = Box::new(move |words, wrong| explanation(&of, words, wrong, copy_flag));
+    let last_words: ExitFormatter = Box::new(move |words, wrong| exit_explanation(&of, words, wrong, copy_flag));
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
 }
 
@@ -60,7 +61,7 @@ fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
 }
 
 /// Returns the local command that runs a command line on a host.
-fn command(host: &SshHost, line: &str) -> Command {
+fn ssh_command(host: &SshHost, line: &str) -> Command {
     let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
         None => {
             let mut command = Command::new("ssh");
@@ -84,7 +85,7 @@ fn command(host: &SshHost, line: &str) -> Command {
 
 /// Explains why an agent ended, in a sentence without the agent's name. The sentence also says how
 /// to correct the problem, if that is known. `words` are the last lines of standard error.
-fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
+fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
     let SshHost { destination, .. } = host;
     let has = |part: &str| words.contains(part);
     let is_version = |line: &&str| line.starts_with("plimsoll ") && line.split(' ').count() == 2;
@@ -175,7 +176,7 @@ mod tests {
             ("", Some("a message is damaged"), "a message is damaged"),
             ("boom\u{1b}[0m", Some("a message is damaged"), "its last output: boom"),
         ] {
-            let said = explanation(&host, words, wrong.map(str::to_owned), "--fleet-copy");
+            let said = exit_explanation(&host, words, wrong.map(str::to_owned), "--fleet-copy");
             assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");
         }
     }
@@ -189,7 +190,8 @@ mod tests {
         let copied = remote_line("--watch-only", Some(7));
         assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
         let host = host("ssh://ann@load1:2222");
-        let words: Vec<_> = command(&host, "true").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let words: Vec<_> =
+            ssh_command(&host, "true").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert!(words.ends_with(&["-p", "2222", "ann@load1", "true"].map(str::to_owned)), "{words:?}");
     }
 }

@@ -25,7 +25,7 @@ pub struct StdioLink {
 impl StdioLink {
     /// Sends the greeting, and passes received messages to `events`.
     pub fn start<E: From<StdioEvent> + Send + 'static>(events: Sender<E>) -> StdioLink {
-        std::thread::spawn(move || listen(&events));
+        std::thread::spawn(move || forward_messages(&events));
         let (outgoing, queue) = channel::<Vec<u8>>();
         std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
         let _ = outgoing.send(GREETING.to_vec());
@@ -41,7 +41,7 @@ impl StdioLink {
 }
 
 /// Passes the coordinator's messages to `events` until the stream ends, then reports the end.
-fn listen<E: From<StdioEvent>>(events: &Sender<E>) {
+fn forward_messages<E: From<StdioEvent>>(events: &Sender<E>) {
     let mut pass_on = |came_ns, message| events.send(StdioEvent::Message(came_ns, message).into()).is_ok();
     let why = match read_messages::<ToAgent>(&mut io::stdin(), &mut pass_on) {
         StreamEnd::Unwanted => return,

@@ -104,10 +104,14 @@ impl TaskKey {
         let line = format!("{SECRET_PREFIX}{}\n", hex(&seed));
         output_file::create_private(path, line.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::usage(format!(
-                "'{}' exists, and agents may trust a key in it: give another file name",
-                path.display()
+                "'{file}' exists, and agents may trust a key in it: give another file name",
+                file = path.display()
             )),
-            _ => Failure::start(format!("the key '{}' cannot be written: {}", path.display(), system_text(&error))),
+            _ => Failure::start(format!(
+                "the key '{file}' cannot be written: {reason}",
+                file = path.display(),
+                reason = system_text(&error)
+            )),
         })?;
         Ok(key.public())
     }
@@ -215,7 +219,7 @@ mod tests {
     use super::*;
     use plimsoll_model::Spin;
 
-    fn task() -> PartTask {
+    fn unsigned_task() -> PartTask {
         let (workers, spin, preflight, signature) = (Some(2), Spin::Auto, false, None);
         let (weights, plan) = (Vec::new(), vec![5; 100]);
         PartTask { epoch: 1, index: 0, of: 2, weights, workers, spin, preflight, signature, plan }
@@ -225,7 +229,7 @@ mod tests {
     fn only_the_signed_task_of_the_run_is_accepted() {
         let key = TaskKey::key_from_seed(&[7; 32]).expect("a key");
         let verifier = TaskVerifier::parse(&key.public()).expect("a line");
-        let unsigned = task();
+        let unsigned = unsigned_task();
         assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
         let signature = key.sign("r1", &unsigned);
         let expires_unix_s = signature.expires_unix_s;
@@ -270,7 +274,7 @@ mod tests {
             ("r2", signed.clone()),
             ("r1", CalibrationTask { number: 4, ..signed.clone() }),
             ("r1", CalibrationTask { signature: None, ..signed.clone() }),
-            ("r1", CalibrationTask { signature: Some(key.sign("r1", &task())), ..signed }),
+            ("r1", CalibrationTask { signature: Some(key.sign("r1", &unsigned_task())), ..signed }),
         ] {
             assert!(verifier.check_calibration(run, &task).is_err(), "{run} {task:?}");
         }

@@ -100,13 +100,13 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn task(port: u16) -> WatchTask {
+    fn watch_task(port: u16) -> WatchTask {
         let addresses = vec![([10, 0, 0, 1], port).into()];
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
     /// Returns a text with one letter for each action.
-    fn letters(act: impl FnOnce(&mut Vec<WatchAgentAction>)) -> String {
+    fn action_letters(act: impl FnOnce(&mut Vec<WatchAgentAction>)) -> String {
         let mut acts = Vec::new();
         act(&mut acts);
         let letter = |act: &WatchAgentAction| match act {
@@ -126,18 +126,18 @@ mod tests {
     #[test]
     fn a_repeated_watch_request_gets_the_same_reply() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
-        assert_eq!(letters(|acts| agent.poll(0, acts)), "hb");
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "B");
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "", "it is at it");
+        assert_eq!(action_letters(|acts| agent.poll(0, acts)), "hb");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(80)), acts)), "B");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(80)), acts)), "", "it is at it");
         assert_eq!(agent.take_watch_result(Ok(())), ToCoordinator::Watching(Ok(())));
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "y", "asked again");
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(81)), acts)), "B", "another server");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(80)), acts)), "y", "asked again");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(81)), acts)), "B", "another server");
         agent.take_watch_result(Err("no".into()));
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(81)), acts)), "n");
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Sample { number: 1 }, acts)), "S");
-        assert_eq!(letters(|acts| agent.poll(S / 10, acts)), "");
-        assert_eq!(letters(|acts| agent.poll(S / 5, acts)), "b");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(81)), acts)), "n");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Sample { number: 1 }, acts)), "S");
+        assert_eq!(action_letters(|acts| agent.poll(S / 10, acts)), "");
+        assert_eq!(action_letters(|acts| agent.poll(S / 5, acts)), "b");
     }
 
     #[test]
@@ -146,9 +146,9 @@ mod tests {
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
         let weights = Vec::new();
         let load = PartTask { epoch: 1, index: 0, of: 1, weights, workers, spin, preflight, plan, signature: None };
-        assert_eq!(letters(|acts| agent.take(S, ToAgent::Prepare(Box::new(load)), acts)), "n");
-        assert_eq!(letters(|acts| agent.poll(10 * S, acts)), "hb");
-        assert_eq!(letters(|acts| agent.poll(11 * S, acts)), "Lhb");
-        assert_eq!(letters(|acts| agent.take(0, ToAgent::Leave, acts)), "L");
+        assert_eq!(action_letters(|acts| agent.take(S, ToAgent::Prepare(Box::new(load)), acts)), "n");
+        assert_eq!(action_letters(|acts| agent.poll(10 * S, acts)), "hb");
+        assert_eq!(action_letters(|acts| agent.poll(11 * S, acts)), "Lhb");
+        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Leave, acts)), "L");
     }
 }

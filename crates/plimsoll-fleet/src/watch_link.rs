@@ -89,7 +89,7 @@ impl<B: Bus> WatchLink<B> {
     /// Returns the readings that have arrived, or that arrive within `patience`. An error says why
     /// no more readings come; all earlier readings are returned first.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
-        let said = self.pump(patience);
+        let said = self.exchange_messages(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
         if let Some(why) = self.coordinator.loss(AGENT).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
@@ -112,9 +112,9 @@ impl<B: Bus> WatchLink<B> {
         match self.hello().filter(|hello| hello.plimsoll != own) {
             None => Ok(()),
             Some(hello) => Err(format!(
-                "the agent there is plimsoll {}, and this is plimsoll {own}: install the same version there, or add \
-                 --watch-copy",
-                hello.plimsoll
+                "the agent there is plimsoll {version}, and this is plimsoll {own}: install the same version there, or \
+                 add --watch-copy",
+                version = hello.plimsoll
             )),
         }
     }
@@ -122,7 +122,7 @@ impl<B: Bus> WatchLink<B> {
     /// Receives messages once and returns the messages about the measurement. Returns an error
     /// after `until_ns`. `what` completes the error text, for example `did not find the server`.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
-        let said = self.pump(LOOK);
+        let said = self.exchange_messages(LOOK);
         if let Some(why) = self.coordinator.loss(AGENT) {
             return Err(why.to_owned());
         }
@@ -137,7 +137,7 @@ impl<B: Bus> WatchLink<B> {
 
     /// Receives waiting messages and sends due messages. Returns the received messages about the
     /// measurement.
-    fn pump(&mut self, patience: Duration) -> Vec<ToCoordinator> {
+    fn exchange_messages(&mut self, patience: Duration) -> Vec<ToCoordinator> {
         let (mut said, mut events, mut patience) = (Vec::new(), Vec::new(), patience);
         while let Some((_, came_ns, arrived)) = self.bus.receive(patience) {
             match arrived {
@@ -198,7 +198,7 @@ mod tests {
         last_words: bool,
     }
 
-    fn bus(plimsoll: &str) -> WatchedBus {
+    fn simulated_bus(plimsoll: &str) -> WatchedBus {
         let hello =
             Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
         WatchedBus {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     impl WatchedBus {
-        fn step(&mut self) {
+        fn advance_one_ms(&mut self) {
             self.now_ns += MS;
             if self.now_ns >= self.dies_ns {
                 return;
@@ -262,7 +262,7 @@ mod tests {
                 if self.now_ns >= until_ns {
                     return None;
                 }
-                self.step();
+                self.advance_one_ms();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
             // If the transport reports the end of the agent, it is the last event.
@@ -277,19 +277,19 @@ mod tests {
         }
     }
 
-    fn task() -> WatchTask {
+    fn watch_task() -> WatchTask {
         let addresses = vec![([10, 0, 0, 1], 80).into()];
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
     fn coordinator_bus() -> WatchedBus {
-        bus(env!("CARGO_PKG_VERSION"))
+        simulated_bus(env!("CARGO_PKG_VERSION"))
     }
 
     #[test]
     fn readings_are_converted_to_the_local_clock() {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
-        link.watch(&task()).expect("watched");
+        link.watch(&watch_task()).expect("watched");
         let asked_ns = link.bus.now_ns();
         link.sample(1);
         let came = link.receive(Duration::from_millis(50)).expect("readings");
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_silent_watch_agent_is_lost() {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
-        link.watch(&task()).expect("watched");
+        link.watch(&watch_task()).expect("watched");
         link.bus.dies_ns = link.bus.now_ns + 1_000 * MS;
         let why = loop {
             if let Err(why) = link.receive(LOOK) {
@@ -317,12 +317,12 @@ mod tests {
     #[test]
     fn readings_of_a_dead_agent_precede_its_loss() {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
-        link.watch(&task()).expect("watched");
+        link.watch(&watch_task()).expect("watched");
         link.sample(7);
         // The agent had replied when it died, so all messages arrive together and its end arrives
         // last.
         for _ in 0..5 {
-            link.bus.step();
+            link.bus.advance_one_ms();
         }
         (link.bus.dies_ns, link.bus.tells) = (link.bus.now_ns, true);
         link.bus.now_ns += 10 * MS;
@@ -333,12 +333,12 @@ mod tests {
 
     #[test]
     fn a_watch_agent_reports_why_watching_fails() {
-        let older = WatchLink::wait_for_agent(bus("0.0.1"), "server1").err().expect("refused");
+        let older = WatchLink::wait_for_agent(simulated_bus("0.0.1"), "server1").err().expect("refused");
         assert!(older.contains("plimsoll 0.0.1") && older.contains(env!("CARGO_PKG_VERSION")), "{older}");
         let dead = WatchedBus { dies_ns: 0, ..coordinator_bus() };
         assert!(WatchLink::wait_for_agent(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
         let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..coordinator_bus() };
         let mut link = WatchLink::wait_for_agent(blind, "server1").expect("met");
-        assert_eq!(link.watch(&task()), Err("no process listens".to_owned()));
+        assert_eq!(link.watch(&watch_task()), Err("no process listens".to_owned()));
     }
 }

@@ -27,7 +27,9 @@ pub fn watched_host(text: &str) -> Result<SshHost, String> {
     };
     match hosts.as_slice() {
         [host] => Ok(host.clone()),
-        hosts => Err(format!("{} machines are named: name only the machine of the server", hosts.len())),
+        hosts => {
+            Err(format!("{machines} machines are named: name only the machine of the server", machines = hosts.len()))
+        }
     }
 }
 
@@ -40,7 +42,7 @@ pub fn reading_source(
     let resolve = base.resolver();
     let watched = base.watch_target(&resolve);
     match &terms.probes.watch {
-        Some(watch) => Ok(Some(Box::new(remote(watch, &terms.probes, &watched, effort)?))),
+        Some(watch) => Ok(Some(Box::new(start_remote_measurement(watch, &terms.probes, &watched, effort)?))),
         None => {
             let watcher = Watcher::begin(&terms.probes, &watched, effort)?;
             Ok(watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>))
@@ -63,7 +65,7 @@ pub fn remote_sources<'a>(
 }
 
 /// Logs in to the server's machine and starts the measurement there.
-fn remote(
+fn start_remote_measurement(
     watch: &WatchTerms,
     terms: &ProbesTerms<String>,
     watched: &WatchTarget,

@@ -68,7 +68,11 @@ impl Store {
     pub fn refresh(&mut self) -> Result<(), Failure> {
         let folder = self.folder.clone();
         let files = run_files(&folder).map_err(|error| {
-            Failure::start(format!("the store '{}' cannot be read: {}", folder.display(), system_text(&error)))
+            Failure::start(format!(
+                "the store '{folder}' cannot be read: {reason}",
+                folder = folder.display(),
+                reason = system_text(&error)
+            ))
         })?;
         let refreshed = self.index.run(|connection| {
             let known = rows::stamps(connection)?;
@@ -135,7 +139,7 @@ impl Store {
 
 fn index_failure(folder: &Path, error: &rusqlite::Error) -> Failure {
     Failure::start(format!(
-        "the index of the store '{}' cannot be used: {error}. Remove its index.sqlite",
-        folder.display()
+        "the index of the store '{folder}' cannot be used: {error}. Remove its index.sqlite",
+        folder = folder.display()
     ))
 }

@@ -28,8 +28,9 @@ pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)
     let mut warn = |text: String| warn(format!("{shown}: {text}"));
     if let Some(damage) = damage {
         warn(format!(
-            "read up to byte {}; the last {} bytes are damaged and were left out",
-            damage.good_bytes, damage.lost_bytes
+            "the file was read up to byte {good_bytes}; the last {lost_bytes} bytes are damaged and were left out",
+            good_bytes = damage.good_bytes,
+            lost_bytes = damage.lost_bytes
         ));
     } else if experiment.elapsed_ns.is_none() {
         match experiment.broken() {

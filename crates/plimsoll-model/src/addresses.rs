@@ -18,7 +18,7 @@ pub struct AddressRange {
 #[error("'{0}' is not a range of addresses; write for example 10.0.0.5, 10.0.0.5-10.0.0.9 or 10.0.0.0/24")]
 pub struct AddressRangeError(String);
 
-fn number(address: IpAddr) -> u128 {
+fn address_as_number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u128::from(u32::from(v4)),
         IpAddr::V6(v6) => u128::from(v6),
@@ -55,7 +55,7 @@ impl AddressRange {
         let width = if base.is_ipv4() { 32 } else { 128 };
         let host_bits = u32::checked_sub(width, bits).ok_or_else(error)?;
         let mask = 1u128.checked_shl(host_bits).unwrap_or(0).wrapping_sub(1);
-        let (mut first, mut last) = (number(base) & !mask, number(base) | mask);
+        let (mut first, mut last) = (address_as_number(base) & !mask, address_as_number(base) | mask);
         if host_bits >= 2 {
             first += 1;
             last -= u128::from(base.is_ipv4());
@@ -84,12 +84,14 @@ impl AddressRange {
 
     /// Returns the number of addresses, at least 1 (u64::MAX if there are more).
     pub fn count(&self) -> u64 {
-        u64::try_from(number(self.last) - number(self.first)).unwrap_or(u64::MAX).saturating_add(1)
+        u64::try_from(address_as_number(self.last) - address_as_number(self.first))
+            .unwrap_or(u64::MAX)
+            .saturating_add(1)
     }
 
     /// Returns address number `index` of `0..count()`; larger numbers wrap around.
     pub fn nth(&self, index: u64) -> IpAddr {
-        self.for_number(number(self.first) + u128::from(index % self.count()))
+        self.for_number(address_as_number(self.first) + u128::from(index % self.count()))
     }
 
     /// Returns address number `index` of several ranges in sequence; larger numbers wrap around.

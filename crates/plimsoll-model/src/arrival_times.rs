@@ -36,7 +36,7 @@ impl ArrivalTimes {
         let span_ns = end_ns - measured_from_ns;
         Some(ArrivalTimes {
             count: starts_ns.len() as u64,
-            digest: digest(&starts_ns),
+            digest: starts_digest(&starts_ns),
             rate: Curve::constant_for_duration(measured as f64 * 1e9 / span_ns as f64, span_ns),
             starts_ns: starts_ns.into(),
         })
@@ -74,7 +74,7 @@ impl ArrivalTimes {
     }
 }
 
-fn digest(starts_ns: &[u64]) -> String {
+fn starts_digest(starts_ns: &[u64]) -> String {
     format!("{:016x}", starts_ns.iter().fold(starts_ns.len() as u64, |digest, start| mix(digest ^ start)))
 }
 

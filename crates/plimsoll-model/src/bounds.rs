@@ -268,7 +268,7 @@ fn is_bounded(histogram: &SparseHistogram) -> bool {
 
 impl Unit {
     /// Returns the upper bound for a value of this unit in one interval.
-    fn most(self) -> u64 {
+    fn upper_bound(self) -> u64 {
         match self {
             Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
             Unit::Bytes | Unit::Messages | Unit::RequestNs => AMOUNT_MAX,
@@ -279,7 +279,7 @@ impl Unit {
 
 fn is_held(figure: &Figure, held: FigureRef<SparseHistogram>) -> bool {
     match held {
-        FigureRef::Count(count) => count <= figure.unit.most(),
+        FigureRef::Count(count) => count <= figure.unit.upper_bound(),
         FigureRef::Times(times) => is_bounded(times),
         FigureRef::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
         FigureRef::Ledger(ledger) => {

@@ -166,12 +166,12 @@ impl Frame {
         out.extend_from_slice(&[0; HEAD]);
         let kind = match self {
             Frame::Experiment(header) => {
-                json(out, header);
+                append_json(out, header);
                 KIND_EXPERIMENT
             }
             Frame::TrialStart { tag, start_ns, plan, injectors } => {
                 let (plan, injectors) = (PlanRecord::clone(plan), injectors.clone());
-                json(out, &TrialStart { tag: *tag, start_ns: *start_ns, plan, injectors });
+                append_json(out, &TrialStart { tag: *tag, start_ns: *start_ns, plan, injectors });
                 KIND_TRIAL_START
             }
             Frame::Interval { index, interval } => {
@@ -183,25 +183,25 @@ impl Frame {
                 KIND_PROBES
             }
             Frame::Sampled(sampled) => {
-                json(out, sampled.as_ref());
+                append_json(out, sampled.as_ref());
                 KIND_SAMPLED
             }
             Frame::Agents(agents) => {
-                json(out, agents);
+                append_json(out, agents);
                 KIND_AGENTS
             }
             Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers } => {
                 let (ending, addresses) = (ending.clone(), addresses.clone());
                 let (window_ns, start_ns, failed_answers) = (*window_ns, *start_ns, failed_answers.clone());
-                json(out, &TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
+                append_json(out, &TrialEnd { ending, window_ns, start_ns, addresses, failed_answers });
                 KIND_TRIAL_END
             }
             Frame::Remark(remark) => {
-                json(out, remark);
+                append_json(out, remark);
                 KIND_REMARK
             }
             Frame::ExperimentEnd { elapsed_ns, summary } => {
-                json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns, summary: summary.clone() });
+                append_json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns, summary: summary.clone() });
                 KIND_EXPERIMENT_END
             }
         };
@@ -247,7 +247,7 @@ impl Frame {
     }
 }
 
-fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
+fn append_json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
     // Serialising plain structs of numbers and strings into memory cannot fail.
     serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a frame serialises: {error}"));
 }

@@ -99,7 +99,7 @@ impl RouteRecord {
     }
 
     /// Restores the redacted inputs of the route. `url` is the whole path and query.
-    fn complete(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
+    fn restore_route(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
             if value != REDACTED {
@@ -190,7 +190,7 @@ impl PlanRecord {
                 let was = format!("{origin}{}", route.target);
                 return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
             }
-            routes.push(route.complete(how, url.map(|url| url.target), &mut secrets)?);
+            routes.push(route.restore_route(how, url.map(|url| url.target), &mut secrets)?);
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
@@ -219,12 +219,12 @@ impl PlanRecord {
 
     /// Creates the plan from the record, with the given traffic and unix socket.
     fn complete_with(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, Incomplete> {
-        Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.complete(unix)? })
+        Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.restore_connection_plan(unix)? })
     }
 }
 
 impl ConnectionPlanRecord {
-    fn complete(&self, given: Option<String>) -> Result<ConnectionPlan, Incomplete> {
+    fn restore_connection_plan(&self, given: Option<String>) -> Result<ConnectionPlan, Incomplete> {
         let ConnectionPlanRecord {
             addresses: _,
             unix,
@@ -238,14 +238,16 @@ impl ConnectionPlanRecord {
             connections_max,
         } = self;
         let unix = match (unix, unix_withheld) {
-            (Some(was), true) => Some(same(TextKind::Unix, was, given.ok_or(Incomplete::Missing)?, Redact::Secrets)?),
+            (Some(was), true) => {
+                Some(check_given_text(TextKind::Unix, was, given.ok_or(Incomplete::Missing)?, Redact::Secrets)?)
+            }
             (whole, _) => whole.clone(),
         };
         Ok(ConnectionPlan {
             addresses: Vec::new(),
             unix,
             resolve: resolve.clone(),
-            tls: tls.as_ref().map(TlsRecord::complete),
+            tls: tls.as_ref().map(TlsRecord::restore_tls_spec),
             http: *http,
             streams_max: *streams_max,
             keep_alive: *keep_alive,
@@ -256,7 +258,7 @@ impl ConnectionPlanRecord {
 }
 
 impl TlsRecord {
-    fn complete(&self) -> TlsSpec {
+    fn restore_tls_spec(&self) -> TlsSpec {
         let TlsRecord { server_name, verify, resume, alpn, roots: _, own_certificate: _ } = self;
         let (server_name, alpn) = (server_name.clone(), alpn.clone());
         TlsSpec { server_name, verify: *verify, resume: *resume, alpn, ..TlsSpec::default() }
@@ -264,7 +266,7 @@ impl TlsRecord {
 }
 
 /// Returns the given text if its redacted form equals the recorded text `was`.
-fn same(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String, Incomplete> {
+fn check_given_text(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String, Incomplete> {
     match kind.redact_text(&given, how) == was {
         true => Ok(given),
         false => Err(Incomplete::Differs(MissingInput { kind, record_text: was.to_owned() })),
@@ -316,7 +318,7 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
         // Inputs that do not belong to a target are equal for all targets.
         all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(asked))));
     }
-    for (kind, texts) in texts(terms) {
+    for (kind, texts) in rerun_texts(terms) {
         if matches!(kind, TextKind::Url | TextKind::Header) {
             // Each redacted text is a separate input; a header field is identified by its name.
             let was = |text: &RedactedText| match kind {
@@ -361,7 +363,7 @@ fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
 }
 
 /// Texts that a rerun may need again, by kind and in order.
-fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
+fn rerun_texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
     let listed = terms.map(|kind, text| {
         // The body is an input of the plan, and the user chooses output paths anew.
@@ -410,7 +412,7 @@ pub fn complete(
         TextKind::Url | TextKind::Header if !text.withheld => Ok(text.text.clone()),
         TextKind::Url => {
             let again = given.urls.pop_front().ok_or(Incomplete::Missing)?;
-            same(kind, &text.text, again.text, terms.redact)
+            check_given_text(kind, &text.text, again.text, terms.redact)
         }
         TextKind::Header => {
             let given = &mut given.headers;
@@ -423,7 +425,7 @@ pub fn complete(
         }
         kind if is_missing(kind) => {
             let again = given.texts.get_mut(&kind).and_then(VecDeque::pop_front).ok_or(Incomplete::Missing)?;
-            same(kind, &text.text, again, terms.redact)
+            check_given_text(kind, &text.text, again, terms.redact)
         }
         _ => Ok(text.text.clone()),
     })?;

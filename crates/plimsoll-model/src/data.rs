@@ -128,7 +128,7 @@ impl Data {
 mod tests {
     use super::*;
 
-    fn table(rows: usize, pick: Pick) -> Data {
+    fn table_with_rows(rows: usize, pick: Pick) -> Data {
         let mut data = Data::new("user".into(), vec!["name".into(), "id".into()], pick, false);
         for row in 0..rows {
             data.push([format!("u{row}").as_str(), ""].into_iter()).expect("room");
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn data_cells_are_found() {
-        let mut data = table(3, Pick::Sequential);
+        let mut data = table_with_rows(3, Pick::Sequential);
         assert_eq!((data.rows(), data.cell(2, 0), data.cell(1, 1), data.cell(9, 0)), (3, "u2", "", ""));
         assert_eq!(data.cells().collect::<Vec<_>>(), ["u0", "", "u1", "", "u2", ""]);
         assert!(data.push(["one"].into_iter()).is_none());
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn rows_are_picked_as_requested() {
         let rng = &mut Rng::new(1);
-        let data = table(3, Pick::Sequential);
+        let data = table_with_rows(3, Pick::Sequential);
         assert_eq!((0..5).map(|n| data.row(n, rng, &[])).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
-        let data = table(100, Pick::Zipf { exponent_milli: 1_000 });
+        let data = table_with_rows(100, Pick::Zipf { exponent_milli: 1_000 });
         let ranks = data.cumulated_zipf_weights();
         let mut counts = [0u32; 100];
         (0..100_000).for_each(|n| counts[data.row(n, rng, &ranks) as usize] += 1);

@@ -90,7 +90,7 @@ impl FailedAnswer {
         how: Redact,
     ) -> FailedAnswer {
         let (line, content) = answer;
-        let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
+        let status_line = shorten_text(&redact::line(String::from_utf8_lossy(line).trim()));
         let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)], how), redact::line(reason));
         FailedAnswer { miss: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
     }
@@ -131,7 +131,7 @@ impl FailedAnswer {
         let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
         let content_type = field("content-type").map_or_else(String::new, media_type);
         let content_bytes = field("content-length").and_then(|length| length.parse().ok());
-        let answer = FailedAnswer::new(status, at_ns, cut(&status_line), body);
+        let answer = FailedAnswer::new(status, at_ns, shorten_text(&status_line), body);
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
@@ -241,11 +241,11 @@ fn text_of(bytes: &[u8], how: Redact) -> String {
     match how {
         Redact::SecretsButBodies => one_line(&text),
         // A cut word could be half of a secret, so the cut word is dropped.
-        Redact::Secrets | Redact::All => cut(&one_line(&redact::excerpt(&text))),
+        Redact::Secrets | Redact::All => shorten_text(&one_line(&redact::excerpt(&text))),
     }
 }
 
-fn cut(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     let more = if text.chars().count() > SHOWN_CHARS { " ..." } else { "" };
     text.chars().take(SHOWN_CHARS).chain(more.chars()).collect()
 }

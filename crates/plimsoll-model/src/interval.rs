@@ -76,7 +76,7 @@ impl Routes {
     }
 
     /// Inserts the figures of a route, or adds them to the figures that the route already has.
-    fn put(&mut self, number: RouteNumber, figures: RouteFigures) {
+    fn merge_route_figures(&mut self, number: RouteNumber, figures: RouteFigures) {
         match self.by_number.binary_search_by_key(&number, |(number, _)| *number) {
             Ok(at) => self.by_number[at].1.merge_parallel(&figures),
             Err(at) => self.by_number.insert(at, (number, figures)),
@@ -93,7 +93,7 @@ impl Routes {
         }
         for (number, theirs) in later.iter() {
             if self.get(number).is_none() {
-                self.put(number, theirs.clone());
+                self.merge_route_figures(number, theirs.clone());
             }
         }
     }
@@ -126,7 +126,7 @@ impl From<RouteFigures> for Routes {
 impl FromIterator<(RouteNumber, RouteFigures)> for Routes {
     fn from_iter<I: IntoIterator<Item = (RouteNumber, RouteFigures)>>(figures: I) -> Routes {
         let mut routes = Routes::default();
-        figures.into_iter().for_each(|(number, figures)| routes.put(number, figures));
+        figures.into_iter().for_each(|(number, figures)| routes.merge_route_figures(number, figures));
         routes
     }
 }

@@ -216,15 +216,15 @@ fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
 mod tests {
     use super::*;
 
-    fn written(index: u32, interval: &Interval) -> Vec<u8> {
+    fn encoded_interval(index: u32, interval: &Interval) -> Vec<u8> {
         let mut out = Vec::new();
         write_interval(&mut out, index, interval);
         out
     }
 
     /// An interval in which every figure of the table has a value.
-    fn full() -> Interval {
-        fn fill(held: FigureMut<SparseHistogram>, at: u64) {
+    fn interval_with_all_figures() -> Interval {
+        fn fill_figure(held: FigureMut<SparseHistogram>, at: u64) {
             let mut times = crate::Histogram::new();
             times.record_n(1_000 * at, at);
             match held {
@@ -246,19 +246,24 @@ mod tests {
             }
         }
         let mut interval = Interval::default();
-        interval.load.figure_values_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
+        interval.load.figure_values_mut().zip(1..).for_each(|((_, held), at)| fill_figure(held, at));
         for route in [0, 7, 200] {
-            interval.routes.of_mut(route).figure_values_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
+            interval
+                .routes
+                .of_mut(route)
+                .figure_values_mut()
+                .zip(1..)
+                .for_each(|((_, held), at)| fill_figure(held, at));
         }
         interval
     }
 
     #[test]
     fn every_figure_of_the_table_round_trips() {
-        let interval = full();
+        let interval = interval_with_all_figures();
         // Check that no figure is empty, because empty figures are not written.
         let mut fields = 0;
-        let bytes = written(5, &interval);
+        let bytes = encoded_interval(5, &interval);
         let count = |reader: Reader, fields: &mut usize| {
             reader.fields(|_, _| {
                 *fields += 1;
@@ -274,13 +279,13 @@ mod tests {
             Some(Field::Known)
         });
         assert_eq!(fields, LoadFigures::FIGURES.len() + 3 * RouteFigures::FIGURES.len());
-        assert_eq!(read_interval(Reader::new(&written(5, &interval))), Some((5, interval, 0)));
+        assert_eq!(read_interval(Reader::new(&encoded_interval(5, &interval))), Some((5, interval, 0)));
         assert_eq!(read_interval(Reader::new(&[])), Some((0, Interval::default(), 0)));
     }
 
     #[test]
     fn figures_of_later_versions_are_skipped_and_counted() {
-        let interval = full();
+        let interval = interval_with_all_figures();
         let mut bytes = Vec::new();
         let later = |out: &mut Vec<u8>| field(out, 900, |out| out.extend_from_slice(b"later"));
         number(&mut bytes, INDEX, 5);
@@ -301,7 +306,7 @@ mod tests {
 
     #[test]
     fn truncated_or_unordered_data_is_refused() {
-        let bytes = written(5, &full());
+        let bytes = encoded_interval(5, &interval_with_all_figures());
         let whole: Vec<usize> =
             (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
         // A cut file is valid only if the cut lies between fields of the outermost message. These

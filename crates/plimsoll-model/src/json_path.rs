@@ -63,7 +63,7 @@ impl JsonPath {
             };
             let dotted = after.len() < rest.len();
             let (selector, left) = if after.starts_with('[') && (deep || !dotted) {
-                bracket(after).map_err(error)?
+                parse_bracket(after).map_err(error)?
             } else if dotted {
                 name(after).ok_or_else(|| error("a name or * follows a dot, such as $.token"))?
             } else {
@@ -103,7 +103,7 @@ fn name(text: &str) -> Option<(JsonSelector, &str)> {
 
 /// Parses `[0]`, `[-1]`, `[*]` or `['a key']` at the start of `text`, and returns the unparsed
 /// rest.
-fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
+fn parse_bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
     let inside = text[1..].trim_start();
     if let Some(quote) = inside.chars().next().filter(|c| matches!(c, '\'' | '"')) {
         let mut key = String::new();
@@ -143,7 +143,7 @@ fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
 mod tests {
     use super::*;
 
-    fn key(name: &str) -> JsonStep {
+    fn key_step(name: &str) -> JsonStep {
         JsonStep { deep: false, selector: JsonSelector::Key(name.into()) }
     }
 
@@ -157,15 +157,15 @@ mod tests {
         let deep = |step: JsonStep| JsonStep { deep: true, ..step };
         for (text, expect) in [
             ("$", Ok(vec![])),
-            ("$.token", Ok(vec![key("token")])),
-            ("$.items[0].id", Ok(vec![key("items"), step_at(0), key("id")])),
-            ("$[-1]['a b'][\"c.d\"]", Ok(vec![step_at(-1), key("a b"), key("c.d")])),
-            ("$['it\\'s']", Ok(vec![key("it's")])),
-            ("$.items[*].x-id", Ok(vec![key("items"), any.clone(), key("x-id")])),
+            ("$.token", Ok(vec![key_step("token")])),
+            ("$.items[0].id", Ok(vec![key_step("items"), step_at(0), key_step("id")])),
+            ("$[-1]['a b'][\"c.d\"]", Ok(vec![step_at(-1), key_step("a b"), key_step("c.d")])),
+            ("$['it\\'s']", Ok(vec![key_step("it's")])),
+            ("$.items[*].x-id", Ok(vec![key_step("items"), any.clone(), key_step("x-id")])),
             ("$.*", Ok(vec![any])),
-            ("$..id", Ok(vec![deep(key("id"))])),
+            ("$..id", Ok(vec![deep(key_step("id"))])),
             ("$..[0]", Ok(vec![deep(step_at(0))])),
-            ("$.\u{e9}t\u{e9}", Ok(vec![key("\u{e9}t\u{e9}")])),
+            ("$.\u{e9}t\u{e9}", Ok(vec![key_step("\u{e9}t\u{e9}")])),
             ("token", Err("begins with $")),
             ("$token", Err("a dot or a bracket")),
             ("$.", Err("follows a dot")),

@@ -21,13 +21,16 @@ pub enum PatternRefusal<E> {
     #[error(transparent)]
     Unsound(E),
     /// The compiled pattern exceeds [`PATTERN_BYTES_MAX`].
-    #[error("the compiled regular expression takes more than {} MiB: write fewer or smaller repetitions", PATTERN_BYTES_MAX >> 20)]
+    #[error(
+        "the compiled regular expression takes more than {maximum_mib} MiB: write fewer or smaller repetitions",
+        maximum_mib = PATTERN_BYTES_MAX >> 20
+    )]
     TooLarge,
     /// The earlier patterns have used the budget of the input.
     #[error(
-        "the compiled regular expressions take more than {} MiB together: use fewer expressions, or smaller \
-         repetitions",
-        PATTERNS_BYTES_MAX >> 20
+        "the compiled regular expressions take more than {maximum_mib} MiB together: use fewer expressions, or \
+         smaller repetitions",
+        maximum_mib = PATTERNS_BYTES_MAX >> 20
     )]
     TooMany,
 }

@@ -101,8 +101,9 @@ impl Series {
     /// its position.
     pub fn push(&mut self, sample: SeriesSample) {
         self.samples.push(sample);
-        if self.samples.len() > 1 && order(&self.samples[self.samples.len() - 2]) > order(&sample) {
-            self.samples.sort_by_key(order);
+        if self.samples.len() > 1 && sample_order_key(&self.samples[self.samples.len() - 2]) > sample_order_key(&sample)
+        {
+            self.samples.sort_by_key(sample_order_key);
         }
     }
 
@@ -187,13 +188,13 @@ impl Series {
             (self.kind, self.unit) = (other.kind, other.unit.clone());
         }
         let ordered = match (self.samples.last(), other.samples.first()) {
-            (Some(last), Some(first)) => order(last) < order(first),
+            (Some(last), Some(first)) => sample_order_key(last) < sample_order_key(first),
             _ => true,
         };
         self.samples.extend_from_slice(&other.samples);
         if !ordered {
-            self.samples.sort_by_key(order);
-            self.samples.dedup_by_key(|sample| order(sample));
+            self.samples.sort_by_key(sample_order_key);
+            self.samples.dedup_by_key(|sample| sample_order_key(sample));
         }
         if !other.gaps.is_empty() {
             self.gaps.extend_from_slice(&other.gaps);
@@ -212,7 +213,7 @@ const METRICS: &str = "metrics.";
 const TARGET_LOCAL: &str = "target.local";
 
 /// Returns a key that orders readings totally: by time, then by value.
-fn order(sample: &SeriesSample) -> (i64, u64) {
+fn sample_order_key(sample: &SeriesSample) -> (i64, u64) {
     (sample.at_ns, sample.value.to_bits())
 }
 
@@ -319,7 +320,7 @@ impl Probes {
 mod tests {
     use super::*;
 
-    fn series(kind: SeriesKind, unit: &str, samples: &[(i64, f64)]) -> Series {
+    fn series_with_samples(kind: SeriesKind, unit: &str, samples: &[(i64, f64)]) -> Series {
         let mut series = Series::new(kind, unit);
         samples.iter().for_each(|(at_ns, value)| series.push(SeriesSample { at_ns: *at_ns, value: *value }));
         series
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn values_between_readings_are_interpolated() {
-        let cpu = series(SeriesKind::Counter, "ns", &[(100, 10.0), (200, 30.0), (300, 30.0)]);
+        let cpu = series_with_samples(SeriesKind::Counter, "ns", &[(100, 10.0), (200, 30.0), (300, 30.0)]);
         for (at_ns, expect) in [
             (100, Some(10.0)),
             (150, Some(20.0)),
@@ -340,33 +341,33 @@ mod tests {
         ] {
             assert_eq!(cpu.value_at(at_ns, 20), expect, "{at_ns}");
         }
-        assert_eq!(series(SeriesKind::Gauge, "", &[]).value_at(0, 9), None);
+        assert_eq!(series_with_samples(SeriesKind::Gauge, "", &[]).value_at(0, 9), None);
         assert_eq!(cpu.between(150, 300).len(), 2);
         assert_eq!(cpu.between(300, 100).len(), 0);
     }
 
     #[test]
     fn counters_are_plotted_as_rates() {
-        let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
+        let cpu = series_with_samples(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.chart_samples().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.plotted_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
         // At an edge, readings close together join the next step. At the end there is no next step.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
-        let edges = series(SeriesKind::Counter, "ns", &edges).chart_samples();
+        let edges = series_with_samples(SeriesKind::Counter, "ns", &edges).chart_samples();
         assert_eq!(
             edges.iter().map(|sample| (sample.at_ns, sample.value)).collect::<Vec<_>>(),
             [(100, 0.5), (200, 0.0), (300, 0.3)]
         );
-        let faults = series(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
+        let faults = series_with_samples(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
         assert_eq!((faults.chart_samples()[0].value, faults.plotted_unit().as_str()), (10.0, "1/s"));
-        let rss = series(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
+        let rss = series_with_samples(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
         assert_eq!((rss.chart_samples(), rss.plotted_unit().as_str()), (rss.samples.clone(), "bytes"));
     }
 
     #[test]
     fn readings_of_two_machines_are_separate() {
-        let cpu = series(SeriesKind::Counter, "ns", &[(0, 1.0)]);
-        let local = |value| series(SeriesKind::Gauge, "", &[(0, value)]);
+        let cpu = series_with_samples(SeriesKind::Counter, "ns", &[(0, 1.0)]);
+        let local = |value| series_with_samples(SeriesKind::Gauge, "", &[(0, value)]);
         let read = |names: &[(&str, &Series)]| Probes {
             series: names.iter().map(|(name, series)| ((*name).to_owned(), (*series).clone())).collect(),
             missing: vec!["nobody listens".into()],

@@ -35,11 +35,11 @@ struct SeriesHead {
     gaps: Vec<Gap>,
 }
 
-fn zigzag(value: i64) -> u64 {
+fn encode_zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-fn unzigzag(value: u64) -> i64 {
+fn decode_zigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
         varint(out, series.samples.len() as u64);
         let (mut at_ns, mut bits) = (0i64, 0u64);
         for sample in &series.samples {
-            varint(out, zigzag(sample.at_ns.wrapping_sub(at_ns)));
+            varint(out, encode_zigzag(sample.at_ns.wrapping_sub(at_ns)));
             varint(out, (sample.value.to_bits() ^ bits).swap_bytes());
             (at_ns, bits) = (sample.at_ns, sample.value.to_bits());
         }
@@ -90,7 +90,7 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
         let mut samples = Vec::with_capacity(count.min(1 << 16));
         let (mut at_ns, mut bits) = (0i64, 0u64);
         for _ in 0..count {
-            at_ns = at_ns.wrapping_add(unzigzag(reader.varint()?));
+            at_ns = at_ns.wrapping_add(decode_zigzag(reader.varint()?));
             bits ^= reader.varint()?.swap_bytes();
             let sample = SeriesSample { at_ns, value: f64::from_bits(bits) };
             if is_reading(&sample) {

@@ -121,7 +121,7 @@ impl Profile {
         self.sample_types.iter().position(|t| t.kind == wanted || t.kind == short)
     }
 
-    fn place(&self, place: u32) -> &[FunctionId] {
+    fn functions_at_place(&self, place: u32) -> &[FunctionId] {
         let place = place as usize;
         let start = if place == 0 { 0 } else { self.place_ends[place - 1] as usize };
         &self.place_functions[start..self.place_ends[place] as usize]
@@ -151,7 +151,7 @@ impl<'a> Sample<'a> {
     pub fn functions_from_root(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
         let profile = self.profile;
         let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
-        stack.iter().rev().flat_map(|place| profile.place(*place).iter().rev().copied())
+        stack.iter().rev().flat_map(|place| profile.functions_at_place(*place).iter().rev().copied())
     }
 
     /// Returns the labels of the sample.

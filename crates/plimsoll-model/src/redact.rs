@@ -207,7 +207,7 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 /// Returns the first characters of a redacted text, with a mark that the rest is missing.
-fn stub(text: &str) -> String {
+fn shortened_text(text: &str) -> String {
     text.chars().take_while(char::is_ascii_alphanumeric).take(STUB_CHARS).chain("...".chars()).collect()
 }
 
@@ -215,7 +215,7 @@ fn stub(text: &str) -> String {
 pub fn word(text: &str) -> Cow<'_, str> {
     match is_plain(text, "-_.,:/+~@=<>%^* ", 4) {
         true => text.into(),
-        false => stub(text).into(),
+        false => shortened_text(text).into(),
     }
 }
 
@@ -223,7 +223,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
 pub fn argument(text: &str, how: Redact) -> String {
     match (how, text.contains('=')) {
         (Redact::All, _) => REDACTED.to_owned(),
-        (Redact::Secrets | Redact::SecretsButBodies, true) => pair(text, how),
+        (Redact::Secrets | Redact::SecretsButBodies, true) => redact_query_parameter(text, how),
         (Redact::Secrets | Redact::SecretsButBodies, false) => word(text).into_owned(),
     }
 }
@@ -232,7 +232,7 @@ pub fn argument(text: &str, how: Redact) -> String {
 pub fn path(path: &str) -> String {
     let segment = |segment: &str| {
         let bare = segment.strip_prefix('@').unwrap_or(segment);
-        if is_plain(bare, PATH_SEPARATORS, 4) { segment.to_owned() } else { stub(segment) }
+        if is_plain(bare, PATH_SEPARATORS, 4) { segment.to_owned() } else { shortened_text(segment) }
     };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
@@ -297,7 +297,7 @@ pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> Str
 const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
 /// Redacts one query parameter, `name=value`.
-fn pair(pair: &str, how: Redact) -> String {
+fn redact_query_parameter(pair: &str, how: Redact) -> String {
     match pair.split_once('=') {
         Some((name, value)) => {
             let shown = how != Redact::All && !is_secret_name(name) && is_plain(value, "-_.,:/+ ~*", 3);
@@ -318,7 +318,7 @@ pub fn target(target: &str, how: Redact) -> String {
     match target.split_once('?') {
         None => path(target),
         Some((before, query)) => {
-            let pairs = query.split('&').map(|it| pair(it, how));
+            let pairs = query.split('&').map(|it| redact_query_parameter(it, how));
             format!("{}?{}", path(before), pairs.collect::<Vec<_>>().join("&"))
         }
     }
@@ -477,7 +477,7 @@ const KEY_CHARS_MIN: usize = 8;
 fn shown_run(run: &str) -> Cow<'_, str> {
     match run.chars().count() < KEY_CHARS_MIN || is_plain(run, "-_.", 5) {
         true => run.into(),
-        false => stub(run).into(),
+        false => shortened_text(run).into(),
     }
 }
 

@@ -171,7 +171,7 @@ impl RequestList {
 mod tests {
     use super::*;
 
-    fn listed(statuses: &[u16]) -> RequestList {
+    fn list_with_statuses(statuses: &[u16]) -> RequestList {
         let mut targets = ListedTargets::default();
         for (number, target) in ["/a", "/b?c=d", ""].into_iter().enumerate() {
             assert_eq!(targets.push(target), Some(number as u32));
@@ -183,14 +183,14 @@ mod tests {
 
     #[test]
     fn distinct_paths_are_numbered() {
-        let targets = listed(&[]).targets;
+        let targets = list_with_statuses(&[]).targets;
         assert_eq!(targets.iter().collect::<Vec<_>>(), ["/a", "/b?c=d", ""]);
         assert_eq!((targets.get(3), targets.get(u32::MAX), targets.len(), targets.bytes()), ("", "", 3, 8));
     }
 
     #[test]
     fn statuses_are_compared_with_the_log() {
-        let listed = listed(&[200, 404, 304, 500, 0]);
+        let listed = list_with_statuses(&[200, 404, 304, 500, 0]);
         for (number, status, as_then, expected) in [
             (0, 200, true, true),
             (0, 404, false, false),
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn different_request_lists_have_different_records() {
-        let (one, other) = (listed(&[200, 404]), listed(&[200, 405]));
+        let (one, other) = (list_with_statuses(&[200, 404]), list_with_statuses(&[200, 405]));
         assert_eq!(one.record(), one.clone().record());
         assert_ne!(one.record().digest, other.record().digest);
-        assert!(one.is_whole(1) && !one.is_whole(0) && !listed(&[]).is_whole(1));
+        assert!(one.is_whole(1) && !one.is_whole(0) && !list_with_statuses(&[]).is_whole(1));
     }
 }

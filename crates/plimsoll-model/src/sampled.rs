@@ -144,7 +144,7 @@ impl SampledFunctions {
 mod tests {
     use super::*;
 
-    fn stretch(from_ns: i64) -> SampleInterval {
+    fn sample_interval(from_ns: i64) -> SampleInterval {
         SampleInterval {
             from_ns,
             to_ns: from_ns + 10,
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn sampled_parts_merge_in_any_order() {
-        let part = |from_ns| SampledFunctions { stretches: vec![stretch(from_ns)], refused: None };
+        let part = |from_ns| SampledFunctions { stretches: vec![sample_interval(from_ns)], refused: None };
         let refused = |why: &str| SampledFunctions { stretches: Vec::new(), refused: Some(why.into()) };
         let parts = [part(20), part(0), refused("b"), part(10), refused("a"), part(20)];
         let (mut forth, mut back) = (SampledFunctions::default(), SampledFunctions::default());
@@ -171,15 +171,16 @@ mod tests {
         assert_eq!(forth.stretches.iter().map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10, 20]);
         assert_eq!((forth.refused.as_deref(), forth.stretches[0].count()), (Some("a"), 4));
         assert_eq!(forth.between(5, 16).map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10]);
-        let first = stretch(0);
+        let first = sample_interval(0);
         assert_eq!(first.names_of(&first.stacks[0]).collect::<Vec<_>>(), ["hash", "main"]);
     }
 
     #[test]
     fn samples_of_one_interval_are_stored() {
-        let mut other = stretch(10);
+        let mut other = sample_interval(10);
         (other.names, other.in_kernel) = (vec!["sort".into(), "main".into(), "unused".into()], false);
-        let sampled = SampledFunctions { stretches: vec![stretch(0), other, stretch(50)], refused: None };
+        let sampled =
+            SampledFunctions { stretches: vec![sample_interval(0), other, sample_interval(50)], refused: None };
         let joined = sampled.merge_between(0, 20);
         let [kept] = joined.stretches.as_slice() else { panic!("{joined:?}") };
         assert_eq!((kept.from_ns, kept.to_ns, kept.lost, kept.in_kernel, kept.count()), (0, 20, 2, false, 8));
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn impossible_samples_are_refused() {
         let bounded = |change: &dyn Fn(&mut SampleInterval)| {
-            let mut one = stretch(0);
+            let mut one = sample_interval(0);
             change(&mut one);
             SampledFunctions { stretches: vec![one], refused: None }.is_bounded(|ns| ns >= 0)
         };

@@ -48,7 +48,7 @@ impl Segment {
         self.from + self.slope() * (t_ns - self.start_ns) * 1e-9
     }
 
-    fn area(&self, t_ns: f64) -> f64 {
+    fn area_until(&self, t_ns: f64) -> f64 {
         let s = (t_ns - self.start_ns).clamp(0.0, self.length_ns) * 1e-9;
         self.from * s + self.slope() * s * s / 2.0
     }
@@ -98,7 +98,7 @@ impl Schedule {
             if length_ns > 0.0 {
                 let segment = Segment { start_ns: at_ns, length_ns, from, to, area_before: area };
                 at_ns += length_ns;
-                area += if length_ns.is_finite() { segment.area(at_ns) } else { 0.0 };
+                area += if length_ns.is_finite() { segment.area_until(at_ns) } else { 0.0 };
                 segments.push(segment);
             }
         };
@@ -205,7 +205,7 @@ impl Schedule {
     /// Returns the integral of the level from 0 to `t_ns`, in arrivals.
     fn area_at(&self, t_ns: f64) -> f64 {
         match self.segments.iter().rev().find(|s| s.start_ns <= t_ns) {
-            Some(segment) => segment.area_before + segment.area(t_ns),
+            Some(segment) => segment.area_before + segment.area_until(t_ns),
             None => 0.0,
         }
     }
@@ -419,7 +419,7 @@ mod tests {
         Load::new(LoadShape::Open { rate: Curve::parse(curve).expect(curve), arrivals })
     }
 
-    fn closed(curve: &str) -> Load {
+    fn closed_load(curve: &str) -> Load {
         Load::new(LoadShape::Closed { users: Curve::parse(curve).expect(curve) })
     }
 
@@ -522,13 +522,13 @@ mod tests {
 
     #[test]
     fn users_follow_the_stages() {
-        let schedule = Schedule::compile(&closed("10@10s,100@30s"));
+        let schedule = Schedule::compile(&closed_load("10@10s,100@30s"));
         for (at_s, users) in [(0, 10), (9, 10), (10, 100), (39, 100), (40, 0)] {
             assert_eq!(schedule.users_at(at_s * SECOND), users, "{at_s} s");
         }
         assert_eq!(schedule.users_max(), 100);
         assert_eq!(schedule.next_users_change_ns(0), Some(10 * SECOND));
-        let ramp = Schedule::compile(&closed("1..11@10s"));
+        let ramp = Schedule::compile(&closed_load("1..11@10s"));
         let mut at = 0;
         let mut seen = vec![ramp.users_at(0)];
         while let Some(next) = ramp.next_users_change_ns(at) {
@@ -537,7 +537,7 @@ mod tests {
             seen.push(ramp.users_at(at));
         }
         assert_eq!(seen, vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]);
-        let endless = Schedule::compile(&Load { duration_ns: None, requests_max: Some(5), ..closed("3") });
+        let endless = Schedule::compile(&Load { duration_ns: None, requests_max: Some(5), ..closed_load("3") });
         assert_eq!(endless.next_users_change_ns(0), None);
         assert_eq!(endless.users_at(u64::MAX), 3);
     }
@@ -570,7 +570,7 @@ mod tests {
 
         #[test]
         fn shares_of_a_closed_loop_sum_to_the_whole(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
-            let mut load = closed(&users.to_string());
+            let mut load = closed_load(&users.to_string());
             load.requests_max = Some(max);
             let schedule = Schedule::compile(&load);
             let sum: u64 = (0..of).filter_map(|index| schedule.requests_of(Stripe::new(index, of))).sum();

@@ -53,12 +53,12 @@ impl SeriesRow {
     /// Returns the text of `name` that stands for the `*`; `None` means that the name does not
     /// match.
     pub fn label<'n>(&self, name: &'n str) -> Option<&'n str> {
-        labels(self.name, name)?.first().copied()
+        pattern_labels(self.name, name)?.first().copied()
     }
 
     /// Returns both texts of `name` that stand for a `*`, in a series name with two `*`.
     pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
-        match labels(self.name, name)?.as_slice() {
+        match pattern_labels(self.name, name)?.as_slice() {
             [first, second] => Some((first, second)),
             _ => None,
         }
@@ -302,14 +302,14 @@ series! {
 /// Returns the row of the table for the series `name`; `None` means that no probe reads such a
 /// series.
 pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
-    let named = |row: &&SeriesRow| labels(row.name, name).is_some();
+    let named = |row: &&SeriesRow| pattern_labels(row.name, name).is_some();
     // An exact name takes precedence over a pattern.
     SERIES.iter().find(|row| row.name == name).or_else(|| SERIES.iter().find(named))
 }
 
 /// Returns the texts of `name` that stand for each `*` of a pattern; `None` means that the name
 /// does not match.
-fn labels<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
+fn pattern_labels<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
     let mut parts = pattern.split('*');
     let mut left = name.strip_prefix(parts.next()?)?;
     let parts: Vec<&str> = parts.collect();

@@ -64,7 +64,7 @@ impl ListedSessions {
             && sessions.ends.first().is_some_and(|first| *first > 0)
             && sessions.ends.last().is_some_and(|last| *last as usize == count);
         let in_order = |session: usize| {
-            let range = sessions.range(session);
+            let range = sessions.session_range(session);
             sessions.by_session[range].is_sorted_by_key(|entry| sessions.starts_ns[*entry as usize])
         };
         let sound = each_once && are_parts && sessions.starts_ns.is_sorted();
@@ -93,7 +93,7 @@ impl ListedSessions {
         words.fold(starts, |digest, word| mix(digest ^ u64::from(*word)))
     }
 
-    fn range(&self, session: usize) -> std::ops::Range<usize> {
+    fn session_range(&self, session: usize) -> std::ops::Range<usize> {
         let from = session.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         from..self.ends[session] as usize
     }
@@ -105,13 +105,13 @@ impl ListedSessions {
     /// then lie in the window. A session with k requests in the window could be chosen through each
     /// of these requests. So the choice is accepted with probability 1/k. The last session is cut
     /// to the remaining number of requests.
-    fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
+    fn append_random_requests(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
         while drawn.len() < end {
             let at = rng.below(self.by_session.len() as u64) as usize;
             let (anchor_ns, placed_ns) = (start_ns(&self.by_session[at]), rng.below(length_ns));
-            let session = &self.by_session[self.range(self.ends.partition_point(|end| *end as usize <= at))];
+            let session = &self.by_session[self.session_range(self.ends.partition_point(|end| *end as usize <= at))];
             let (from_ns, to_ns) = (anchor_ns.saturating_sub(placed_ns), anchor_ns + (length_ns - placed_ns));
             let first = session.partition_point(|entry| start_ns(entry) < from_ns);
             let caught = &session[first..session.partition_point(|entry| start_ns(entry) < to_ns)];
@@ -134,12 +134,12 @@ impl ListedSessions {
         let total = schedule.arrivals_total().unwrap_or(0);
         let mut drawn = Vec::with_capacity(total as usize);
         let (mut at_ns, mut number) = (0u64, 0u64);
-        for piece_ns in pieces(load) {
+        for piece_ns in piece_lengths_ns(load) {
             let end_ns = at_ns + piece_ns;
             let before = drawn.len();
             let mut rng = Rng::stream(load.seed ^ SESSION_DRAWS_SEED, number);
             let until = schedule.arrivals_before(end_ns).min(total);
-            self.look(piece_ns, until.saturating_sub(before as u64), &mut rng, &mut drawn);
+            self.append_random_requests(piece_ns, until.saturating_sub(before as u64), &mut rng, &mut drawn);
             drawn[before..].iter_mut().for_each(|(start_ns, _)| *start_ns += at_ns);
             (at_ns, number) = (end_ns, number + 1);
         }
@@ -150,7 +150,7 @@ impl ListedSessions {
 
 /// Returns the lengths of the parts of a load, each with a constant level, ns: the warm-up and the
 /// stages.
-fn pieces(load: &Load) -> Vec<u64> {
+fn piece_lengths_ns(load: &Load) -> Vec<u64> {
     let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
     let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
     for Stage { from, to, duration_ns } in &load.shape.curve().stages {
@@ -175,7 +175,7 @@ mod tests {
 
     /// A hundred visitors with three requests each, 200 ms apart, and another request a minute
     /// later.
-    fn sessions() -> ListedSessions {
+    fn sample_sessions() -> ListedSessions {
         let mut starts: Vec<(u64, u32)> = Vec::new();
         for visitor in 0..100u32 {
             for (step, after_ms) in [0, 200, 400, 60_400].into_iter().enumerate() {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn drawn_sessions_have_the_requested_rate() {
-        let sessions = sessions();
+        let sessions = sample_sessions();
         for (rate, warmup_ms, expect) in [
             ("1000@5s", 0, vec![(0, 5 * SECOND, 5000)]),
             ("200@2s,50@4s", 0, vec![(0, 2 * SECOND, 400), (2 * SECOND, 6 * SECOND, 200)]),
@@ -219,7 +219,7 @@ mod tests {
     /// and a single request.
     #[test]
     fn drawn_sessions_match_the_log() {
-        let (sessions, load) = (sessions(), load("40000@2s", 9));
+        let (sessions, load) = (sample_sessions(), load("40000@2s", 9));
         let drawn = sessions.draw_requests(&load);
         let place: Vec<u32> = {
             let mut place = vec![0; 400];

@@ -40,30 +40,30 @@ impl StripePattern {
     }
 
     /// Returns the number of this part's items in one repetition of the pattern.
-    fn width(self) -> u64 {
+    fn items_per_period(self) -> u64 {
         u64::from(self.items.count_ones())
     }
 
-    fn holds(self, n: u64) -> bool {
+    fn contains_item(self, n: u64) -> bool {
         self.items >> (n % self.period) & 1 == 1
     }
 
     /// Returns the number of the items 0..n that belong to this part.
-    fn rank(self, n: u64) -> u64 {
+    fn count_items_below(self, n: u64) -> u64 {
         let before = self.items & ((1u128 << (n % self.period)) - 1);
-        n / self.period * self.width() + u64::from(before.count_ones())
+        n / self.period * self.items_per_period() + u64::from(before.count_ones())
     }
 
     /// Returns the global number of this part's k-th item.
-    fn nth(self, k: u64) -> u64 {
-        let (mut bits, mut left, mut at) = (self.items, (k % self.width()) as u32, 0);
+    fn nth_item(self, k: u64) -> u64 {
+        let (mut bits, mut left, mut at) = (self.items, (k % self.items_per_period()) as u32, 0);
         for half in [64, 32, 16, 8, 4, 2, 1] {
             let low = (bits & ((1u128 << half) - 1)).count_ones();
             if left >= low {
                 (left, bits, at) = (left - low, bits >> half, at + half);
             }
         }
-        k / self.width() * self.period + at
+        k / self.items_per_period() * self.period + at
     }
 }
 
@@ -112,12 +112,12 @@ impl Stripe {
 
     /// Returns whether this stripe (part of the schedule) has item n.
     pub fn holds(self, n: u64) -> bool {
-        self.pattern.holds(n) && self.pattern.rank(n) % self.of == self.index
+        self.pattern.contains_item(n) && self.pattern.count_items_below(n) % self.of == self.index
     }
 
     /// Returns the number of the items 0..n that this stripe has.
     pub fn count_of(self, n: u64) -> u64 {
-        let n = if self.pattern.is_all() { n } else { self.pattern.rank(n) };
+        let n = if self.pattern.is_all() { n } else { self.pattern.count_items_below(n) };
         (n + self.of - 1 - self.index) / self.of
     }
 
@@ -125,28 +125,32 @@ impl Stripe {
     #[inline]
     pub fn nth(self, k: u64) -> u64 {
         let n = self.index + self.of * k;
-        if self.pattern.is_all() { n } else { self.pattern.nth(n) }
+        if self.pattern.is_all() { n } else { self.pattern.nth_item(n) }
     }
 
     /// Returns the number of this stripe's next item after its item n.
     #[inline]
     pub fn after(self, n: u64) -> u64 {
-        if self.pattern.is_all() { n + self.of } else { self.pattern.nth(self.pattern.rank(n) + self.of) }
+        if self.pattern.is_all() {
+            n + self.of
+        } else {
+            self.pattern.nth_item(self.pattern.count_items_below(n) + self.of)
+        }
     }
 
     /// Returns the maximum number of items that this stripe can have among any `count` items.
     pub fn max_items(self, count: u64) -> u64 {
-        count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
+        count.saturating_mul(self.pattern.items_per_period()).div_ceil(self.pattern.period * self.of)
     }
 
     /// Returns the number of items in the whole schedule if this stripe has `count` items.
     pub fn total_items(self, count: u64) -> u64 {
-        count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
+        count.saturating_mul(self.pattern.period * self.of) / self.pattern.items_per_period()
     }
 
     /// Returns the share of all items that this stripe has, 0..=1.
     pub fn share(self) -> f64 {
-        self.pattern.width() as f64 / self.pattern.period as f64 / self.of as f64
+        self.pattern.items_per_period() as f64 / self.pattern.period as f64 / self.of as f64
     }
 }
 

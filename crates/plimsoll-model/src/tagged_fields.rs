@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn message(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    fn encode_message(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
         let mut out = Vec::new();
         fields.iter().for_each(|(tag, value)| field(&mut out, *tag, |out| out.extend_from_slice(value)));
         out
@@ -138,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn tagged_fields_round_trip(fields in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..300)), 0..6)) {
-            prop_assert_eq!(read(&message(&fields)), Some(fields));
+            prop_assert_eq!(read(&encode_message(&fields)), Some(fields));
         }
 
         #[test]
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn a_message_truncated_inside_a_field_is_refused() {
         let fields = [(1, vec![7; 3]), (300, vec![]), (2, vec![9; 200])];
-        let whole = message(&fields);
-        let ends: Vec<usize> = (0..=3).map(|count| message(&fields[..count]).len()).collect();
+        let whole = encode_message(&fields);
+        let ends: Vec<usize> = (0..=3).map(|count| encode_message(&fields[..count]).len()).collect();
         for cut in 0..=whole.len() {
             assert_eq!(read(&whole[..cut]).is_some(), ends.contains(&cut), "{cut}");
         }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn unknown_tags_are_counted() {
-        let bytes = message(&[(1, vec![1]), (9, vec![1, 2]), (1, vec![]), (8, vec![])]);
+        let bytes = encode_message(&[(1, vec![1]), (9, vec![1, 2]), (1, vec![]), (8, vec![])]);
         let known = |tag, _: Reader| Some(if tag == 1 { Field::Known } else { Field::Unknown });
         assert_eq!(Reader::new(&bytes).fields(known), Some(2));
     }

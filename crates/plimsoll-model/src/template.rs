@@ -118,7 +118,7 @@ pub enum TimeFormatPiece {
 #[error("{0}")]
 pub struct TemplateError(String);
 
-fn error<T>(text: impl Into<String>) -> Result<T, TemplateError> {
+fn template_error<T>(text: impl Into<String>) -> Result<T, TemplateError> {
     Err(TemplateError(text.into()))
 }
 
@@ -137,13 +137,13 @@ impl Template {
         while let Some(at) = rest.find("{{") {
             literal.push_str(&rest[..at]);
             let inside = &rest[at + 2..];
-            let Some(end) = closing(inside) else {
-                return error(format!(
-                    "'{}' has no closing }}}}; a text without placeholders needs raw = true",
-                    &rest[at..]
+            let Some(end) = closing_braces_offset(inside) else {
+                return template_error(format!(
+                    "'{text}' has no closing }}}}; a text without placeholders needs raw = true",
+                    text = &rest[at..]
                 ));
             };
-            match expression(inside[..end].trim())? {
+            match parse_expression(inside[..end].trim())? {
                 TemplatePart::Text(text) => literal.push_str(&text),
                 value => {
                     if !literal.is_empty() {
@@ -164,7 +164,7 @@ impl Template {
     /// Returns the length in bytes of the value at the beginning of `text`, including its braces;
     /// `None` means that the closing braces are missing.
     pub fn value_length(text: &str) -> Option<usize> {
-        closing(text.strip_prefix("{{")?).map(|at| at + 4)
+        closing_braces_offset(text.strip_prefix("{{")?).map(|at| at + 4)
     }
 
     /// Returns the values of the template, in order.
@@ -201,7 +201,7 @@ pub fn target_shown(text: &str, how: Redact) -> String {
 }
 
 /// Returns the offset of the `}}` that ends an expression, outside quotation marks.
-fn closing(inside: &str) -> Option<usize> {
+fn closing_braces_offset(inside: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in inside.char_indices() {
         match (quote, c) {
@@ -215,7 +215,7 @@ fn closing(inside: &str) -> Option<usize> {
 }
 
 /// Parses the text between `{{` and `}}`.
-fn expression(text: &str) -> Result<TemplatePart, TemplateError> {
+fn parse_expression(text: &str) -> Result<TemplatePart, TemplateError> {
     if let Some(quoted) = quoted(text) {
         return Ok(TemplatePart::Text(quoted.to_owned()));
     }
@@ -225,12 +225,12 @@ fn expression(text: &str) -> Result<TemplatePart, TemplateError> {
             match how.trim() {
                 "json" => ValueWriting::Json,
                 "url" => ValueWriting::Url,
-                other => return error(format!("'| {other}' is not an encoding: write json or url")),
+                other => return template_error(format!("'| {other}' is not an encoding: write json or url")),
             },
         ),
         _ => (text, ValueWriting::Plain),
     };
-    Ok(TemplatePart::Value(value(text)?, writing))
+    Ok(TemplatePart::Value(parse_value(text)?, writing))
 }
 
 fn quoted(text: &str) -> Option<&str> {
@@ -241,12 +241,12 @@ fn quoted(text: &str) -> Option<&str> {
     inner('"').or_else(|| inner('\''))
 }
 
-fn value(text: &str) -> Result<Value, TemplateError> {
+fn parse_value(text: &str) -> Result<Value, TemplateError> {
     if let Some((name, rest)) = text.split_once('(') {
         let Some(arguments) = rest.trim_end().strip_suffix(')') else {
-            return error(format!("'{text}' has no closing bracket"));
+            return template_error(format!("'{text}' has no closing bracket"));
         };
-        return function(name.trim(), &split(arguments)?);
+        return parse_function_call(name.trim(), &split(arguments)?);
     }
     match text.split_once('.') {
         Some(("env", name)) if is_name(name) => Ok(Value::Env(name.to_owned())),
@@ -254,7 +254,7 @@ fn value(text: &str) -> Result<Value, TemplateError> {
             Ok(Value::Column { data: data.to_owned(), column: column.to_owned() })
         }
         None if is_name(text) => Ok(Value::Captured(text.to_owned())),
-        _ => error(format!(
+        _ => template_error(format!(
             "'{text}' is not valid between {{{{ and }}}}: write a function such as int(1,50), env.NAME, \
              DATA.COLUMN, a captured name, or a \"text\""
         )),
@@ -288,31 +288,31 @@ fn split(text: &str) -> Result<Vec<String>, TemplateError> {
     let plain = |argument: &str| quoted(argument.trim()).unwrap_or(argument.trim()).to_owned();
     match quote {
         None => Ok(arguments.into_iter().map(plain).collect()),
-        Some(_) => error(format!("'{text}' has no closing quotation mark")),
+        Some(_) => template_error(format!("'{text}' has no closing quotation mark")),
     }
 }
 
-fn function(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
+fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
     let number = |text: &str| match text.parse::<i64>() {
         Ok(number) => Ok(number),
-        Err(_) => error(format!("{name}: '{text}' is not a whole number")),
+        Err(_) => template_error(format!("{name}: '{text}' is not a whole number")),
     };
     let decimal = |text: &str| match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number.abs() < 1e15 => Ok(number),
-        _ => error(format!("{name}: '{text}' is not a number")),
+        _ => template_error(format!("{name}: '{text}' is not a number")),
     };
     let length = |text: &str| match text.parse::<u32>() {
         Ok(length) if (1..=DRAWN_CHARS_MAX).contains(&length) => Ok(length),
-        _ => error(format!("{name}: '{text}' is not a length from 1 to {DRAWN_CHARS_MAX}")),
+        _ => template_error(format!("{name}: '{text}' is not a length from 1 to {DRAWN_CHARS_MAX}")),
     };
     match (name, arguments) {
         ("int", [from, to]) => match (number(from)?, number(to)?) {
             (from, to) if from <= to => Ok(Value::Int { from, to }),
-            _ => error(format!("int: {from} is more than {to}")),
+            _ => template_error(format!("int: {from} is more than {to}")),
         },
         ("float", [from, to]) => match (decimal(from)?, decimal(to)?) {
             (from, to) if from <= to => Ok(Value::Float { from, to }),
-            _ => error(format!("float: {from} is more than {to}")),
+            _ => template_error(format!("float: {from} is more than {to}")),
         },
         ("uuid", []) => Ok(Value::Uuid),
         ("text", [count]) => Ok(Value::Text(length(count)?)),
@@ -323,8 +323,10 @@ fn function(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
         ("pick", [_, ..]) if arguments.len() <= PICK_ARGUMENTS_MAX => Ok(Value::Pick(arguments.to_vec())),
         ("env", [name]) if is_name(name) => Ok(Value::Env(name.clone())),
         (known, _) => match USAGE.iter().find(|usage| usage.split('(').next() == Some(known)) {
-            Some(usage) => error(format!("'{name}' has other arguments: {usage}")),
-            None => error(format!("'{name}' is not a function: use {}", USAGE.join(", "))),
+            Some(usage) => template_error(format!("'{name}' has other arguments: {usage}")),
+            None => {
+                template_error(format!("'{name}' is not a function: use {functions}", functions = USAGE.join(", ")))
+            }
         },
     }
 }
@@ -366,7 +368,9 @@ fn time_pieces(format: &str) -> Result<Vec<TimeFormatPiece>, TemplateError> {
             Some('s') => &[TimeFormatPiece::Epoch],
             other => {
                 let other = other.map_or_else(String::new, String::from);
-                return error(format!("now: %{other} is unknown: use %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"));
+                return template_error(format!(
+                    "now: %{other} is unknown: use %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"
+                ));
             }
         };
         if !text.is_empty() {

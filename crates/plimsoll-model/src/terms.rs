@@ -782,7 +782,7 @@ impl<T> Terms<T> {
                 pid: self.probes.pid,
                 process: self.probes.process.clone(),
                 metrics: match &self.probes.metrics {
-                    Some(metrics) => Some(served(each, TextKind::Metrics, metrics)?),
+                    Some(metrics) => Some(map_endpoint(each, TextKind::Metrics, metrics)?),
                     None => None,
                 },
                 cgroup: optional(each, TextKind::Cgroup, &self.probes.cgroup)?,
@@ -790,7 +790,7 @@ impl<T> Terms<T> {
             },
             profiles: match &self.profiles {
                 Some(ProfilesTerms { endpoint: at, seconds }) => {
-                    Some(ProfilesTerms { endpoint: served(each, TextKind::Profiles, at)?, seconds: *seconds })
+                    Some(ProfilesTerms { endpoint: map_endpoint(each, TextKind::Profiles, at)?, seconds: *seconds })
                 }
                 None => None,
             },
@@ -831,7 +831,7 @@ fn optional<T, U, E>(
     text.as_ref().map(|text| each(kind, text)).transpose()
 }
 
-fn served<T, U, E>(
+fn map_endpoint<T, U, E>(
     each: &mut impl FnMut(TextKind, &T) -> Result<U, E>,
     kind: TextKind,
     at: &EndpointChoice<T>,

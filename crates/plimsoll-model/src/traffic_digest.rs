@@ -47,12 +47,12 @@ struct DigestedLoad {
 impl ExperimentSpec {
     /// Computes a short digest of the requests and load options of all plans.
     pub fn traffic_digest(&self) -> String {
-        let plans: Vec<DigestedPlan> = self.plans().into_iter().map(|plan| digested(self, plan)).collect();
+        let plans: Vec<DigestedPlan> = self.plans().into_iter().map(|plan| digested_parts(self, plan)).collect();
         digest(serde_json::to_string(&plans).unwrap_or_default().as_bytes())
     }
 }
 
-fn digested<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedPlan<'a> {
+fn digested_parts<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedPlan<'a> {
     let PlanRecord { traffic, load, carriage } = plan;
     let TrafficRecord {
         origin: _,

@@ -34,8 +34,11 @@ impl Folder {
         let folder =
             folder.ok_or_else(|| bad(format!("there is no folder '{path}', neither as written nor below {ROOT}")))?;
         std::fs::read(folder.join("cpu.stat")).map_err(|error| {
-            let shown = folder.display();
-            bad(format!("'{shown}' has no account of CPU time: cpu.stat: {}", system_text(&error)))
+            let folder = folder.display();
+            bad(format!(
+                "the folder '{folder}' has no readable file cpu.stat with the CPU time: {reason}",
+                reason = system_text(&error)
+            ))
         })?;
         let folder = Some(folder.clone());
         Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
@@ -127,7 +130,7 @@ impl Probe for Folder {
                 }
             }
             Some(Err(error)) => {
-                let reason = format!("the control group cannot be read: {}", system_text(&error));
+                let reason = format!("the control group cannot be read: {reason}", reason = system_text(&error));
                 sink.gap("cgroup.throttled", SeriesKind::Counter, "ns waiting", &reason);
             }
             None => {}

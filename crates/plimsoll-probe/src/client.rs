@@ -83,7 +83,7 @@ impl NoResponse {
             }
             NoResponse::Exchange(ExchangeError::Reset) => "reset the connection".into(),
             NoResponse::Exchange(ExchangeError::StreamReset(error)) => {
-                format!("reset the stream of the request ({})", error.name())
+                format!("reset the stream of the request ({error_name})", error_name = error.name())
             }
             NoResponse::Exchange(ExchangeError::Left(error)) => format!("ended the connection ({})", error.name()),
             NoResponse::System(error) => format!("failed: {}", system_text(error)),
@@ -105,7 +105,7 @@ fn tls_text(reason: TlsFailure, plain: &str) -> String {
         TlsFailure::NotTls => &not_tls,
         _ => "",
     };
-    format!("fails in TLS: {}{way_out}", reason.text())
+    format!("fails in TLS: {failure}{way_out}", failure = reason.text())
 }
 
 /// A connected socket whose operations wait until a deadline.
@@ -147,7 +147,7 @@ impl BlockingSocket {
             return Err(ErrorKind::TimedOut.into());
         }
         if self.is_interrupted() {
-            return Err(interrupted());
+            return Err(interrupted_error());
         }
         Ok(self.epoll.wait(Some(left.min(LOOK).as_nanos() as u64))?.iter().any(|event| event.writable()))
     }
@@ -157,7 +157,7 @@ impl BlockingSocket {
     }
 }
 
-fn interrupted() -> io::Error {
+fn interrupted_error() -> io::Error {
     io::Error::other("interrupted")
 }
 
@@ -255,7 +255,7 @@ impl Question<'_> {
                 Err(error) => return Err(NoResponse::System(unsent.unwrap_or(error))),
             };
             if received == 0 {
-                return ended(&mut conn, stands);
+                return handle_close(&mut conn, stands);
             }
             let mut received = conn.receive(&buffer[..received], &mut plain);
             while let Some(fact) = conn.next(&mut received) {
@@ -289,7 +289,7 @@ impl Question<'_> {
                     // An exchange in flight still gets a response after GOAWAY.
                     Fact::Leaves { .. } => {}
                     Fact::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
-                    Fact::Ended => return ended(&mut conn, stands),
+                    Fact::Ended => return handle_close(&mut conn, stands),
                     Fact::TlsFailed(reason) => {
                         // The alert tells the server the reason; a failure to send it does not
                         // matter.
@@ -338,7 +338,7 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
 
 /// Handles the server's close of the connection. Returns the response if the close completes it.
 /// `stands` says whether the connection was ready for the request (over TLS: after the handshake).
-fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, NoResponse> {
+fn handle_close(conn: &mut Conn, stands: bool) -> Result<FirstReply, NoResponse> {
     match conn.end() {
         _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),
         Some(Fact::Answered { status, grpc_status, .. }) => Ok(FirstReply::from_conn(conn, status, grpc_status)),

@@ -174,7 +174,9 @@ fn fetch_at(
         NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
             FetchError::other("accepts no connection: connection timed out (is the server running?)")
         }
-        NoResponse::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT, false))),
+        NoResponse::Connect(_) => {
+            FetchError::Other(format!("{failure} (is the server running?)", failure = error.text(CONNECT, false)))
+        }
         NoResponse::TooLong => FetchError::other("sent too much data for a profile"),
         NoResponse::Interrupted => FetchError::other("was not finished: the user stopped it"),
         error => FetchError::Other(error.text(CONNECT, false)),

@@ -32,7 +32,7 @@ enum ServerSelector {
 }
 
 impl ServerSelector {
-    fn named(terms: &ProbesTerms<String>) -> ServerSelector {
+    fn from_terms(terms: &ProbesTerms<String>) -> ServerSelector {
         match (terms.pid, &terms.process) {
             (Some(pid), _) => ServerSelector::Pid(pid),
             (None, Some(name)) => ServerSelector::Name(name.clone()),
@@ -60,19 +60,19 @@ impl Finder {
     /// Creates the finder and searches for the server. A missing process that the user named is an
     /// error. A missing listener is not an error.
     pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Finder, Failure> {
-        Finder::create_for_selector(ServerSelector::named(terms), watched).create_and_search()
+        Finder::create_for_selector(ServerSelector::from_terms(terms), watched).create_and_search()
     }
 
     /// Creates a finder for a server on this machine that clients on another machine reach at
     /// `addresses`.
     pub fn find_server_at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
-        let (wanted, addresses) = (ServerSelector::named(terms), addresses.to_vec());
+        let (wanted, addresses) = (ServerSelector::from_terms(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
             .create_and_search()
     }
 
     fn create_and_search(mut self) -> Result<Finder, Failure> {
-        self.first = self.look();
+        self.first = self.find_server();
         match (&self.wanted, &self.first) {
             (ServerSelector::Listener, _) | (_, Ok(_)) => {}
             (_, Err(reason)) => return Err(Failure::start(reason.clone())),
@@ -84,7 +84,7 @@ impl Finder {
     /// says.
     pub fn find_listener_process(watched: &WatchTarget) -> Finder {
         let mut finder = Finder::create_for_selector(ServerSelector::Listener, watched);
-        finder.first = finder.look();
+        finder.first = finder.find_server();
         finder
     }
 
@@ -101,7 +101,7 @@ impl Finder {
     }
 
     /// Searches for the server by the listening address, `--pid` or `--process`.
-    fn look(&self) -> Result<FoundServer, String> {
+    fn find_server(&self) -> Result<FoundServer, String> {
         match &self.wanted {
             ServerSelector::Listener => self.find_by_listener(),
             ServerSelector::Pid(pid) => match read_process_stat(*pid, &mut Vec::new()) {
@@ -117,7 +117,9 @@ impl Finder {
                     "--pid {pid}: there is no such process; leave --pid out to watch the process that \
                     listens on the target's address"
                 )),
-                Err(error) => Err(format!("--pid {pid}: the process cannot be read: {}", system_text(&error))),
+                Err(error) => {
+                    Err(format!("--pid {pid}: the process cannot be read: {reason}", reason = system_text(&error)))
+                }
             },
             ServerSelector::Name(name) => self.by_name(name),
         }
@@ -139,7 +141,7 @@ impl Finder {
         let shown = match &self.unix {
             Some(path) => format!("the unix socket {path}"),
             None if self.by_port => {
-                format!("port {}", self.ports().map(|port| port.to_string()).collect::<Vec<_>>().join(" or "))
+                format!("port {}", self.distinct_ports().map(|port| port.to_string()).collect::<Vec<_>>().join(" or "))
             }
             None => self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
         };
@@ -151,7 +153,7 @@ impl Finder {
             );
         }
         let blocked = |error: std::io::Error| {
-            format!("the process that listens on {shown} cannot be found: {}", system_text(&error))
+            format!("the process that listens on {shown} cannot be found: {reason}", reason = system_text(&error))
         };
         // The kernel reports the owner of a TCP socket. The owner of a unix socket is the owner of
         // its file.
@@ -225,14 +227,14 @@ impl Finder {
     }
 
     /// Returns the ports of the addresses, without duplicates.
-    fn ports(&self) -> impl Iterator<Item = u16> {
+    fn distinct_ports(&self) -> impl Iterator<Item = u16> {
         self.addresses.iter().map(SocketAddr::port).collect::<BTreeSet<u16>>().into_iter()
     }
 
     /// Returns the sockets that listen on the ports of the addresses, bound to any local address.
     fn listeners_at_ports(&self) -> std::io::Result<Vec<SocketRow>> {
         let (mut asker, mut found) = (SocketDiagnostics::open()?, Vec::new());
-        for port in self.ports() {
+        for port in self.distinct_ports() {
             let filter = Filter::LocalPort(port);
             asker.for_each_socket(Version::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
         }
@@ -267,9 +269,9 @@ impl Finder {
                 let shown: Vec<String> = roots.iter().take(5).map(u32::to_string).collect();
                 let more = if roots.len() > 5 { ", ..." } else { "" };
                 Err(format!(
-                    "--process {wanted}: {} processes have this name ({}{more}): choose one with --pid",
-                    roots.len(),
-                    shown.join(", ")
+                    "--process {wanted}: {count} processes have this name ({pids}{more}): choose one with --pid",
+                    count = roots.len(),
+                    pids = shown.join(", ")
                 ))
             }
         }

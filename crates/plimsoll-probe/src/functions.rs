@@ -38,7 +38,7 @@ impl OpenSampleInterval {
         OpenSampleInterval { from_ns, lost: 0, numbers, names, stacks }
     }
 
-    fn number(&mut self, name: Arc<str>) -> u32 {
+    fn intern_name(&mut self, name: Arc<str>) -> u32 {
         let names = &mut self.names;
         *self.numbers.entry(name).or_insert_with_key(|name| {
             names.push(name.as_ref().to_owned());
@@ -46,7 +46,7 @@ impl OpenSampleInterval {
         })
     }
 
-    fn finish(self, to_ns: u64, in_kernel: bool) -> SampleInterval {
+    fn into_interval(self, to_ns: u64, in_kernel: bool) -> SampleInterval {
         let stack = |(functions, count)| SampledStack { count, functions };
         let mut stacks: Vec<SampledStack> = self.stacks.into_iter().map(stack).collect();
         stacks.sort_unstable();
@@ -86,7 +86,7 @@ impl FunctionSampling {
     }
 
     /// Updates the list of the server's processes.
-    fn gather(&mut self) {
+    fn update_processes(&mut self) {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let mut pids: Vec<u32> = tables.iter().map(|(pid, _)| *pid).collect();
         drop(tables);
@@ -104,7 +104,7 @@ impl FunctionSampling {
     }
 
     /// Updates the list of threads, if threads are sampled one by one.
-    fn follow(&mut self, sink: &mut Sink) {
+    fn update_threads(&mut self, sink: &mut Sink) {
         let FunctionSampling { sampler: Some(sampler), pids, threads_schedule, .. } = self else { return };
         if !sampler.wants_threads() {
             return;
@@ -130,7 +130,7 @@ impl FunctionSampling {
             SamplingRecord::Caught { pid, in_kernel, places, top } if pids.binary_search(&pid).is_ok() => {
                 let mut stack = Vec::new();
                 if in_kernel {
-                    stack.push(stretch.number(Arc::clone(&kernel)));
+                    stack.push(stretch.intern_name(Arc::clone(&kernel)));
                 }
                 let places = match top {
                     Some(top) => {
@@ -142,12 +142,12 @@ impl FunctionSampling {
                 for (depth, place) in places.iter().enumerate() {
                     // An address without code ends the chain of callers.
                     match library_panic::catch(SYMBOLS, || symbols.name(pid, *place, depth > 0)).unwrap_or_default() {
-                        Some(name) => stack.push(stretch.number(name)),
+                        Some(name) => stack.push(stretch.intern_name(name)),
                         None => break,
                     }
                 }
                 if stack.is_empty() {
-                    stack.push(stretch.number(Arc::from("<unknown>")));
+                    stack.push(stretch.intern_name(Arc::from("<unknown>")));
                 }
                 *stretch.stacks.entry(stack).or_default() += 1;
             }
@@ -157,7 +157,7 @@ impl FunctionSampling {
 }
 
 /// Returns the reason why there are no function samples, and how to permit them.
-fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
+fn refusal_reason(error: &io::Error, restriction: Option<i64>) -> String {
     match (error.kind(), restriction) {
         (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
             "only root may sample processes (kernel.perf_event_paranoid is {level}). Run plimsoll as root or \
@@ -177,26 +177,26 @@ fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
 
 impl Probe for FunctionSampling {
     fn sample(&mut self, sink: &mut Sink) {
-        self.gather();
+        self.update_processes();
         let Some(first) = self.pids.first().copied().filter(|_| !self.refused) else { return };
         if self.sampler.is_none() {
             match CpuSampler::open(first) {
                 Ok(sampler) => self.sampler = Some(sampler),
                 Err(error) => {
                     self.refused = true;
-                    sink.sampling_refused(&refusal(&error, sampling::restriction()));
+                    sink.sampling_refused(&refusal_reason(&error, sampling::restriction()));
                     return;
                 }
             }
             self.stretch = OpenSampleInterval::new(monotonic_ns());
         }
-        self.follow(sink);
+        self.update_threads(sink);
         self.take();
         let now_ns = monotonic_ns();
         if sink.extent() == Extent::Edge || now_ns.saturating_sub(self.stretch.from_ns) >= STRETCH_NS {
             let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
             let stretch = std::mem::replace(&mut self.stretch, OpenSampleInterval::new(now_ns));
-            sink.sampled(stretch.finish(now_ns, in_kernel));
+            sink.sampled(stretch.into_interval(now_ns, in_kernel));
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_sampling_refusal_names_its_remedy() {
-        let of = |code, restriction| refusal(&io::Error::from_raw_os_error(code), restriction);
+        let of = |code, restriction| refusal_reason(&io::Error::from_raw_os_error(code), restriction);
         assert!(of(13, Some(4)).contains("kernel.perf_event_paranoid is 4"));
         assert!(of(1, Some(2)).contains("as the server's user or as root"));
         assert!(of(38, None).contains("no perf_event_open"));

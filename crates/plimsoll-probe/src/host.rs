@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    fn pressure(&mut self, sink: &mut Sink) {
+    fn report_pressure(&mut self, sink: &mut Sink) {
         for ([some, full], reading) in &self.pressure {
             match reading.read(&mut self.buffer, host::parse_pressure) {
                 Ok(pressure) => {
@@ -100,7 +100,7 @@ impl Host {
         }
     }
 
-    fn traffic(&mut self, sink: &mut Sink) {
+    fn report_network_traffic(&mut self, sink: &mut Sink) {
         if let Some(interface) = &self.interface {
             match self.traffic.read(&mut self.buffer, |text| host::parse_traffic(text, interface)) {
                 Ok(traffic) => {
@@ -121,7 +121,7 @@ impl Host {
         }
     }
 
-    fn tcp(&mut self, sink: &mut Sink) {
+    fn report_tcp_counters(&mut self, sink: &mut Sink) {
         for (reading, group, counters) in [(&self.snmp, "Tcp:", &SNMP[..]), (&self.netstat, "TcpExt:", &NETSTAT[..])] {
             let told = reading.read(&mut self.buffer, |text| {
                 // A counter that this kernel lacks does not count as a failed reading.
@@ -137,14 +137,14 @@ impl Host {
         }
     }
 
-    fn memory(&mut self, sink: &mut Sink) {
+    fn report_available_memory(&mut self, sink: &mut Sink) {
         match self.memory.read(&mut self.buffer, host::parse_memory_available) {
             Ok(bytes) => sink.gauge("host.memory_available", "bytes", bytes as f64),
             Err(reason) => sink.gap("host.memory_available", SeriesKind::Gauge, "bytes", &reason),
         }
     }
 
-    fn slowest(&mut self, sink: &mut Sink) {
+    fn report_load_and_frequency(&mut self, sink: &mut Sink) {
         let Host { load, ports, frequencies, buffer, .. } = self;
         if let Ok(load) = load.read(buffer, host::parse_load) {
             sink.gauge("host.load_1m", "", load);
@@ -160,18 +160,18 @@ impl Host {
 
 impl Probe for Host {
     fn sample(&mut self, sink: &mut Sink) {
-        self.traffic(sink);
+        self.report_network_traffic(sink);
         if sink.in_turn(SLOW_EVERY, 1) {
-            self.tcp(sink);
+            self.report_tcp_counters(sink);
         }
         if sink.in_turn(SLOW_EVERY, 2) {
-            self.pressure(sink);
+            self.report_pressure(sink);
         }
         if sink.in_turn(SLOW_EVERY, 3) {
-            self.memory(sink);
+            self.report_available_memory(sink);
         }
         if sink.in_turn(SLOWEST_EVERY, 4) {
-            self.slowest(sink);
+            self.report_load_and_frequency(sink);
         }
     }
 }

@@ -197,7 +197,7 @@ impl Watcher {
                 // server threads must not use up the load's file limit. Some containers refuse an
                 // own table; then the table is shared.
                 let _ = plimsoll_sys::process::copy_file_table();
-                let mut probes = site.probes(live, &shared, effort);
+                let mut probes = site.create_probes(live, &shared, effort);
                 take_samples(&shared, &mut probes, PERIOD_NS, effort, together, true);
             };
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
@@ -215,7 +215,7 @@ impl Watcher {
 
 impl WatchSite {
     /// Creates the probes of the site.
-    fn probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
+    fn create_probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, is_remote_load } = self;
         let machine = Box::new(machine::MachineProbe::watch_other_process(local, Arc::clone(&shared.ours)));
         let Some(finder) = finder else { return vec![machine] };

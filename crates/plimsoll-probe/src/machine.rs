@@ -100,7 +100,7 @@ impl MachineProbe {
 
     /// Reports how long threads of this process waited for a core. Each load has new threads. The
     /// wait of an ended thread after its last reading is lost, at most the time of one sample.
-    fn waiting(&mut self, sink: &mut Sink) {
+    fn report_run_queue_wait(&mut self, sink: &mut Sink) {
         let Ok(tids) = numbered_entries("/proc/self/task") else { return };
         for tid in &tids {
             if !self.threads.contains_key(tid)
@@ -134,7 +134,7 @@ impl Probe for MachineProbe {
             sink.counter("client.cpu", "ns", (cpu_ns + others_ns) as f64);
         }
         if sink.extent() != Extent::Least {
-            self.waiting(sink);
+            self.report_run_queue_wait(sink);
         }
     }
 }

@@ -31,15 +31,15 @@ pub fn read(sample: Duration) -> MachineFacts {
         cpu_model: process::cpu_model(),
         is_virtual: is_virtual(),
         kernel: process::kernel(),
-        governors: governors(cores_online),
-        interference: interference(sample),
+        governors: read_cpu_governors(cores_online),
+        interference: measure_interference(sample),
         files_max: process::raise_open_files_limit(),
         has_own_file_tables: own_tables,
         local_ports: process::local_ports(),
         ports_in_time_wait: process::time_wait(),
         accept_queue_max: process::backlog_max(),
         memory_available_bytes: process::memory_available_bytes(),
-        limits: limits(),
+        limits: cgroup_limits(),
         sampling: sampling_access(),
         perf_event_paranoid: sampling::restriction(),
         probes_missing: probes_missing(),
@@ -52,7 +52,7 @@ fn is_virtual() -> bool {
     flags.split_whitespace().any(|flag| flag == "hypervisor")
 }
 
-fn governors(cores: u32) -> Vec<String> {
+fn read_cpu_governors(cores: u32) -> Vec<String> {
     let read = |core: u32| {
         let path = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor");
         Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
@@ -61,7 +61,7 @@ fn governors(cores: u32) -> Vec<String> {
     all.into_iter().collect()
 }
 
-fn limits() -> MachineLimits {
+fn cgroup_limits() -> MachineLimits {
     let (cores, memory_bytes) = cgroup::own_limits();
     MachineLimits {
         cores_milli: cores.map(|cores| (cores * 1000.0).round() as u64),
@@ -114,7 +114,7 @@ fn process_ticks() -> BTreeMap<u32, (String, u64)> {
 }
 
 /// Measures the CPU use of other processes for the time `sample`.
-fn interference(sample: Duration) -> Option<InterferenceSample> {
+fn measure_interference(sample: Duration) -> Option<InterferenceSample> {
     let before = process_ticks();
     let (began_ns, own_before_ns, (busy_before, steal_before)) = (monotonic_ns(), process_cpu_ns(), machine_ticks()?);
     std::thread::sleep(sample);
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
-        let sample = interference(Duration::from_millis(500)).expect("/proc/stat is there");
+        let sample = measure_interference(Duration::from_millis(500)).expect("/proc/stat is there");
         // The child process loops forever, so the test ends the process.
         child.kill().and_then(|()| child.wait()).expect("it ends");
         assert!(sample.cores > 0.05, "{sample:?}");

@@ -69,9 +69,9 @@ impl Metrics {
         }
         let tried = || {
             flagged(format!(
-                "'{}': {}: give the address of the server's metrics, or leave --metrics out",
-                redact::url(url, Redact::All),
-                reasons.join("; ")
+                "'{metrics_url}': {reasons}: give the address of the server's metrics, or leave --metrics out",
+                metrics_url = redact::url(url, Redact::All),
+                reasons = reasons.join("; ")
             ))
         };
         let take;
@@ -93,7 +93,7 @@ pub fn find_metrics_endpoint(plan: &Plan) -> Option<String> {
 /// no runtime metrics.
 fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     for take in [Take::Runtime, Take::All] {
-        if !ask(target, path, take)?.is_empty() {
+        if !fetch_metrics(target, path, take)?.is_empty() {
             return Ok(take);
         }
     }
@@ -101,7 +101,7 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
 }
 
 /// Fetches the metrics. The error completes a sentence that begins with the path.
-fn ask(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
+fn fetch_metrics(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
     let FetchResponse { status, body } =
         fetch(target, path, TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {
@@ -112,7 +112,7 @@ fn ask(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>
 
 impl Probe for Metrics {
     fn sample(&mut self, sink: &mut Sink) {
-        match ask(&self.target, &self.target.path.clone(), self.take) {
+        match fetch_metrics(&self.target, &self.target.path.clone(), self.take) {
             Ok(metrics) => {
                 self.left_out = 0;
                 for metric in metrics {
@@ -131,8 +131,8 @@ impl Probe for Metrics {
                 }
                 if self.left_out > 0 {
                     sink.report_unobserved_part(&format!(
-                        "--metrics: {} series exceed the maximum of {SERIES_MAX} and were left out",
-                        self.left_out
+                        "--metrics: {left_out} series exceed the maximum of {SERIES_MAX} and were left out",
+                        left_out = self.left_out
                     ));
                 }
             }

@@ -49,7 +49,7 @@ const WORDS: [&str; 12] = [
 /// The longest metric name that is recorded, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-fn wanted(name: &str) -> bool {
+fn is_runtime_metric(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     RUNTIMES.iter().any(|start| name.starts_with(start)) || WORDS.iter().any(|word| name.contains(word))
 }
@@ -82,10 +82,10 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
             }
             continue;
         }
-        let Some((name, labels, value)) = sample(line) else { continue };
+        let Some((name, labels, value)) = parse_sample(line) else { continue };
         understood += 1;
         // Histogram buckets are skipped: there are many, and the histogram's count and sum suffice.
-        if name.ends_with("_bucket") || (take == Take::Runtime && !wanted(name)) || !value.is_finite() {
+        if name.ends_with("_bucket") || (take == Take::Runtime && !is_runtime_metric(name)) || !value.is_finite() {
             continue;
         }
         let shown = without_secrets(labels);
@@ -115,7 +115,7 @@ fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
 
 /// Parses a line such as `name{a="b"} 1.5 1700000000`. Returns the name, the labels with their
 /// braces, and the value.
-fn sample(line: &str) -> Option<(&str, &str, f64)> {
+fn parse_sample(line: &str) -> Option<(&str, &str, f64)> {
     let name_end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))?;
     let (name, rest) = line.split_at(name_end);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {

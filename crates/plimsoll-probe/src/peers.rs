@@ -125,7 +125,7 @@ impl OutsidePeers {
 
 impl ServerPeerConnections {
     /// Returns the inodes of all sockets that could be the server's own.
-    fn inodes(&self) -> impl Iterator<Item = u32> {
+    fn candidate_inodes(&self) -> impl Iterator<Item = u32> {
         let listeners = self.listeners.iter().map(|(_, inode)| *inode);
         self.connections.iter().map(|connection| connection.inode).chain(listeners)
     }
@@ -219,7 +219,7 @@ impl Peers {
             let Peers { look, elsewhere, .. } = self;
             let found = look.read(sink, || match tables.iter().all(|(pid, table)| is_denied(*pid, *table)) {
                 true => None,
-                false => Some(candidates(asker, elsewhere, port)),
+                false => Some(snapshot_candidate_connections(asker, elsewhere, port)),
             });
             let seen = match found {
                 Some(Some(Ok(seen))) => ServerPeerConnections { at_ns: now_ns, ..seen },
@@ -243,7 +243,7 @@ impl Peers {
                 });
                 self.elsewhere.extend(found.into_iter().flatten());
             }
-            let inodes: BTreeSet<u32> = seen.inodes().collect();
+            let inodes: BTreeSet<u32> = seen.candidate_inodes().collect();
             let unknown = inodes.iter().any(|inode| !self.owners.contains_key(inode));
             // The kernel reuses inode numbers, so owners of closed sockets are forgotten.
             self.owners.retain(|known, _| inodes.contains(known));
@@ -268,7 +268,7 @@ impl Peers {
         if self.search.is_none()
             && let Some(seen) = self.seen.take()
         {
-            self.tell(&seen, sink);
+            self.report_peer_readings(&seen, sink);
         }
     }
 
@@ -277,7 +277,7 @@ impl Peers {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
         for _ in 0..files {
             let Some(inode) = search.next() else {
-                for inode in seen.inodes() {
+                for inode in seen.candidate_inodes() {
                     self.owners.entry(inode).or_insert(Owner::NotFound);
                 }
                 if search.denied {
@@ -287,10 +287,10 @@ impl Peers {
                 return;
             };
             if let Some(inode) = inode
-                && seen.inodes().any(|candidate| candidate == inode)
+                && seen.candidate_inodes().any(|candidate| candidate == inode)
             {
                 self.owners.insert(inode, Owner::Server);
-                if seen.inodes().all(|candidate| self.owners.contains_key(&candidate)) {
+                if seen.candidate_inodes().all(|candidate| self.owners.contains_key(&candidate)) {
                     self.search = None;
                     return;
                 }
@@ -307,7 +307,7 @@ impl Peers {
     /// Returns the server's connections in a snapshot. A connection that is closed after each
     /// request is gone before the search finds its owner. Such a connection counts as the server's
     /// if only the server is known to send requests to that peer.
-    fn own<'a>(&self, seen: &'a ServerPeerConnections) -> Vec<&'a ServerPeerConnection> {
+    fn server_connections<'a>(&self, seen: &'a ServerPeerConnections) -> Vec<&'a ServerPeerConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
         let known: BTreeSet<&PeerAddress> =
@@ -316,11 +316,11 @@ impl Peers {
         of(Owner::Server).chain(short).collect()
     }
 
-    fn tell(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
+    fn report_peer_readings(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
         // Each peer has the number of connections to it, and the sum of their traffic.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
-        for connection in self.own(seen) {
+        for connection in self.server_connections(seen) {
             let (all, traffic) = found.entry(&connection.peer).or_default();
             *all += 1;
             if let Some(more) = &connection.traffic {
@@ -397,7 +397,7 @@ fn is_denied(pid: u32, table: u32) -> bool {
 
 /// Takes a snapshot of connections that may be the server's own, in the network namespace of
 /// `asker`. Their peers may be in the namespaces of `elsewhere`.
-fn candidates(
+fn snapshot_candidate_connections(
     asker: &mut SocketDiagnostics,
     elsewhere: &mut [SocketDiagnostics],
     port: u16,
@@ -664,7 +664,8 @@ mod tests {
                 foreign_accept_queues: BTreeMap::new(),
                 outside: OutsidePeers::default(),
             };
-            let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
+            let own: BTreeSet<u32> =
+                peers.server_connections(&seen).iter().map(|connection| connection.inode).collect();
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");
         };
         check(&[], &[(1, 5432, Server), (2, 5432, Other)], &[1]);

@@ -59,7 +59,7 @@ impl TimeWaitPorts {
     /// Returns the used and available ports of the pair with the largest share of used ports. Pairs
     /// with a peer in `except` (the load's targets) do not count. `usual` is the number of ports in
     /// the system's range.
-    fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
+    fn busiest_pair_ports(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
         let shares = others.map(|(_, held)| (held.len() as u64, available_ports_of_pair(held, usual)));
         shares.max_by(|a, b| compare_used_shares(*a, *b)).unwrap_or((0, usual))
@@ -119,7 +119,7 @@ impl Ports {
                 let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
                 let asker = network.asker.as_mut()?;
                 asker.for_each_socket(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).ok()?;
-                Some((pairs.most(targets, ports), number > 0))
+                Some((pairs.busiest_pair_ports(targets, ports), number > 0))
             };
             let all: Vec<((u64, u64), bool)> = many.filter_map(of_one).collect();
             all.into_iter().max_by(|(a, _), (b, _)| compare_used_shares(*a, *b))
@@ -143,7 +143,7 @@ mod tests {
         let at = |text: &str| text.parse::<SocketAddr>().expect(text);
         let (store, target) = (at("127.0.0.1:6379"), at("127.0.0.1:80"));
         let mut pairs = TimeWaitPorts::default();
-        assert_eq!(pairs.most(&[target], 1000), (0, 1000), "there are none");
+        assert_eq!(pairs.busiest_pair_ports(&[target], 1000), (0, 1000), "there are none");
         for (local, remote, times) in [
             ("127.0.0.2", target, 9),
             ("127.0.0.1", store, 3),
@@ -153,8 +153,8 @@ mod tests {
             let local = |port| SocketAddr::new(local.parse().expect(local), port);
             (0..times).for_each(|n| pairs.add(local(40_000 + 2 * n), remote));
         }
-        assert_eq!(pairs.most(&[target], 1000), (4, 1000));
-        assert_eq!(pairs.most(&[], 1000), (9, 1000));
+        assert_eq!(pairs.busiest_pair_ports(&[target], 1000), (4, 1000));
+        assert_eq!(pairs.busiest_pair_ports(&[], 1000), (9, 1000));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
             let to = SocketAddr::from(([127, 0, 0, 1], 80));
             let ports = (0..count).map(|n| 32_768 + n * step).chain((0..others).map(|n| 50_000 + 97 * n));
             ports.for_each(|port| pairs.add(SocketAddr::from(([127, 0, 0, 1], port)), to));
-            let (held, of) = pairs.most(&[], 28_232);
+            let (held, of) = pairs.busiest_pair_ports(&[], 28_232);
             assert_eq!(held, u64::from(count + others));
             assert!(of.abs_diff(expect) <= 2, "{count} in steps of {step} and {others}: {of}");
         }

@@ -187,7 +187,7 @@ impl ServerProcess {
         self.last.reaped_ticks.saturating_sub(self.first.reaped_ticks)
     }
 
-    fn sums(&self) -> EndedSums {
+    fn sums_since_first_reading(&self) -> EndedSums {
         EndedSums {
             user_ticks: self.last.user_ticks.saturating_sub(self.first.user_ticks),
             system_ticks: self.last.system_ticks.saturating_sub(self.first.system_ticks),
@@ -243,7 +243,7 @@ impl ServerProbe {
         match server.finder.first().clone() {
             Ok(found) => {
                 server.roots = found.roots;
-                server.gather(false);
+                server.update_members(false);
             }
             Err(reason) => {
                 server.lost = Some(reason);
@@ -269,7 +269,7 @@ impl ServerProbe {
     }
 
     /// Updates the list of the server's processes.
-    fn gather(&mut self, from_birth: bool) {
+    fn update_members(&mut self, from_birth: bool) {
         // Only new processes are read, so a process keeps the parent of its first reading.
         let pids = numbered_entries("/proc").unwrap_or_default();
         let mut parents = BTreeMap::new();
@@ -278,7 +278,7 @@ impl ServerProbe {
             let parent = parent.or_else(|| read_process_stat(pid, &mut self.buffer).ok().map(|(stat, _)| stat.parent));
             parents.extend(parent.map(|parent| (pid, parent)));
         }
-        let wanted = self.family(&parents);
+        let wanted = self.find_server_pids(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
                 // A process that ended meanwhile was too short-lived to be seen. The CPU time of
@@ -295,7 +295,7 @@ impl ServerProbe {
 
     /// Returns the server's topmost processes and their descendants, except separate servers and
     /// their descendants.
-    fn family(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+    fn find_server_pids(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
         self.others.retain(|pid| parents.contains_key(pid));
         loop {
             let apart = parents.iter().filter(|(pid, _)| !self.others.contains(pid)).map(|(pid, of)| (*pid, *of));
@@ -350,11 +350,11 @@ impl ServerProbe {
             self.earlier_cpu_ns = self.cpu_ns();
             self.ended_ns = 0;
             for member in self.members.drain(..) {
-                self.ended.add(member.sums());
+                self.ended.add(member.sums_since_first_reading());
             }
             self.shown.clear();
         }
-        self.gather(true);
+        self.update_members(true);
         if let (false, Some(root)) = (known, self.roots.first()) {
             sink.server(*root, &found.name, &found.found_by);
         }
@@ -381,7 +381,7 @@ impl ServerProbe {
         self.stats_turn = (start + length) % count;
         for member in &ended {
             self.ended_ns += member.cpu_ns;
-            self.ended.add(member.sums());
+            self.ended.add(member.sums_since_first_reading());
         }
         if !ended.is_empty() {
             self.report_tables();
@@ -541,7 +541,7 @@ impl Probe for ServerProbe {
                 // count as interference.
                 rescan.make_due_now();
             }
-            rescan.read(sink, || self.gather(true));
+            rescan.read(sink, || self.update_members(true));
             self.rescan = rescan;
         }
         let at_ns = monotonic_ns();
@@ -568,11 +568,14 @@ impl Probe for ServerProbe {
         self.turns.begin(sink.extent(), sink.effort(), watched);
         for member in &mut self.members {
             member.threads.sample(&mut self.turns, &mut self.buffer);
-            sums.add(member.sums());
+            sums.add(member.sums_since_first_reading());
             pages += member.last.resident_pages;
             threads += member.last.threads;
             if member.threads.too_many {
-                sink.report_unobserved_part(&format!("{} has too many threads to watch each thread", member.name));
+                sink.report_unobserved_part(&format!(
+                    "{process} has too many threads to watch each thread",
+                    process = member.name
+                ));
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;

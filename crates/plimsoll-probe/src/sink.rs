@@ -110,7 +110,7 @@ impl Sink {
         self.budget.left_ns(thread_cpu_ns())
     }
 
-    fn series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
+    fn find_or_add_series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
         // Look the series up first, so that its name is copied only if it is new.
         if !self.seen.series.contains_key(name) {
             debug_assert!(is_in_table(name, kind, unit), "{name} ({kind:?}, '{unit}') is not in the table of series");
@@ -120,7 +120,7 @@ impl Sink {
     }
 
     fn push(&mut self, name: &str, kind: SeriesKind, unit: &str, at_ns: u64, value: f64) {
-        self.series(name, kind, unit).push(SeriesSample { at_ns: at_ns as i64, value });
+        self.find_or_add_series(name, kind, unit).push(SeriesSample { at_ns: at_ns as i64, value });
     }
 
     /// Adds a gauge value, read in this sample.
@@ -146,7 +146,7 @@ impl Sink {
     /// Adds a gap: a reading failed in this sample.
     pub fn gap(&mut self, name: &str, kind: SeriesKind, unit: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
-        self.series(name, kind, unit).push_gap(gap);
+        self.find_or_add_series(name, kind, unit).push_gap(gap);
     }
 
     /// Reports that a server process was found and is measured from now on.

@@ -61,10 +61,10 @@ impl Sockets {
         }
     }
 
-    fn queues(&mut self, sink: &mut Sink) {
+    fn report_listen_queues(&mut self, sink: &mut Sink) {
         let Sockets { asker, listeners, listeners_schedule, queues_schedule, ports, .. } = self;
         let asked = match asker {
-            Ok(asker) => look(asker, ports, listeners, listeners_schedule, queues_schedule, sink),
+            Ok(asker) => read_listeners_if_due(asker, ports, listeners, listeners_schedule, queues_schedule, sink),
             Err(reason) => {
                 sink.gap("listen.queue", SeriesKind::Gauge, "", reason);
                 return;
@@ -84,7 +84,7 @@ impl Sockets {
         }
     }
 
-    fn accepted(&mut self, sink: &mut Sink) {
+    fn report_accepted_connections(&mut self, sink: &mut Sink) {
         let Sockets { asker: Ok(asker), accepted_schedule, ports, listeners, sending, looked_ns, others, .. } = self
         else {
             return;
@@ -141,7 +141,7 @@ impl Sockets {
 /// Reads the queues of listeners on `ports`, if a reading is due. A single listener is looked up by
 /// its address. Several or unknown listeners (such as one for each thread) need a list from the
 /// kernel, which is much slower.
-fn look(
+fn read_listeners_if_due(
     asker: &mut SocketDiagnostics,
     ports: &[u16],
     listeners: &mut Vec<SocketRow>,
@@ -183,8 +183,8 @@ fn look(
 
 impl Probe for Sockets {
     fn sample(&mut self, sink: &mut Sink) {
-        self.queues(sink);
-        self.accepted(sink);
+        self.report_listen_queues(sink);
+        self.report_accepted_connections(sink);
         if let Ok(asker) = &mut self.asker {
             self.peers.sample(asker, self.target, monotonic_ns(), sink);
         }

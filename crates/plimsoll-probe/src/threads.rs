@@ -93,7 +93,7 @@ impl RoundRobin {
         self.length > 0 && self.start + self.length >= self.of
     }
 
-    fn has(&self, number: usize) -> bool {
+    fn contains_item(&self, number: usize) -> bool {
         self.of > 0 && (number * self.stride % self.of + self.of - self.start) % self.of < self.length
     }
 }
@@ -221,10 +221,10 @@ impl Threads {
         turns.passed += self.list.len();
         let much_ns = busy_cpu_time_ns(self.list.iter().map(|thread| thread.cpu_ns));
         for (number, thread) in self.list.iter_mut().enumerate() {
-            if turns.times.has(first + number) || thread.share() >= BUSY_SHARE || thread.cpu_ns >= much_ns {
-                thread.sample(buffer);
+            if turns.times.contains_item(first + number) || thread.share() >= BUSY_SHARE || thread.cpu_ns >= much_ns {
+                thread.read_schedstat(buffer);
             }
-            if turns.states.has(first + number) {
+            if turns.states.contains_item(first + number) {
                 thread.sample_state(self.pid, turns.telling, buffer);
             }
         }
@@ -364,7 +364,7 @@ impl Thread {
         ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)
     }
 
-    fn sample(&mut self, buffer: &mut Vec<u8>) {
+    fn read_schedstat(&mut self, buffer: &mut Vec<u8>) {
         match self.sched.read(buffer).ok().and_then(parse_schedstat) {
             Some(now) => {
                 (self.read_before_ns, self.read_ns) = (self.read_ns, monotonic_ns());
@@ -467,7 +467,7 @@ mod tests {
                 let rounds = of.div_ceil(length.min(of));
                 for _ in 0..rounds {
                     turns = turns.next(length, of);
-                    let now: Vec<usize> = (0..of).filter(|number| turns.has(*number)).collect();
+                    let now: Vec<usize> = (0..of).filter(|number| turns.contains_item(*number)).collect();
                     assert!(
                         of < 20 || length > 4 || now.windows(2).all(|pair| pair[1] - pair[0] > 1),
                         "{now:?} of {of}"

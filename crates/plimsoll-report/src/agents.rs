@@ -30,7 +30,7 @@ pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
 /// the load.
 pub(crate) fn rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
     let scheduled = scheduled_total(agents);
-    agents.iter().map(|agent| row(agent, scheduled)).collect()
+    agents.iter().map(|agent| agent_row(agent, scheduled)).collect()
 }
 
 fn scheduled_total(agents: &[AgentAccount]) -> u64 {
@@ -41,7 +41,7 @@ fn scheduled_share(agent: &AgentAccount, scheduled: u64) -> f64 {
     if scheduled > 0 { agent.ledger.scheduled as f64 / scheduled as f64 } else { 0.0 }
 }
 
-fn row(agent: &AgentAccount, scheduled: u64) -> Vec<String> {
+fn agent_row(agent: &AgentAccount, scheduled: u64) -> Vec<String> {
     vec![
         agent.name.clone(),
         agent.workers.to_string(),

@@ -18,7 +18,7 @@ fn name(attack: &AttackCourse) -> &str {
     if attack.name.is_empty() { "attack" } else { &attack.name }
 }
 
-fn succeeded(attack: &AttackCourse) -> f64 {
+fn success_share(attack: &AttackCourse) -> f64 {
     (attack.requests() - attack.failed) as f64 / attack.requests().max(1) as f64
 }
 
@@ -28,24 +28,24 @@ fn quantile_text(attack: &AttackCourse, quantile: f64) -> String {
 
 /// Formats the result of one attack as a sentence. An attack is a run of vegeta against a list of
 /// targets.
-fn sentence(attack: &AttackCourse) -> String {
+fn attack_sentence(attack: &AttackCourse) -> String {
     let requests = attack.requests();
     let pace = match attack.attack_ns() {
         0 => "at once".to_owned(),
         ns => format!("at {}/s for {}", rate(attack.rate_rps()), duration(ns as f64)),
     };
     format!(
-        "{}: {} request{} {pace}; {} succeeded; half within {}, 99 % within {}",
-        name(attack),
-        count(requests),
-        if requests == 1 { "" } else { "s" },
-        share(succeeded(attack)),
-        quantile_text(attack, 0.5),
-        quantile_text(attack, 0.99)
+        "{name}: {requests} request{plural} {pace}; {share_percent} succeeded; half within {p50}, 99 % within {p99}",
+        name = name(attack),
+        requests = count(requests),
+        plural = if requests == 1 { "" } else { "s" },
+        share_percent = share(success_share(attack)),
+        p50 = quantile_text(attack, 0.5),
+        p99 = quantile_text(attack, 0.99)
     )
 }
 
-fn line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Option<f64>) -> Line {
+fn chart_line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Option<f64>) -> Line {
     Line {
         name: name.to_owned(),
         points: moments.iter().map(|moment| (moment.at_s, value(moment).unwrap_or(f64::NAN))).collect(),
@@ -54,25 +54,25 @@ fn line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Opt
 
 /// Creates the panels of the chart: one panel with the rates of all attacks, and a panel with the
 /// latencies of each attack.
-fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
+fn chart_panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
         attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
     let panel = |title: String, unit, log, lines| Panel { title, unit, log, lines };
-    let sent = of.iter().map(|(attack, moments)| line(name(attack), moments, |moment| moment.sent_rps));
+    let sent = of.iter().map(|(attack, moments)| chart_line(name(attack), moments, |moment| moment.sent_rps));
     let mut panels = vec![panel("requests/s".to_owned(), AxisUnit::Count, false, sent.collect())];
     if attacks.iter().any(|attack| attack.failed > 0) {
-        let failed = of.iter().map(|(attack, moments)| line(name(attack), moments, |moment| moment.failed_rps));
+        let failed = of.iter().map(|(attack, moments)| chart_line(name(attack), moments, |moment| moment.failed_rps));
         panels.push(panel("failed, requests/s".to_owned(), AxisUnit::Count, false, failed.collect()));
     }
     for (attack, moments) in &of {
         let title = if attacks.len() == 1 { "latency".to_owned() } else { format!("latency of {}", name(attack)) };
         let mut lines = vec![
-            line("p50", moments, |moment| moment.p50_ns),
-            line("p99", moments, |moment| moment.p99_ns),
-            line("max", moments, |moment| moment.max_ns),
+            chart_line("p50", moments, |moment| moment.p50_ns),
+            chart_line("p99", moments, |moment| moment.p99_ns),
+            chart_line("max", moments, |moment| moment.max_ns),
         ];
         if attack.failed > 0 && attack.failed < attack.requests() {
-            lines.push(line("failed, p50", moments, |moment| moment.failed_p50_ns));
+            lines.push(chart_line("failed, p50", moments, |moment| moment.failed_p50_ns));
         }
         panels.push(panel(title, AxisUnit::Time, true, lines));
     }
@@ -81,13 +81,13 @@ fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     panels
 }
 
-fn row(attack: &AttackCourse) -> Vec<String> {
+fn table_row(attack: &AttackCourse) -> Vec<String> {
     let mut row = vec![
         name(attack).to_owned(),
         count(attack.requests()),
         rate(attack.rate_rps()),
         duration(attack.attack_ns() as f64),
-        share(succeeded(attack)),
+        share(success_share(attack)),
     ];
     row.extend([0.5, 0.9, 0.99, 1.0].map(|quantile| quantile_text(attack, quantile)));
     row
@@ -103,9 +103,9 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     if course.results_beyond_limit() > 0 {
         let text = format!(
-            "{} results of further attacks are not shown: at most {} attacks have separate lines",
-            count(course.results_beyond_limit()),
-            attacks.len()
+            "{results} results of further attacks are not shown: at most {attacks_max} attacks have separate lines",
+            results = count(course.results_beyond_limit()),
+            attacks_max = attacks.len()
         );
         report.text(Tone::Warning, text);
     }
@@ -115,11 +115,11 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     for (at, attack) in attacks.iter().enumerate() {
         let tone = if at == 0 && title.is_empty() { Tone::Answer } else { Tone::Plain };
-        report.text(tone, sentence(attack));
+        report.text(tone, attack_sentence(attack));
     }
     let headings = ["attack", "requests", "rate/s", "for", "succeeded", "p50", "p90", "p99", "max"];
-    let rows: Vec<Vec<String>> = attacks.iter().map(row).collect();
-    let panels = panels(attacks, columns_max.clamp(1, COLUMNS));
+    let rows: Vec<Vec<String>> = attacks.iter().map(table_row).collect();
+    let panels = chart_panels(attacks, columns_max.clamp(1, COLUMNS));
     report.responsive_chart(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let lines = attacks
         .iter()
@@ -160,7 +160,7 @@ mod tests {
     use crate::page;
     use plimsoll_traffic::vegeta::VegetaResult;
 
-    fn course(attacks: &[&str]) -> VegetaCourse {
+    fn course_of_attacks(attacks: &[&str]) -> VegetaCourse {
         let mut course = VegetaCourse::default();
         for n in 0..400u64 {
             let code = if n % 8 == 7 { 503 } else { 200 };
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_page_describes_each_attack() {
-        let page = page::render(&attacks_page(&course(&["old", "new<"]), "", COLUMNS), "vegeta");
+        let page = page::render(&attacks_page(&course_of_attacks(&["old", "new<"]), "", COLUMNS), "vegeta");
         for part in [
             "<h1>Old: 200 requests at 50.3/s for 3.98 s; 100 % succeeded; half within ",
             "new&lt;: 200 requests",
@@ -190,7 +190,7 @@ mod tests {
             assert!(page.contains(part), "{part} is not in the page");
         }
         assert!(!page.contains('\u{1b}') && page.matches("<svg").count() >= 4);
-        let titled = page::render(&attacks_page(&course(&[""]), "before & after", 5), "x");
+        let titled = page::render(&attacks_page(&course_of_attacks(&[""]), "before & after", 5), "x");
         assert!(titled.contains("<h1>Before &amp; after</h1>") && titled.contains("<p>attack: 400 requests"));
     }
 

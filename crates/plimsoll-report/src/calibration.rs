@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use plimsoll_model::machine_facts::SelfMeasurement;
 
-    fn agent(name: &str, highest_rps: f64, disturbed: Option<&str>) -> AgentCalibration {
+    fn agent_calibration(name: &str, highest_rps: f64, disturbed: Option<&str>) -> AgentCalibration {
         let disturbed = disturbed.map(str::to_owned);
         let measured = SelfMeasurement {
             highest_rps,
@@ -128,7 +128,10 @@ mod tests {
 
     #[test]
     fn each_agent_has_a_row_with_its_share() {
-        let agents = [agent("a1", 60_000.0, None), agent("a2", 30_000.0, Some("other processes used 1.9 of 2 cores"))];
+        let agents = [
+            agent_calibration("a1", 60_000.0, None),
+            agent_calibration("a2", 30_000.0, Some("other processes used 1.9 of 2 cores")),
+        ];
         let text = calibration_text(&agents, &[2, 1]);
         let row = text.lines().find(|line| line.contains("a1")).expect("a row");
         assert!(row.contains("60.0k/s") || row.contains("60 000/s") || row.contains("60000/s"), "{text}");

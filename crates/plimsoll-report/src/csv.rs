@@ -8,7 +8,7 @@ use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigu
 use std::borrow::Cow;
 
 /// Returns the column headings of a figure; empty if the figure has no column in the CSV.
-fn headings(figure: &Figure) -> Vec<String> {
+fn column_headings(figure: &Figure) -> Vec<String> {
     let Some((name, columns)) = figure.csv else { return Vec::new() };
     let heading = |column: &Column| match (figure.kind, column) {
         (Kind::Ledger, _) => {
@@ -23,7 +23,7 @@ fn headings(figure: &Figure) -> Vec<String> {
 }
 
 /// Returns the values of a figure, one for each of its columns in the CSV.
-fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
+fn column_values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match held {
         FigureRef::Count(count) => vec![count],
@@ -44,8 +44,8 @@ fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     }
 }
 
-fn texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHistogram>)>) -> Vec<String> {
-    held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
+fn column_texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHistogram>)>) -> Vec<String> {
+    held.flat_map(|(figure, held)| column_values(figure, held)).map(|value| value.to_string()).collect()
 }
 
 /// Returns whether a figure is about sessions. The CSV has columns for such figures only if a load
@@ -64,12 +64,12 @@ fn of_trials(trials: &[Trial]) -> String {
     let by_route = trials.iter().any(|trial| trial.run.plan.traffic.routes.len() > 1);
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
-    rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
+    rows[0].extend(RouteFigures::FIGURES.iter().flat_map(column_headings));
     // Without scenarios there are no sessions, so the CSV has no columns for them.
     let sessions = trials.iter().any(|trial| !trial.run.plan.traffic.scenarios.is_empty());
     let is_shown = |figure: &Figure| sessions || !is_session_figure(figure);
     let of_load: Vec<String> =
-        LoadFigures::FIGURES.iter().filter(|figure| is_shown(figure)).flat_map(headings).collect();
+        LoadFigures::FIGURES.iter().filter(|figure| is_shown(figure)).flat_map(column_headings).collect();
     rows[0].extend(of_load.iter().cloned());
     for (number, trial) in trials.iter().enumerate() {
         for (index, interval) in &trial.run.intervals {
@@ -77,15 +77,16 @@ fn of_trials(trials: &[Trial]) -> String {
             let start_s = format!("{:.1}", start_ns as f64 / 1e9);
             let begin = [number.to_string(), tag_name(trial.tag).to_string(), start_s];
             let all = by_route.then(String::new);
-            let whole = begin.iter().cloned().chain(all).chain(texts(interval.all_routes().figure_values()));
+            let whole = begin.iter().cloned().chain(all).chain(column_texts(interval.all_routes().figure_values()));
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
-            rows.push(whole.chain(texts(load)).collect());
+            rows.push(whole.chain(column_texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
                 // In the row of a route, the cells for figures of the whole load are empty.
                 let nothing = of_load.iter().map(|_| String::new());
                 let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
-                let row = begin.iter().cloned().chain([name]).chain(texts(figures.figure_values())).chain(nothing);
+                let row =
+                    begin.iter().cloned().chain([name]).chain(column_texts(figures.figure_values())).chain(nothing);
                 rows.push(row.collect());
             }
         }
@@ -142,7 +143,7 @@ mod tests {
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
 
     /// Returns the CSV lines of a load whose routes have these names.
-    fn written(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
+    fn csv_lines(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
         let text = of_trials(&[trial(names, intervals)]);
         text.lines().map(str::to_owned).collect()
     }
@@ -156,11 +157,11 @@ mod tests {
         Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }
     }
 
-    fn cells(line: &str) -> Vec<String> {
+    fn split_cells(line: &str) -> Vec<String> {
         line.split(',').map(String::from).collect()
     }
 
-    fn interval(routes: &[(u16, u64)]) -> Interval {
+    fn interval_with_successes(routes: &[(u16, u64)]) -> Interval {
         let mut interval = Interval::default();
         interval.load.bytes_in = 77;
         for (route, succeeded) in routes {
@@ -171,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_single_route_has_no_row_of_its_own() {
-        let rows = written(&["GET /"], vec![interval(&[(0, 3)]), interval(&[])]);
-        let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
+        let rows = csv_lines(&["GET /"], vec![interval_with_successes(&[(0, 3)]), interval_with_successes(&[])]);
+        let rows: Vec<Vec<String>> = rows.iter().map(|line| split_cells(line)).collect();
         let headings = "trial,purpose,start_s,scheduled,succeeded,failed_status,failed_connect,failed_reset,\
                         failed_closed_early,failed_protocol,failed_timeout,failed_tls,failed_stream_reset,\
                         failed_goaway,failed_expectation,failed_capture,unsent,in_flight,response_p50_ns,response_p99_ns,response_max_ns,service_p50_ns,service_p99_ns,lag_p99_ns,bytes_in,bytes_out,\
@@ -185,14 +186,14 @@ mod tests {
 
     #[test]
     fn loads_with_sessions_have_session_columns() {
-        let mut interval = interval(&[(0, 3)]);
+        let mut interval = interval_with_successes(&[(0, 3)]);
         (interval.load.sessions_started, interval.load.sessions_completed) = (7, 5);
         let mut trial = trial(&["GET /"], vec![interval]);
         let (name, digest) = ("buyer".to_owned(), String::new());
         trial.run.plan.traffic.scenarios =
             vec![ScenarioRecord { name, weight: 1, own_connection: false, cookies: true, requests_max: 3, digest }];
         let text = of_trials(&[trial]);
-        let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
+        let rows: Vec<Vec<String>> = text.lines().map(split_cells).collect();
         let value = |name: &str| rows[1][rows[0].iter().position(|heading| heading == name).expect(name)].as_str();
         let values = ["sessions_started", "sessions_completed", "sessions_cut", "session_time_p99_ns"].map(value);
         assert_eq!(values, ["7", "5", "0", "0"]);
@@ -201,8 +202,9 @@ mod tests {
     #[test]
     fn several_routes_have_one_row_each_below_the_total() {
         let names = ["list", "never", "order"];
-        let rows = written(&names, vec![interval(&[(0, 3), (2, 4)]), interval(&[(2, 1)])]);
-        let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
+        let rows =
+            csv_lines(&names, vec![interval_with_successes(&[(0, 3), (2, 4)]), interval_with_successes(&[(2, 1)])]);
+        let rows: Vec<Vec<String>> = rows.iter().map(|line| split_cells(line)).collect();
         let column = |name: &str| rows[0].iter().position(|heading| heading == name).expect("a column");
         let (route, succeeded, bytes_in) = (column("route"), column("succeeded"), column("bytes_in"));
         let told = |row: &Vec<String>| (row[route].clone(), row[succeeded].clone(), row[bytes_in].clone());
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn route_names_do_not_break_a_csv_row() {
-        let rows = written(&["a, \"b\"", "c\nd"], vec![interval(&[(0, 3), (1, 4)])]);
+        let rows = csv_lines(&["a, \"b\"", "c\nd"], vec![interval_with_successes(&[(0, 3), (1, 4)])]);
         assert!(
             rows[2].starts_with("0,run,0.0,\"a, \"\"b\"\"\",0,3,") && rows[3].starts_with("0,run,0.0,c\\nd,0,4,"),
             "{rows:?}"

@@ -22,25 +22,26 @@ pub struct DiffSide<'a> {
 
 /// Returns a row for each load that both recordings contain: the change, the level of A, and the
 /// level of B.
-fn rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
+fn common_load_rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
     let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
     changes(sides[0].levels, sides[1].levels).into_iter().filter_map(row).collect()
 }
 
-fn percent(change: Option<f64>) -> String {
+fn format_percent_change(change: Option<f64>) -> String {
     change.map_or("-".into(), |change| format!("{:+.1} %", change * 100.0))
 }
 
 /// Formats the number of loads that only one of the recordings contains; `None` if there is no such
 /// load.
-fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
+fn unmatched_loads_note(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     let only = [0, 1].map(|n| sides[n].levels.len() - matched);
     match only {
         [0, 0] => None,
         [a, b] => Some(format!(
-            "{a} loads are only in {} and {b} loads only in {}; plimsoll does not compare these loads",
-            sides[0].name, sides[1].name
+            "{a} loads are only in {name_a} and {b} loads only in {name_b}; plimsoll does not compare these loads",
+            name_a = sides[0].name,
+            name_b = sides[1].name
         )),
     }
 }
@@ -48,10 +49,10 @@ fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
 /// Renders the table of relative changes from the first recording to the second.
 pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let mut report = Report::default();
-    let rows = rows(sides);
+    let rows = common_load_rows(sides);
     let [a, b] = sides;
     report.text(Tone::Warning, heading::comparison_caveat((a.name, a.levels), (b.name, b.levels)));
-    if let Some(text) = unmatched(sides, rows.len()) {
+    if let Some(text) = unmatched_loads_note(sides, rows.len()) {
         report.text(Tone::Warning, text);
     }
     report.text(Tone::Answer, heading::throughput_diff((a.name, a.levels), (b.name, b.levels)).title);
@@ -69,10 +70,10 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
             load_of(change),
             rate(a.rps),
             rate(b.rps),
-            percent(change.rps),
+            format_percent_change(change.rps),
             duration(a.mean_ns),
             duration(b.mean_ns),
-            percent(change.mean),
+            format_percent_change(change.mean),
         ]
     });
     report.table(&[load, "A req/s", "B req/s", "change", "A mean", "B mean", "change"], table.collect());
@@ -145,7 +146,7 @@ struct LevelChangeFields {
 
 /// Renders the document `plimsoll.diff/1`. `charts` are the names of the chart files.
 pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -> Value {
-    let rows = rows(sides);
+    let rows = common_load_rows(sides);
     let [a, b] = sides;
     let caveat = heading::comparison_caveat((a.name, a.levels), (b.name, b.levels));
     let level = |(change, a, b): &(LevelChange, Level, Level)| LevelDiffFields {
@@ -156,7 +157,7 @@ pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -
     };
     value(&LevelsDiffDocument {
         schema: "plimsoll.diff/1",
-        warnings: [caveat].into_iter().chain(unmatched(sides, rows.len())).collect(),
+        warnings: [caveat].into_iter().chain(unmatched_loads_note(sides, rows.len())).collect(),
         a: RecordingFields { file: &a.file, name: a.name },
         b: RecordingFields { file: &b.file, name: b.name },
         over: match over {

@@ -19,18 +19,22 @@ use serde_json::Value;
 const BENCHMARK_PAGE: &str = "docs/reference/benchmarks.md";
 
 /// Formats the overall result of the checks as one sentence.
-fn answer(fitness: &MachineFitness) -> String {
+fn fitness_sentence(fitness: &MachineFitness) -> String {
     let list = |of: Fitness| fitness.named(of).join(", ");
     match fitness.fitness() {
         Fitness::Fit => "this machine is fit to measure".to_owned(),
-        Fitness::Limited => format!("this machine is fit to measure, with limits: {}", list(Fitness::Limited)),
-        Fitness::Unfit => format!("this machine is not fit to measure: {}", list(Fitness::Unfit)),
+        Fitness::Limited => {
+            format!("this machine is fit to measure, with limits: {checks}", checks = list(Fitness::Limited))
+        }
+        Fitness::Unfit => {
+            format!("this machine is not fit to measure: {checks}", checks = list(Fitness::Unfit))
+        }
     }
 }
 
 /// Returns table rows that compare this machine with the benchmark machine. Each row has the name
 /// of a figure, its value on this machine, and its value on the benchmark machine.
-fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
+fn comparison_rows(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     let row = |name: &str, here: String, there: String| [name.to_owned(), here, there];
     let (per_s, cpu) = (|rps: f64| format!("{}/s", rate(rps)), |us: f64| duration(us * 1e3));
     let lag = format!("{} at {}", duration(measured.lag_p99_ns as f64), per_s(measured.rate_rps));
@@ -45,12 +49,12 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
 /// this machine, and the remedies. `columns` is the width of the terminal, if known.
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
-    report.text(Tone::Answer, answer(fitness));
+    report.text(Tone::Answer, fitness_sentence(fitness));
     let row =
         |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.observation.clone()];
     report.table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
     if let Some(measured) = measured {
-        let rows = figures(measured).into_iter().map(Vec::from).collect();
+        let rows = comparison_rows(measured).into_iter().map(Vec::from).collect();
         report.table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
@@ -68,7 +72,7 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         text.push_str(&format!("  -> {remedy}\n"));
     }
     if remedies.len() > shown {
-        text.push_str(&format!("  -> {} more: plimsoll doctor --json\n", remedies.len() - shown));
+        text.push_str(&format!("  -> {remedies} more: plimsoll doctor --json\n", remedies = remedies.len() - shown));
     }
     text
 }

@@ -104,14 +104,14 @@ struct FindingEventFields<'a> {
 }
 
 /// Formats one event as a line of JSON. Numbers are rounded as in every document.
-fn line(event: &impl Serialize) -> String {
+fn event_line(event: &impl Serialize) -> String {
     crate::visible_controls::json_line(&tidy(&value(event)))
 }
 
 /// Formats the first line of the output, which names the study.
 pub fn begin(asked: &ExperimentSpec) -> String {
     let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
-    line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
+    event_line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }
 
 /// Formats the event line for the start of a load. `load` is the number of the load, from 0, and
@@ -119,7 +119,7 @@ pub fn begin(asked: &ExperimentSpec) -> String {
 pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
-    line(&LoadBeginsFields {
+    event_line(&LoadBeginsFields {
         event: "load",
         load,
         purpose: load_purpose_name(tag.purpose),
@@ -145,7 +145,7 @@ pub fn tick(
 ) -> String {
     let whole = interval.all_routes();
     let times = &whole.response;
-    line(&TickEventFields {
+    event_line(&TickEventFields {
         event: "tick",
         load,
         phase,
@@ -177,7 +177,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
     let is_of = |outcome: &&TrialOutcome| outcome.start_ns == trial.start_ns;
     let outcome = search.and_then(|search| search.outcomes.last().filter(is_of));
     let response = summary.whole.response;
-    line(&LoadEndsFields {
+    event_line(&LoadEndsFields {
         event: "load_end",
         load,
         purpose: load_purpose_name(trial.tag.purpose),
@@ -195,5 +195,5 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
 
 /// Formats the last line of the output, which contains the same document as `--json`.
 pub fn finding(document: &Value) -> String {
-    line(&FindingEventFields { event: "finding", document })
+    event_line(&FindingEventFields { event: "finding", document })
 }

@@ -189,9 +189,9 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
-            "elasticity {elasticity:.2}: twice the value gives {:.2} times the throughput{}",
-            2f64.powf(elasticity),
-            match varied.holds() {
+            "elasticity {elasticity:.2}: twice the value gives {factor:.2} times the throughput{consequence}",
+            factor = 2f64.powf(elasticity),
+            consequence = match varied.holds() {
                 Some(true) => "; the setting limits the load line",
                 Some(false) => "; the setting does not limit the load line",
                 None => "",
@@ -211,14 +211,16 @@ fn varied_row(step: &SettingValueLoad) -> Vec<String> {
 pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
-    let doubled =
-        doubled.map_or_else(String::new, |rps| format!("twice this limit: about {} {counted}/s; ", rate(rps)));
+    let doubled = doubled.map_or_else(String::new, |rps| {
+        format!("twice this limit: about {rate_rps} {counted}/s; ", rate_rps = rate(rps))
+    });
     Some(format!(
-        "{doubled}without this limit: about {} {counted}/s ({} to {}); the next limit is {}",
-        rate(predicted.line_rps),
-        rate(predicted.range_rps.0),
-        rate(predicted.range_rps.1),
-        predicted.next_cause
+        "{doubled}without this limit: about {rate_rps} {counted}/s ({lowest_rps} to {highest_rps}); the next limit \
+         is {next_cause}",
+        rate_rps = rate(predicted.line_rps),
+        lowest_rps = rate(predicted.range_rps.0),
+        highest_rps = rate(predicted.range_rps.1),
+        next_cause = predicted.next_cause
     ))
 }
 
@@ -247,22 +249,22 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         facts.push((
             "demand",
             format!(
-                "{} of {} per request: saturated at {} requests/s",
-                duration(demand.per_request_s * 1e9),
-                demand.resource.text(),
-                rate(demand.ceiling_rps)
+                "{used_time} of {resource} per request: saturated at {ceiling_rps} requests/s",
+                used_time = duration(demand.per_request_s * 1e9),
+                resource = demand.resource.text(),
+                ceiling_rps = rate(demand.ceiling_rps)
             ),
         ));
     }
     facts.push((
         "search",
         format!(
-            "{} trials{} in {} (seed {}); the search ended because {}",
-            findings.trials.len(),
-            if findings.target_loss.is_some() { "" } else { ", then steady loads," },
-            duration(findings.elapsed_s * 1e9),
-            context.plan.load.seed,
-            stop_reason_text(findings.stopped_by)
+            "{trials} trials{steady_loads} in {elapsed} (seed {seed}); the search ended because {stop_reason}",
+            trials = findings.trials.len(),
+            steady_loads = if findings.target_loss.is_some() { "" } else { ", then steady loads," },
+            elapsed = duration(findings.elapsed_s * 1e9),
+            seed = context.plan.load.seed,
+            stop_reason = stop_reason_text(findings.stopped_by)
         ),
     ));
     report.facts(facts);

@@ -55,7 +55,7 @@ enum FunctionsFields<'a> {
 
 /// Chooses the source of the functions. The server's own profiles are the first choice if they
 /// could be compared, then samples of the kernel, then profiles without a comparison.
-fn functions<'a>(
+fn choose_functions<'a>(
     explanation: &'a Explanation,
     profiles: Option<&'a Assessment<Profiles>>,
 ) -> Option<FunctionsFields<'a>> {
@@ -227,6 +227,6 @@ pub(crate) fn explain(
         stopped_by: findings.stopped_by,
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
         server: ServerFields::new(server),
-        profiles: functions(explanation, profiles),
+        profiles: choose_functions(explanation, profiles),
     })
 }

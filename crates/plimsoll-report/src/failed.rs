@@ -18,7 +18,10 @@ pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
             if kind.requests == 1 { "1 request".to_owned() } else { format!("{} requests", count(kind.requests)) };
         let route = kind.route.as_ref().map_or_else(String::new, |label| format!("{label}: "));
         let said = kind.first.text();
-        let text = format!("{route}{said} ({requests}; the first{side} after {})", duration(kind.at_ns as f64));
+        let text = format!(
+            "{route}{said} ({requests}; the first{side} after {load_time})",
+            load_time = duration(kind.at_ns as f64)
+        );
         ("failed response", text)
     };
     kinds.iter().map(fact).collect()

@@ -48,13 +48,13 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
             Some(bound) => format!("no rate meets {bound}"),
             None => format!("no rate was shown to meet {slo} despite the stalls"),
         };
-        return format!("no load line: {}: {then}{disturbed}", stalls.text());
+        return format!("no load line: {reason}: {then}{disturbed}", reason = stalls.text());
     }
     if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
-        return format!("no load line: {}{disturbed}", gone.text());
+        return format!("no load line: {reason}{disturbed}", reason = gone.text());
     }
     if let Some(failing) = findings.constant_failure {
-        return format!("no load line: {}: no rate meets {slo}{disturbed}", failing.text());
+        return format!("no load line: {reason}: no rate meets {slo}{disturbed}", reason = failing.text());
     }
     let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
@@ -68,21 +68,27 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         (true, None) => {
             let times = times(lower);
             format!(
-                "load line: at least {times}{} {counted}/s under {slo} ({arrivals}{seen}); no upper bound was found",
-                rate(lower)
+                "load line: at least {times}{lower_per_s} {counted}/s under {slo} ({arrivals}{seen}); no upper bound \
+                 was found",
+                lower_per_s = rate(lower)
             )
         }
         (true, Some(upper)) if provable => proven_text(findings, upper, &seen),
         (true, Some(upper)) => {
             let longer = findings.provable_in_s.map_or_else(String::new, |s| {
-                format!("; a search of about {} would be long enough (--budget {})", duration(s * 1e9), budget_text(s))
+                format!(
+                    "; a search of about {time} would be long enough (--budget {budget})",
+                    time = duration(s * 1e9),
+                    budget = budget_text(s)
+                )
             });
             format!(
-                "load line: not provable in {}; so far {}{} to {} {counted}/s under {slo} (90 %; {arrivals}{seen}){longer}",
-                duration((findings.elapsed_s * 1e9).round()),
-                times(lower),
-                rate(lower),
-                rate(upper)
+                "load line: not provable in {time}; so far {log_multiple}{lower_per_s} to {upper_per_s} {counted}/s \
+                 under {slo} (90 %; {arrivals}{seen}){longer}",
+                time = duration((findings.elapsed_s * 1e9).round()),
+                log_multiple = times(lower),
+                lower_per_s = rate(lower),
+                upper_per_s = rate(upper)
             )
         }
     };
@@ -101,10 +107,11 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
         Some(upper) => format!(
-            "load line: below {}{} {counted}/s under {slo} ({}; no lower bound was found)",
-            log_times(findings, upper),
-            rate(upper),
-            arrivals_text(findings.arrivals)
+            "load line: below {log_multiple}{upper_per_s} {counted}/s under {slo} ({arrivals}; no lower bound was \
+             found)",
+            log_multiple = log_times(findings, upper),
+            upper_per_s = rate(upper),
+            arrivals = arrivals_text(findings.arrivals)
         ),
         None => format!("no load line was found under {slo}"),
     }
@@ -116,11 +123,12 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
     format!(
-        "load line: {}{} {counted}/s under {slo} (90 %: {} to {}; {arrivals}{seen})",
-        log_times(findings, rps),
-        rate(rps),
-        rate(lower),
-        rate(upper),
+        "load line: {log_multiple}{rate_per_s} {counted}/s under {slo} (90 %: {lower_per_s} to {upper_per_s}; \
+         {arrivals}{seen})",
+        log_multiple = log_times(findings, rps),
+        rate_per_s = rate(rps),
+        lower_per_s = rate(lower),
+        upper_per_s = rate(upper),
     )
 }
 
@@ -143,7 +151,7 @@ pub(crate) fn budget_text(seconds: f64) -> String {
     }
 }
 
-fn users(number: u64) -> String {
+fn users_text(number: u64) -> String {
     if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
 }
 
@@ -176,7 +184,7 @@ pub(crate) const TRIAL_HEADINGS: [&str; 9] =
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         OfferedLoad::Rate(offered) => format!("{}/s", rate(offered)),
-        OfferedLoad::Users(number) => users(number),
+        OfferedLoad::Users(number) => users_text(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
         // Closed-loop trials, and loads that only settle the server, have no verdict, because they
@@ -265,7 +273,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
     };
     let line = match (so_far.rps > 0.0, so_far.upper) {
         (true, Some(upper)) => format!("so far {} to {}/s", rate(so_far.lower), rate(upper)),
-        (true, None) => format!("so far at least {}/s", rate(so_far.lower)),
+        (true, None) => format!("so far at least {lower_per_s}/s", lower_per_s = rate(so_far.lower)),
         (false, Some(upper)) => format!("so far below {}/s", rate(upper)),
         (false, None) => "no bracket yet".to_owned(),
     };
@@ -313,16 +321,20 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
     let mut text = format!(
-        "{} requests of {sessions} in {}, {}/s on average; the loads are drawn from the sessions of this log",
-        count(requests),
-        duration(span_ns as f64),
-        rate(mean_rps)
+        "{requests} requests of {sessions} in {time}, {mean_rps}/s on average; the loads are drawn from the sessions \
+         of this log",
+        requests = count(requests),
+        time = duration(span_ns as f64),
+        mean_rps = rate(mean_rps)
     );
     for (name, rps) in [("minute", busiest_minute_rps), ("second", busiest_second_rps)] {
         let Some(rps) = rps else { continue };
         text.push_str(&format!("; its busiest {name} {}/s", rate(rps)));
         if line_rps > 0.0 {
-            text.push_str(&format!(": the load line is {} times this rate", format::times(line_rps / rps)));
+            text.push_str(&format!(
+                ": the load line is {multiple} times this rate",
+                multiple = format::times(line_rps / rps)
+            ));
         }
     }
     text
@@ -368,10 +380,10 @@ pub(crate) fn find_report(
     let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
         let text = format!(
-            "{} {counted}/s while requests always queue (90 %: {} to {})",
-            rate(capacity.rps),
-            rate(capacity.rps - INTERVAL_90 * capacity.error_rps),
-            rate(capacity.rps + INTERVAL_90 * capacity.error_rps)
+            "{rate_per_s} {counted}/s while requests always queue (90 %: {lower_per_s} to {upper_per_s})",
+            rate_per_s = rate(capacity.rps),
+            lower_per_s = rate(capacity.rps - INTERVAL_90 * capacity.error_rps),
+            upper_per_s = rate(capacity.rps + INTERVAL_90 * capacity.error_rps)
         );
         facts.push(("capacity", text));
     }
@@ -381,16 +393,16 @@ pub(crate) fn find_report(
     facts.extend(found.instance_estimate.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
     facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));
     if let Some(peak) = &findings.peak {
-        facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users(peak.concurrency))));
+        facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users_text(peak.concurrency))));
     }
     if let Some(knee) = &findings.knee {
         facts.push((
             "knee",
             format!(
-                "{}: {} {counted}/s, p99 {} (the fewest users with 95 % of the peak)",
-                users(knee.concurrency),
-                rate(knee.rps),
-                duration(knee.p99_ns as f64)
+                "{users}: {rate_per_s} {counted}/s, p99 {p99} (the fewest users with 95 % of the peak)",
+                users = users_text(knee.concurrency),
+                rate_per_s = rate(knee.rps),
+                p99 = duration(knee.p99_ns as f64)
             ),
         ));
     }
@@ -411,10 +423,10 @@ pub(crate) fn find_report(
     facts.push((
         "generator",
         format!(
-            "{threads}{}; at most {:.0} % busy, lag p99 at most {} in valid trials",
-            if context.local { "; the target is on the same machine" } else { "" },
-            busiest * 100.0,
-            duration(lag as f64)
+            "{threads}{same_machine}; at most {busy_percent:.0} % busy, lag p99 at most {lag_p99} in valid trials",
+            same_machine = if context.local { "; the target is on the same machine" } else { "" },
+            busy_percent = busiest * 100.0,
+            lag_p99 = duration(lag as f64)
         ),
     ));
     facts.extend(setup_fact(context));

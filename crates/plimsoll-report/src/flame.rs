@@ -113,14 +113,14 @@ pub fn inline_svg(flame: &Flame) -> String {
             format!("{name}: {} ({:.2} %)", flame_value(flame, node.value), node.width / total * 100.0)
         };
         let (x, y) = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
-        let fill = if tree.difference { change_colour(node) } else { colour(name) };
+        let fill = if tree.difference { change_colour(node) } else { frame_colour(name) };
         write_frame(&mut out, name, &described, x, y, node.width * scale, &fill);
     }
     let _ = write!(
         out,
         "</g>\n<script type=\"application/json\" class=\"data\">{}</script>\n\
          <script><![CDATA[\n{SCRIPT}]]></script>\n</svg>",
-        data(flame)
+        frames_json(flame)
     );
     out
 }
@@ -168,17 +168,17 @@ fn flame_value(flame: &Flame, value: f64) -> String {
 
 /// Formats the frames as JSON for the script: one list of numbers for each property. Special
 /// characters in names are escaped, so that no name can end the surrounding HTML element.
-fn data(flame: &Flame) -> String {
+fn frames_json(flame: &Flame) -> String {
     let tree = flame.tree;
-    let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();
+    let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| json_number(of(node))).collect::<Vec<_>>();
     let mut data = json!({
         "unit": flame.unit,
         "per": flame.per,
-        "total": number(flame.total),
+        "total": json_number(flame.total),
         "diff": tree.difference,
-        "names": tree.functions.iter().map(|f| printable(&f.name)).collect::<Vec<_>>(),
-        "files": tree.functions.iter().map(|f| printable(&f.file)).collect::<Vec<_>>(),
-        "colours": tree.functions.iter().map(|f| colour(&f.name)).collect::<Vec<_>>(),
+        "names": tree.functions.iter().map(|f| printable_text(&f.name)).collect::<Vec<_>>(),
+        "files": tree.functions.iter().map(|f| printable_text(&f.file)).collect::<Vec<_>>(),
+        "colours": tree.functions.iter().map(|f| frame_colour(&f.name)).collect::<Vec<_>>(),
         "depth": tree.nodes.iter().map(|n| n.depth).collect::<Vec<_>>(),
         "fn": tree.nodes.iter().map(|n| n.function).collect::<Vec<_>>(),
         "w": column(&|n| n.width),
@@ -194,24 +194,24 @@ fn data(flame: &Flame) -> String {
 }
 
 /// Converts a number to JSON without a decimal point if the number is whole.
-fn number(value: f64) -> Value {
+fn json_number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
 
 /// Replaces characters that XML forbids, and characters that could affect the text around them.
-fn printable(text: &str) -> String {
+fn printable_text(text: &str) -> String {
     text.chars()
         .map(|c| if is_control_character(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c })
         .collect()
 }
 
 fn escaped(text: &str) -> String {
-    chart::escaped(&printable(text))
+    chart::escaped(&printable_text(text))
 }
 
 /// Returns the beginning of a function's name, up to the end of its package, module or class.
 /// Functions with equal beginnings have the same hue.
-fn package(name: &str) -> &str {
+fn package_prefix(name: &str) -> &str {
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
     let end = name[base..].find(['.', ':', '(']).map_or(name.len(), |end| base + end);
     &name[..end]
@@ -225,8 +225,8 @@ fn hash(text: &str) -> u32 {
 
 /// Returns the colour of a frame. All colours are light; the package sets the hue, and the function
 /// sets the lightness.
-fn colour(name: &str) -> String {
-    let hue = f64::from(hash(package(name)) % 360);
+fn frame_colour(name: &str) -> String {
+    let hue = f64::from(hash(package_prefix(name)) % 360);
     let lightness = 0.70 + f64::from(hash(name) % 13) / 100.0;
     let chroma = (1.0 - (2.0 * lightness - 1.0).abs()) * 0.62;
     let channel = |offset: f64| {
@@ -295,9 +295,9 @@ mod tests {
             ("main", "main"),
             ("", ""),
         ] {
-            assert_eq!(package(name), expect);
+            assert_eq!(package_prefix(name), expect);
         }
-        assert_ne!(colour("a.b"), colour("c.b"));
+        assert_ne!(frame_colour("a.b"), frame_colour("c.b"));
     }
 
     #[test]

@@ -11,11 +11,11 @@ use std::fmt::Write;
 /// Lists the methods of the gRPC service `service`, or of all services if `service` is empty.
 pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaError> {
     let mut text = String::new();
-    for service in services(schema, service) {
+    for service in requested_services(schema, service) {
         let _ = writeln!(text, "{service}");
         schema.methods(&service)?.iter().for_each(|line| _ = writeln!(text, "  {line}"));
     }
-    finished(schema, text, service, "")
+    escaped_text_or_error(schema, text, service, "")
 }
 
 /// Describes the methods of a service, or only `method` if it is not empty. For each method the
@@ -28,7 +28,7 @@ pub fn services_described(
     origin: impl std::fmt::Display,
 ) -> Result<String, SchemaError> {
     let mut text = String::new();
-    for service in services(schema, service) {
+    for service in requested_services(schema, service) {
         for line in schema.methods(&service)? {
             let name = line.split('(').next().unwrap_or_default();
             if !method.is_empty() && name != method {
@@ -40,14 +40,14 @@ pub fn services_described(
             let _ = writeln!(text, "plimsoll run {origin}{path} -b '{}'\n", described.example());
         }
     }
-    finished(schema, text, service, method)
+    escaped_text_or_error(schema, text, service, method)
 }
 
-fn services(schema: &Schema, service: &str) -> Vec<String> {
+fn requested_services(schema: &Schema, service: &str) -> Vec<String> {
     if service.is_empty() { schema.services() } else { vec![service.to_owned()] }
 }
 
-fn finished(schema: &Schema, text: String, service: &str, method: &str) -> Result<String, SchemaError> {
+fn escaped_text_or_error(schema: &Schema, text: String, service: &str, method: &str) -> Result<String, SchemaError> {
     if text.is_empty() {
         // If the method does not exist, returns the error of the schema, which names the existing
         // methods.

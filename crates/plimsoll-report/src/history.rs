@@ -100,7 +100,11 @@ fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
         parts.push(format!("cause {before} -> {after}"));
     }
     for (name, before, after) in &moved.functions {
-        parts.push(format!("{name} {} -> {} of the CPU time", share(*before), share(*after)));
+        parts.push(format!(
+            "{name} {share_before} -> {share_after} of the CPU time",
+            share_before = share(*before),
+            share_after = share(*after)
+        ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -120,12 +124,14 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
         // A lane with fewer than `SERIES_MIN` points was not tested for changes, so the text must
         // not say "no change".
         None if lane.points.len() < SERIES_MIN => format!(
-            "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} runs are usable, \
+            "{measure} {latest}/s of {service}: too few runs to detect a change ({usable} of {all} runs are usable, \
              {SERIES_MIN} are needed)",
-            lane.points.len(),
-            lane.runs.len()
+            usable = lane.points.len(),
+            all = lane.runs.len()
         ),
-        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.points.len())),
+        None => {
+            format!("{measure} {latest}/s of {service}: no change in {runs}", runs = runs_text(lane.points.len()))
+        }
         Some(last) => format!(
             "{measure} {latest}/s of {service}: {} since {}",
             change_text(last),
@@ -198,11 +204,11 @@ pub fn history_report(view: &HistoryView) -> Report {
         }
         report.facts(lane_facts(lane, view.order)).table(&HEADINGS, lane_rows(lane, view.last));
     }
-    unreadable(&mut report, view.unreadable);
+    add_unreadable_files(&mut report, view.unreadable);
     report
 }
 
-fn unreadable(report: &mut Report, files: &[(String, String)]) {
+fn add_unreadable_files(report: &mut Report, files: &[(String, String)]) {
     for (file, why) in files {
         report.text(Tone::Warning, format!("{file} {why}"));
     }
@@ -373,7 +379,10 @@ impl GateView<'_> {
         // fill in the path.
         let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
         let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
-        format!("plimsoll prove --a git:{} --b git:{commit} --build CMD --start CMD {url}", shell::word(self.branch))
+        format!(
+            "plimsoll prove --a git:{branch} --b git:{commit} --build CMD --start CMD {url}",
+            branch = shell::word(self.branch)
+        )
     }
 }
 

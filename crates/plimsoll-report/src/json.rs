@@ -247,13 +247,13 @@ impl Serialize for CountedFields<'_> {
         let summary = self.0;
         let held = summary.whole.figure_values().chain(summary.load.figure_values());
         let named = held.filter_map(|(figure, held)| Some((figure.json?, figure, held)));
-        serializer.collect_map(named.map(|(name, figure, held)| (name, counted(summary, figure, held))))
+        serializer.collect_map(named.map(|(name, figure, held)| (name, figure_value(summary, figure, held))))
     }
 }
 
 /// Converts a measured figure to its JSON value. The table of measures defines the kind of the
 /// figure.
-fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
+fn figure_value(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
         FigureRef::Count(count) => count.into(),
         FigureRef::Times(times) => value(&DistributionFields::from(times)),

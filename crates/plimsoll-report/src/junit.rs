@@ -82,8 +82,12 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
     let case = |demand: &Condition| {
         let outcome = match demand.figure_with_cpu_use(run, &|| load.server_use().ok()) {
             _ if summary.generator.limited => CaseOutcome::Skipped(format!(
-                "the generator was the limit: {}",
-                summary.generator.reason.as_ref().map_or_else(|| "the generator could not keep up".to_owned(), spelled)
+                "the generator was the limit: {reason}",
+                reason = summary
+                    .generator
+                    .reason
+                    .as_ref()
+                    .map_or_else(|| "the generator could not keep up".to_owned(), spelled)
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
             figure => CaseOutcome::Failed(demand.describe_figure(figure)),

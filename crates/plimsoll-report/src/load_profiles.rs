@@ -25,7 +25,7 @@ fn compare_with_and_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -
 
 /// Returns the relative change of the goodput while profiling, so -0.01 means that profiling costs
 /// 1 %. Returns `None` if no request succeeded without profiling.
-fn cost(level: &ProfiledTrial) -> Option<f64> {
+fn profiling_cost(level: &ProfiledTrial) -> Option<f64> {
     (level.without_profiling.goodput_rps > 0.0)
         .then(|| level.with_cpu_profile.goodput_rps / level.without_profiling.goodput_rps - 1.0)
 }
@@ -42,9 +42,9 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
     let [before, after] = profiles.requests.as_slice() else { return None };
     Some(format!(
-        "profiles: {} files beside the run file; the flame graph of the difference: plimsoll profile --diff {low} \
+        "profiles: {files} files beside the run file; the flame graph of the difference: plimsoll profile --diff {low} \
          {high} --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
-        profiles.files.len(),
+        files = profiles.files.len(),
     ))
 }
 
@@ -65,10 +65,15 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     }
     facts.push((
         "profiles",
-        format!("at {}, {} s of CPU each, from {}", rates.join(" and "), profiles.seconds, profiles.base),
+        format!(
+            "at {rates}, {seconds} s of CPU each, from {url}",
+            rates = rates.join(" and "),
+            seconds = profiles.seconds,
+            url = profiles.base
+        ),
     ));
     if let Some(level) = profiles.levels.last() {
-        let percent = cost(level).map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
+        let percent = profiling_cost(level).map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
         facts.push((
             "cost of profiling",
             format!(
@@ -281,7 +286,7 @@ mod tests {
     use plimsoll_analysis::{DoubtKind, Doubts};
     use serde_json::json;
 
-    fn caught() -> Assessment<Profiles> {
+    fn example_profiles() -> Assessment<Profiles> {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
@@ -346,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_profile_text_states_cost_and_functions() {
-        let shown = text::render(&profiles_report(&caught()), false);
+        let shown = text::render(&profiles_report(&example_profiles()), false);
         for part in [
             "warning: line: mutex: answers 404",
             "warning: line: no steady state",
@@ -388,7 +393,7 @@ mod tests {
 
     #[test]
     fn the_document_contains_all_profiles() {
-        let caught = caught();
+        let caught = example_profiles();
         let document = value(&ProfilesFields::new(&caught));
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));
         assert_eq!(document["levels"]["line"]["files"]["cpu"], "x.line.cpu.pb.gz");

@@ -9,22 +9,24 @@ pub fn render(report: &Report) -> String {
     for block in &report.blocks {
         match block {
             ReportBlock::Chart(_) | ReportBlock::Fragment(_) => continue,
-            ReportBlock::Heading(text) => out.push_str(&format!("### {}\n", literal(text))),
-            ReportBlock::Text(Tone::Warning, text) => out.push_str(&format!("> **Warning:** {}\n", literal(text))),
-            ReportBlock::Text(Tone::Answer, text) => out.push_str(&format!("**{}**\n", literal(text))),
-            ReportBlock::Text(Tone::Plain, text) => out.push_str(&format!("{}\n", literal(text))),
+            ReportBlock::Heading(text) => out.push_str(&format!("### {}\n", escape_markdown(text))),
+            ReportBlock::Text(Tone::Warning, text) => {
+                out.push_str(&format!("> **Warning:** {}\n", escape_markdown(text)))
+            }
+            ReportBlock::Text(Tone::Answer, text) => out.push_str(&format!("**{}**\n", escape_markdown(text))),
+            ReportBlock::Text(Tone::Plain, text) => out.push_str(&format!("{}\n", escape_markdown(text))),
             ReportBlock::Facts(facts) => {
                 for (label, value) in facts {
                     match label.is_empty() {
                         // A fact without a label continues the previous fact.
-                        true => out.push_str(&format!("  - {}\n", literal(value))),
-                        false => out.push_str(&format!("- {}: {}\n", literal(label), literal(value))),
+                        true => out.push_str(&format!("  - {}\n", escape_markdown(value))),
+                        false => out.push_str(&format!("- {}: {}\n", escape_markdown(label), escape_markdown(value))),
                     }
                 }
             }
             ReportBlock::Table(headings, rows) => {
                 let line = |cells: &[String]| {
-                    let cells: Vec<String> = cells.iter().map(|cell| literal(cell)).collect();
+                    let cells: Vec<String> = cells.iter().map(|cell| escape_markdown(cell)).collect();
                     format!("| {} |\n", cells.join(" | "))
                 };
                 let named = |heading: &String| if heading.is_empty() { UNNAMED.to_owned() } else { heading.clone() };
@@ -43,7 +45,7 @@ pub fn render(report: &Report) -> String {
 const UNNAMED: &str = "of";
 
 /// Escapes all characters that have a meaning in Markdown.
-fn literal(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

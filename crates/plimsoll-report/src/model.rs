@@ -127,7 +127,7 @@ pub fn model_document(shown: &ModelReport) -> Value {
     })
 }
 
-fn quantiles(list: &[(f64, f64, f64)]) -> ObjectByName<String, LogAndModelFields> {
+fn quantile_fields(list: &[(f64, f64, f64)]) -> ObjectByName<String, LogAndModelFields> {
     let field = |(quantile, log, model): &(f64, f64, f64)| {
         (format!("p{}", quantile * 100.0), LogAndModelFields { log: *log, model: *model })
     };
@@ -157,8 +157,8 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
         mix_tv_max: distances.mix_tv_max,
         dispersion: dispersion.collect(),
         sessions: SessionDistances {
-            requests: quantiles(&distances.visit_requests),
-            think_time_ns: quantiles(&distances.waits_ns),
+            requests: quantile_fields(&distances.visit_requests),
+            think_time_ns: quantile_fields(&distances.waits_ns),
             transitions_tv: distances.transitions_tv,
         },
         lru: distances.hit_ratio.iter().map(cache).collect(),
@@ -172,7 +172,7 @@ pub fn model_report(shown: &ModelReport) -> Report {
     let headline = match shown.distances.map(ModelDistances::figures_over_bounds) {
         None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
-            format!("{} matches {} within all bounds", shown.file, shown.logs.join(", "))
+            format!("{file} matches {logs} within all bounds", file = shown.file, logs = shown.logs.join(", "))
         }
         Some(apart) => {
             let said: Vec<String> = apart.iter().map(|figure| format!("its {} {}", figure.name, figure.said)).collect();
@@ -182,14 +182,15 @@ pub fn model_report(shown: &ModelReport) -> Report {
     report.text(Tone::Plain, headline);
     let what = match facts.scenarios {
         0 => format!(
-            "a mix of {} endpoints without sequences of requests: few visits have more than one request",
-            count(facts.endpoints as u64)
+            "a mix of {endpoints} endpoints without sequences of requests: few visits have more than one request",
+            endpoints = count(facts.endpoints as u64)
         ),
         scenarios => format!(
-            "{} scenarios with {} endpoints represent {} different sequences of requests in the log",
-            count(scenarios as u64),
-            count(facts.endpoints as u64),
-            count(facts.sequences as u64)
+            "{scenarios} scenarios with {endpoints} endpoints represent {sequences} different sequences of requests in \
+             the log",
+            scenarios = count(scenarios as u64),
+            endpoints = count(facts.endpoints as u64),
+            sequences = count(facts.sequences as u64)
         ),
     };
     let mut rows = vec![
@@ -209,10 +210,10 @@ pub fn model_report(shown: &ModelReport) -> Report {
         rows.push((
             "split",
             format!(
-                "{} visits have more than {VISIT_REQUESTS_MAX} requests: the model treats their {} requests as single \
-                 requests",
-                count(facts.long.0),
-                count(facts.long.1)
+                "{visits} visits have more than {VISIT_REQUESTS_MAX} requests: the model treats their {requests} \
+                 requests as single requests",
+                visits = count(facts.long.0),
+                requests = count(facts.long.1)
             ),
         ));
     }
@@ -227,8 +228,8 @@ pub fn model_report(shown: &ModelReport) -> Report {
         rows.push((
             "withheld",
             format!(
-                "{} parts of paths look like keys and are replaced: --keep-keys writes the original parts",
-                count(facts.keys_withheld as u64)
+                "{path_parts} parts of paths look like keys and are replaced: --keep-keys writes the original parts",
+                path_parts = count(facts.keys_withheld as u64)
             ),
         ));
     }
@@ -263,19 +264,19 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         });
     }
     for ((quantile, log, model), off_max) in distances.visit_requests.iter().zip(&distances.visit_off_max) {
-        let name = format!("requests of a visit, p{}", quantile * 100.0);
+        let name = format!("requests of a visit, p{percentile}", percentile = quantile * 100.0);
         let bound = format!("{} requests", short(*off_max));
         rows.push(vec![name, short(*log), short(*model), share((model / log.max(1.0) - 1.0).abs()), bound]);
     }
     for (quantile, log, model) in &distances.waits_ns {
-        let name = format!("wait before a request, p{}", quantile * 100.0);
+        let name = format!("wait before a request, p{percentile}", percentile = quantile * 100.0);
         rows.push(vec![name, duration(*log), duration(*model), String::new(), String::new()]);
     }
     if let Some(tv) = distances.transitions_tv {
         rows.push(vec!["order of endpoints".to_owned(), String::new(), String::new(), share(tv), String::new()]);
     }
     for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_off_max) {
-        let name = format!("hits of a cache of {}", count(*size as u64));
+        let name = format!("hits of a cache of {paths}", paths = count(*size as u64));
         rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(*off_max)]);
     }
     rows

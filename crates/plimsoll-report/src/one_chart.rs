@@ -84,8 +84,9 @@ pub fn one_chart(
                 })
             }
             trials => Err(format!(
-                "--chart: '{file}' contains {} loads; this chart needs a file with one load, as plimsoll run writes",
-                trials.len()
+                "--chart: '{file}' contains {loads} loads; this chart needs a file with one load, as plimsoll run \
+                 writes",
+                loads = trials.len()
             )),
         },
     }

@@ -31,28 +31,33 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {
         let much = share(step.kept_share.clamp(0.0, 1.0));
-        format!("at {} times the load line, {much} of the load line's throughput still succeeds in time", step.factor)
+        format!(
+            "at {factor} times the load line, {much} of the load line's throughput still succeeds in time",
+            factor = step.factor
+        )
     });
     let back = match (found.recovery_s, verdict) {
         (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
-        (Some(seconds), _) => format!("the server recovers {} after the load fell", duration(seconds * 1e9)),
+        (Some(seconds), _) => {
+            format!("the server recovers {time} after the load fell", time = duration(seconds * 1e9))
+        }
         (None, OverloadVerdict::Metastable) => {
             format!(
-                "the server does not recover by itself: no improvement within {} after the load fell",
-                watched(found)
+                "the server does not recover by itself: no improvement within {time} after the load fell",
+                time = watch_time_text(found)
             )
         }
         (None, _) => {
             format!(
-                "the server has not recovered within {} after the load fell, although its backlog shrinks",
-                watched(found)
+                "the server has not recovered within {time} after the load fell, although its backlog shrinks",
+                time = watch_time_text(found)
             )
         }
     };
     format!("{}: {kept}, and {back}", verdict.word())
 }
 
-fn watched(found: &OverloadResult) -> String {
+fn watch_time_text(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 

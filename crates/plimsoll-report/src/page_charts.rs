@@ -76,7 +76,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
             let values: Vec<f64> = line.points.iter().map(|p| p.1).filter(|v| v.is_finite()).collect();
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
             let (lo, hi) = chart::scale::extent(values.iter().copied()).unwrap_or((f64::NAN, f64::NAN));
-            let figure = |value: f64| if value.is_finite() { panel.unit.tick(round4(value)) } else { "-".into() };
+            let figure =
+                |value: f64| if value.is_finite() { panel.unit.tick(round_to_four_digits(value)) } else { "-".into() };
             vec![format!("{}: {}", panel.title, line.name), figure(lo), figure(mean), figure(hi)]
         });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -132,7 +133,7 @@ fn server_series_section(run: &Run) -> Report {
 }
 
 /// Rounds a value to four significant digits.
-fn round4(value: f64) -> f64 {
+fn round_to_four_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
@@ -207,11 +208,11 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
         (
             "machine",
             format!(
-                "{}, {} cores for plimsoll, {} of memory, {} open files",
-                if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu },
-                environment.cores,
-                bytes(environment.memory_bytes as f64),
-                count(environment.files_max)
+                "{processor}, {cores} cores for plimsoll, {memory} of memory, {open_files} open files",
+                processor = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu },
+                cores = environment.cores,
+                memory = bytes(environment.memory_bytes as f64),
+                open_files = count(environment.files_max)
             ),
         ),
         ("kernel", environment.kernel.clone()),
@@ -329,10 +330,10 @@ pub(crate) fn find_page(
 /// Draws the chart of a comparison of A and B as SVG.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
     let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context));
-    chart::prove_chart(&above, compared(found), theme)
+    chart::prove_chart(&above, compared_blocks(found), theme)
 }
 
-fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
+fn compared_blocks<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
     ComparedBlocks { proof: &found.proof, blocks: &found.blocks.blocks, narrowing: &found.narrowing }
 }
 
@@ -341,7 +342,7 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
     let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).without_title();
-    charts.responsive_chart(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
+    charts.responsive_chart(|theme| chart::prove_chart(&above, compared_blocks(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
@@ -351,10 +352,10 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
 
 /// Draws the chart of a ladder as SVG. A ladder measures several servers (rungs) in turn.
 pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
-    chart::ladder_chart(&heading::ladder(&found.ladder, &compared_load(context)), drawn(found), theme)
+    chart::ladder_chart(&heading::ladder(&found.ladder, &compared_load(context)), ladder_blocks(found), theme)
 }
 
-fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
+fn ladder_blocks<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
     LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, sides: &found.blocks.arms }
 }
 
@@ -363,7 +364,7 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);
     let above = heading::ladder(&found.ladder, &compared_load(context)).without_title();
-    charts.responsive_chart(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
+    charts.responsive_chart(|theme| chart::ladder_chart(&above, ladder_blocks(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);

@@ -199,9 +199,9 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
         report.text(Tone::Plain, format!("no function changed by more than chance, of {tested} tested"));
     } else {
         let what = format!(
-            "{} of {tested} functions changed by more than chance (false discovery rate {FINDING_Q}); {kind}{per_text}, \
-             {column}:",
-            findings.len()
+            "{changed} of {tested} functions changed by more than chance (false discovery rate {FINDING_Q}); \
+             {kind}{per_text}, {column}:",
+            changed = findings.len()
         );
         report.text(Tone::Plain, what);
         let row = |row: &&DiffRow| {

@@ -52,7 +52,7 @@ pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     columns.into_iter().map(sign).collect()
 }
 
-fn bar(share: f64, width: usize, unicode: bool) -> String {
+fn progress_bar(share: f64, width: usize, unicode: bool) -> String {
     let full = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     let (on, off) = if unicode { ('━', '─') } else { ('=', '-') };
     (0..width).map(|at| if at < full { on } else { off }).collect()
@@ -65,14 +65,14 @@ fn wrap_lines(text: &str, columns: usize, indent: usize) -> impl Iterator<Item =
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
 }
 
-fn left(progress: &Progress) -> String {
+fn remaining_time_text(progress: &Progress) -> String {
     match progress.total_s {
         Some(total) => format!("{:.0} s left", (total - progress.elapsed_s).max(0.0).ceil()),
         None => String::new(),
     }
 }
 
-fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
+fn live_figure_texts(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     // A time of 0 means that no response arrived in this second, and is shown as `-`.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
@@ -101,12 +101,12 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         Some(total) => format!("  {:.1} of {total:.0} s", progress.elapsed_s),
         None => format!("  {:.1} s", progress.elapsed_s),
     };
-    let left = left(progress);
+    let left = remaining_time_text(progress);
     let clock = format!("{clock:<20}");
     match progress.total_s {
         Some(total) if total > 0.0 => {
             let width = columns.saturating_sub(clock.chars().count() + left.len() + 2).min(60);
-            let bar = bar(progress.elapsed_s / total, width, unicode);
+            let bar = progress_bar(progress.elapsed_s / total, width, unicode);
             lines.extend(wrap_lines(&format!("{clock}{bar}  {left}"), columns, 2));
         }
         _ => lines.extend(wrap_lines(clock.trim_end(), columns, 2)),
@@ -116,7 +116,7 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         let width = columns.saturating_sub(rps.chars().count()).min(120);
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
-        for figure in figures(progress, now) {
+        for figure in live_figure_texts(progress, now) {
             // A figure that does not fit is omitted, because a figure with missing digits would
             // mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
@@ -139,7 +139,7 @@ pub fn progress_line(progress: &Progress) -> String {
     // At the beginning of a load most responses have not arrived yet, so figures would mislead.
     if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
         parts.push(format!("completes {}/s", rate(now.rps)));
-        let figures = figures(progress, now).into_iter();
+        let figures = live_figure_texts(progress, now).into_iter();
         parts.extend(figures.map(|f| f.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     parts.join(", ")
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn progress() -> Progress {
+    fn example_progress() -> Progress {
         Progress {
             doing: "64 users".into(),
             why: "the most that it can answer is looked for".into(),
@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn the_progress_block_shows_known_figures() {
-        let lines = progress_block(&progress(), 80, true);
+        let lines = progress_block(&example_progress(), 80, true);
         assert_eq!(lines.len(), 5);
         assert_eq!(lines[0], "64 users");
         assert!(lines[2].starts_with("  12.3 of 30 s") && lines[2].ends_with("18 s left"), "{}", lines[2]);
         assert!(lines[3].starts_with("  16 206/s") && lines[3].contains('█'), "{}", lines[3]);
         assert_eq!(lines[4], "  p50 1.20 ms  p90 2.00 ms  p99 75.9 ms  max  210 ms  3 bad  64 in flight");
-        let plain = progress_line(&progress());
+        let plain = progress_line(&example_progress());
         assert_eq!(
             plain,
             "12.3 of 30 s, 64 users, completes 16 206/s, p50 1.20 ms, p90 2.00 ms, p99 75.9 ms, max 210 ms, 3 bad, 64 in flight"
@@ -189,12 +189,12 @@ mod tests {
     #[test]
     fn a_line_has_no_figures_of_a_load_that_has_just_begun() {
         let now = LiveFigures { has_just_begun: true, ..LiveFigures::default() };
-        assert_eq!(progress_line(&Progress { now: Some(now), ..progress() }), "12.3 of 30 s, 64 users");
+        assert_eq!(progress_line(&Progress { now: Some(now), ..example_progress() }), "12.3 of 30 s, 64 users");
     }
 
     #[test]
     fn the_server_is_shown_if_observed() {
-        let seen = Progress { server_cores: Some(1.234), ..progress() };
+        let seen = Progress { server_cores: Some(1.234), ..example_progress() };
         assert!(progress_line(&seen).ends_with(", 64 in flight, server 1.23 cores"), "{}", progress_line(&seen));
         assert!(progress_block(&seen, 110, true)[4].ends_with("  server 1.23 cores"));
     }
@@ -225,7 +225,7 @@ mod tests {
             figures in any::<[u64; 4]>(),
         ) {
             let now = LiveFigures { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..LiveFigures::default() };
-            let progress = Progress { doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..progress() };
+            let progress = Progress { doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..example_progress() };
             for line in progress_block(&progress, columns, unicode) {
                 prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");
                 prop_assert!(unicode || line.is_ascii() || !progress.doing.is_ascii(), "{line}");

@@ -28,12 +28,12 @@ pub(crate) struct ProveContext<'a> {
 }
 
 /// Formats a ratio of B to A as a relative change, such as `-4.8 %`.
-fn change(ratio: f64) -> String {
+fn relative_change_text(ratio: f64) -> String {
     if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
 /// Formats an interval of ratios as relative changes, such as `-6.1 to -3.4 %`.
-fn changes(interval: Option<ConfidenceInterval>) -> String {
+fn relative_change_interval_text(interval: Option<ConfidenceInterval>) -> String {
     match interval {
         Some(ConfidenceInterval { lower, upper }) if upper.is_infinite() => {
             if lower.is_infinite() {
@@ -53,13 +53,13 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
 /// is the 90 % interval of the equivalence test, otherwise the 95 % interval.
 fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
-        ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
-        _ => changes(one.ratio_interval),
+        ProveVerdict::Same => format!("90 %: {}", relative_change_interval_text(one.equivalence_interval)),
+        _ => relative_change_interval_text(one.ratio_interval),
     }
 }
 
 /// Formats a share as a percentage with one decimal.
-fn percent(share: f64) -> String {
+fn percent_text(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -113,13 +113,13 @@ pub fn abort_reason_text(broken: &StudyFailure) -> String {
 pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
-        "after {} blocks, {} of B differs from A by {} ({}); the margin is {}{}",
-        standing.blocks,
-        measure_text(settings.primary),
-        change(standing.ratio),
-        changes(standing.ratio_interval),
-        percent(settings.margin),
-        enough.unwrap_or_default(),
+        "after {blocks} blocks, {measure} of B differs from A by {change} ({interval}); the margin is {margin}{enough}",
+        blocks = standing.blocks,
+        measure = measure_text(settings.primary),
+        change = relative_change_text(standing.ratio),
+        interval = relative_change_interval_text(standing.ratio_interval),
+        margin = percent_text(settings.margin),
+        enough = enough.unwrap_or_default(),
     )
 }
 
@@ -136,8 +136,9 @@ pub fn prove_heading() -> String {
 /// Formats one row of the live log of a comparison: the estimate from all blocks so far.
 pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
-    let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
-    live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
+    let (change, interval) =
+        (relative_change_text(standing.ratio), relative_change_interval_text(standing.ratio_interval));
+    live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent_text(settings.margin)])
 }
 
 /// Formats the interim result of a ladder: the goodput of each rung as a share of the previous
@@ -151,7 +152,7 @@ pub fn ladder_progress_text(ladder: &Ladder) -> String {
 
 /// Formats the column headings of a ladder's live log, for the rows of [`ladder_line`].
 pub fn ladder_heading() -> String {
-    format!("{:>8}  {:>6}  share of the step before (95 % interval)", "at", "blocks")
+    format!("{time:>8}  {blocks:>6}  share of the step before (95 % interval)", time = "at", blocks = "blocks")
 }
 
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
@@ -179,18 +180,19 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
         ProveVerdict::Worse => "B is worse than A",
         ProveVerdict::Same => "B is the same as A",
         ProveVerdict::Small => "B differs from A by less than the margin",
-        ProveVerdict::Inconclusive => return inconclusive(proof),
+        ProveVerdict::Inconclusive => return inconclusive_text(proof),
     };
     let primary = proof.measures.first().filter(|one| one.primary);
-    let seen =
-        primary.map(|one| format!("{} {} ({})", measure_text(one.measure), change(one.ratio), interval_text(one)));
+    let seen = primary.map(|one| {
+        format!("{} {} ({})", measure_text(one.measure), relative_change_text(one.ratio), interval_text(one))
+    });
     let seen = seen.unwrap_or_default();
     if let (Some(Reason::Fails), Some(success)) = (&proof.reason, &proof.success) {
         let [a, b] = success.rates.map(|rate| share(1.0 - rate));
         let seen = if seen.is_empty() { seen } else { format!("; {seen}") };
         return format!("{verdict}{of_what}: B fails {b} of its requests, A fails {a}{seen}");
     }
-    let margin = primary.map_or_else(String::new, |one| percent(one.margin));
+    let margin = primary.map_or_else(String::new, |one| percent_text(one.margin));
     match proof.verdict {
         ProveVerdict::Better | ProveVerdict::Worse => {
             format!("{verdict}{of_what}: {seen}, beyond the margin of {margin}")
@@ -204,11 +206,11 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
 
 /// Formats the sentence for the verdict `inconclusive`: the estimate, the reason, and how to reach
 /// a verdict.
-fn inconclusive(proof: &Proof) -> String {
+fn inconclusive_text(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
         let interval = interval_text(one);
-        format!("{} {} ({interval})", measure_text(one.measure), change(one.ratio))
+        format!("{} {} ({interval})", measure_text(one.measure), relative_change_text(one.ratio))
     });
     let enough = budget_advice_text(proof).map(|enough| format!("; {enough}")).unwrap_or_default();
     match (&proof.reason, primary, seen) {
@@ -229,7 +231,11 @@ fn inconclusive(proof: &Proof) -> String {
                 return format!("inconclusive, though a difference is likely: {seen}{enough}");
             }
             let at_most = one.at_most().filter(|most| most.is_finite()).map(|most| {
-                format!(", no difference of more than {} (the margin is {})", percent(most), percent(one.margin))
+                format!(
+                    ", no difference of more than {difference_max} (the margin is {margin})",
+                    difference_max = percent_text(most),
+                    margin = percent_text(one.margin)
+                )
             });
             format!("inconclusive: {seen}{}{enough}", at_most.unwrap_or_default())
         }
@@ -242,10 +248,10 @@ fn missing_measure_text(why: EffectUnavailable) -> String {
     match why {
         EffectUnavailable::NotTaken => "the measure could not be taken".into(),
         EffectUnavailable::TooFew { q, requests } => format!(
-            "p{:.0} needs {} requests on each side, and there were {}",
-            q * 100.0,
-            count(requests_needed(q) as u64),
-            count(requests as u64)
+            "p{percentile:.0} needs {requests_needed} requests on each side, and there were {requests_measured}",
+            percentile = q * 100.0,
+            requests_needed = count(requests_needed(q) as u64),
+            requests_measured = count(requests as u64)
         ),
     }
 }
@@ -262,7 +268,7 @@ fn budget_advice_text(proof: &Proof) -> Option<String> {
         Some(ns) if ns > RECOMMENDED_BUDGET_NS_MAX => {
             "on such a noisy machine, even a comparison of one day would not decide".into()
         }
-        Some(ns) if blocks => format!("--budget {} without --blocks would decide", flag_time(ns)),
+        Some(ns) if blocks => format!("--budget {budget} without --blocks would decide", budget = flag_time(ns)),
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
         // The length of a block is unknown, so the advice is a number of blocks instead of a time.
         None => format!("about {more} more blocks would decide"),
@@ -314,7 +320,7 @@ pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
 }
 
 /// Returns the letter of each side with the description of its server.
-fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)> + 'a {
+fn side_descriptions<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)> + 'a {
     context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
@@ -327,7 +333,7 @@ fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
 pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, prove_answer(proof));
-    let sides: Vec<(String, String)> = sides(context).collect();
+    let sides: Vec<(String, String)> = side_descriptions(context).collect();
     let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
     facts.push((
         "blocks",
@@ -375,7 +381,7 @@ pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
             if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
             value_text(one.measure, one.levels[0]),
             value_text(one.measure, one.levels[1]),
-            change(one.ratio),
+            relative_change_text(one.ratio),
             interval_text(one),
             p_text(one.p),
             one.verdict.to_string(),
@@ -389,8 +395,15 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
     let verdict = if success.has_fallen { "worse" } else { "-" };
-    let row =
-        ["success".into(), a, b, change(success.ratio), changes(success.ratio_interval), "-".into(), verdict.into()];
+    let row = [
+        "success".into(),
+        a,
+        b,
+        relative_change_text(success.ratio),
+        relative_change_interval_text(success.ratio_interval),
+        "-".into(),
+        verdict.into(),
+    ];
     Some(row.into())
 }
 
@@ -400,7 +413,7 @@ fn spread_text(proof: &Proof) -> String {
         if proof.fresh { "goodput varies from start to start of a build" } else { "goodput varies from load to load" };
     match proof.spread {
         [Some(a), Some(b)] => {
-            let (a, b) = (percent(a), percent(b));
+            let (a, b) = (percent_text(a), percent_text(b));
             format!("{what} by {a} on A and {b} on B (standard deviation); the intervals include this variation")
         }
         _ => "too few blocks".into(),
@@ -424,8 +437,9 @@ fn routes_text(routes: &[RouteComparison]) -> String {
     let of = |verdict: ProveVerdict| {
         let told = |route: &RouteComparison| {
             let it = route.measures.iter().filter(|one| one.verdict == verdict);
-            let it: Vec<String> =
-                it.map(|one| format!("{} {}", route_measure_text(one.measure), change(one.ratio))).collect();
+            let it: Vec<String> = it
+                .map(|one| format!("{} {}", route_measure_text(one.measure), relative_change_text(one.ratio)))
+                .collect();
             (!it.is_empty()).then(|| format!("{} ({})", route.name, it.join(", ")))
         };
         let mut all: Vec<String> = routes.iter().filter_map(told).collect();
@@ -448,10 +462,10 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let shown = |one: &&MeasureComparison<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
     let told = |one: &MeasureComparison<RouteMeasure>| {
         let value = |side: usize| match one.measure {
-            RouteMeasure::Success => percent(route.success_rate[side]),
+            RouteMeasure::Success => percent_text(route.success_rate[side]),
             RouteMeasure::P50 | RouteMeasure::P99 => time_text(one.levels[side]),
         };
-        let (change, interval) = (change(one.ratio), interval_text(one));
+        let (change, interval) = (relative_change_text(one.ratio), interval_text(one));
         let measure = route_measure_text(one.measure);
         [measure.into(), value(0), value(1), change, interval, p_text(one.p), one.verdict.to_string()]
     };
@@ -461,7 +475,7 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
         let none = String::new;
         rows = vec![["not requested on both sides".into(), none(), none(), none(), none(), none(), none()]];
     } else if !route.measures.iter().any(is_success) {
-        let [a, b] = route.success_rate.map(percent);
+        let [a, b] = route.success_rate.map(percent_text);
         rows.insert(0, ["success".into(), a, b, "-".into(), "-".into(), "-".into(), "-".into()]);
     }
     let name = |(at, row): (usize, [String; 7])| {
@@ -481,7 +495,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
         let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
         let against = match (block.void(), values.as_slice()) {
             (Some(reason), _) => format!("void: {}", spelled(reason)),
-            (None, [Some(a), Some(b)]) => change(b / a),
+            (None, [Some(a), Some(b)]) => relative_change_text(b / a),
             _ => "-".into(),
         };
         let mut row = vec![(number + 1).to_string()];
@@ -495,12 +509,12 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
 /// Formats the goodput of a rung as a percentage of the previous rung's goodput. The percentage may
 /// exceed 100 %.
 fn share_of_rung_text(ratio: f64) -> String {
-    if ratio > 1.0 { percent(ratio) } else { share(ratio) }
+    if ratio > 1.0 { percent_text(ratio) } else { share(ratio) }
 }
 
 /// Formats the cost that a rung adds to each request in us, with its sign, such as `+71.2 us` or
 /// `+76 900 us`.
-fn cost(us: f64) -> String {
+fn added_cost_text(us: f64) -> String {
     let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
     format!("{}{size} us", if us < 0.0 { '-' } else { '+' })
 }
@@ -524,25 +538,30 @@ pub(crate) fn share_text(rung: &Rung) -> Option<String> {
 /// Formats the cost per request that a rung adds compared with the previous rung, with the
 /// interval; `None` for the first rung.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
-    rung.cost_us.map(|us| format!("{} ({})", cost(us), interval_ends_text(rung.cost_us_interval, cost)))
+    rung.cost_us
+        .map(|us| format!("{} ({})", added_cost_text(us), interval_ends_text(rung.cost_us_interval, added_cost_text)))
 }
 
 /// Formats the result of a ladder as one sentence: the goodput of the first and the last rung.
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
-        return format!("no result for the {} steps: no block is valid", ladder.rungs.len());
+        return format!("no result for the {steps} steps: no block is valid", steps = ladder.rungs.len());
     }
     let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
     let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
     let whole = if first > 0.0 { share_of_rung_text(last / first) } else { "nothing".into() };
-    format!("{} requests/s at the first step, {} at the last: {whole} of the first", rate(first), rate(last))
+    format!(
+        "{first_rps} requests/s at the first step, {last_rps} at the last: {whole} of the first",
+        first_rps = rate(first),
+        last_rps = rate(last)
+    )
 }
 
 /// Renders the report of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, ladder_answer(ladder));
-    let sides: Vec<(String, String)> = sides(context).collect();
+    let sides: Vec<(String, String)> = side_descriptions(context).collect();
     let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
     facts.push((
         "blocks",
@@ -572,8 +591,8 @@ pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>
             if ladder.blocks > 0 { format!("{}/s", rate(rung.goodput_rps)) } else { "-".to_owned() },
             known(rung.share, share_of_rung_text),
             ends(rung.share, rung.share_interval, share_of_rung_text),
-            known(rung.cost_us, cost),
-            ends(rung.cost_us, rung.cost_us_interval, cost),
+            known(rung.cost_us, added_cost_text),
+            ends(rung.cost_us, rung.cost_us_interval, added_cost_text),
         ]
     };
     let headings = ["step", "goodput", "of before", "95 %", "a request", "95 %"];

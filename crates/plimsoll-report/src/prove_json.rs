@@ -29,17 +29,17 @@ fn measure_name(measure: Criterion) -> &'static str {
     }
 }
 
-fn ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
+fn interval_ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
     interval.map(|interval| [interval.lower, interval.upper])
 }
 
 /// Returns a figure for a JSON document; `None` (written as null) if the figure is infinite.
-fn bounded(value: f64) -> Option<f64> {
+fn finite_or_none(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
 
 fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]> {
-    interval.map(|interval| [bounded(interval.lower), bounded(interval.upper)])
+    interval.map(|interval| [finite_or_none(interval.lower), finite_or_none(interval.upper)])
 }
 
 /// Returns the JSON name of the reason, for a verdict that does not follow from the primary measure
@@ -188,18 +188,18 @@ struct MeasureFields {
 }
 
 impl MeasureFields {
-    fn of<M: Copy>(one: &MeasureComparison<M>, name: fn(M) -> &'static str) -> MeasureFields {
+    fn from_comparison<M: Copy>(one: &MeasureComparison<M>, name: fn(M) -> &'static str) -> MeasureFields {
         MeasureFields {
             name: name(one.measure),
             primary: one.primary,
-            a: bounded(one.levels[0]),
-            b: bounded(one.levels[1]),
-            ratio: bounded(one.ratio),
+            a: finite_or_none(one.levels[0]),
+            b: finite_or_none(one.levels[1]),
+            ratio: finite_or_none(one.ratio),
             ci95: bounded_ends(one.ratio_interval),
             ci90: bounded_ends(one.equivalence_interval),
             p: one.p,
             margin: one.margin,
-            at_most: one.at_most().and_then(bounded),
+            at_most: one.at_most().and_then(finite_or_none),
             verdict: one.verdict.to_string(),
         }
     }
@@ -230,7 +230,11 @@ impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
             requests: route.requests,
             success_rate: route.success_rate,
             blocks: route.blocks,
-            measures: route.measures.iter().map(|one| MeasureFields::of(one, route_measure_name)).collect(),
+            measures: route
+                .measures
+                .iter()
+                .map(|one| MeasureFields::from_comparison(one, route_measure_name))
+                .collect(),
         }
     }
 }
@@ -262,7 +266,7 @@ struct InterimEstimateFields {
 impl From<&InterimEstimate> for InterimEstimateFields {
     fn from(point: &InterimEstimate) -> InterimEstimateFields {
         let InterimEstimate { blocks, ratio, ratio_interval } = *point;
-        InterimEstimateFields { blocks, ratio: bounded(ratio), ci95: bounded_ends(ratio_interval) }
+        InterimEstimateFields { blocks, ratio: finite_or_none(ratio), ci95: bounded_ends(ratio_interval) }
     }
 }
 
@@ -283,7 +287,7 @@ pub(crate) fn proof(
         verdict: proof.verdict.to_string(),
         answer: prove_answer(proof),
         reason: proof.reason.as_ref().map(reason_name),
-        measures: proof.measures.iter().map(|one| MeasureFields::of(one, measure_name)).collect(),
+        measures: proof.measures.iter().map(|one| MeasureFields::from_comparison(one, measure_name)).collect(),
         routes: proof.routes.iter().map(RouteComparisonFields::from).collect(),
         success: proof.success.as_ref().map(SuccessFields::from),
         margin: proof.measures.first().map(|one| one.margin),
@@ -332,9 +336,9 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
         load_s,
         goodput_rps: rung.goodput_rps,
         share: rung.share,
-        share_ci95: ends(rung.share_interval),
+        share_ci95: interval_ends(rung.share_interval),
         cost_us: rung.cost_us,
-        cost_us_ci95: ends(rung.cost_us_interval),
+        cost_us_ci95: interval_ends(rung.cost_us_interval),
     }
 }
 

@@ -21,11 +21,11 @@ pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
     let side = |at: usize| {
         let ProveProfiles { bases, files, requests, .. } = profiles;
         format!(
-            "{} profiles of {} s from {}, during {} requests",
-            files[at].len(),
-            profiles.seconds,
-            bases[at],
-            count(requests[at] as u64)
+            "{profiles} profiles of {seconds} s from {address}, during {requests} requests",
+            profiles = files[at].len(),
+            seconds = profiles.seconds,
+            address = bases[at],
+            requests = count(requests[at] as u64)
         )
     };
     report.facts(vec![
@@ -33,7 +33,11 @@ pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
         ("B", side(1)),
         (
             "load",
-            format!("{} {}/s, the same on both sides, after the blocks", rate(profiles.rate_rps), profiles.counted),
+            format!(
+                "{rate} {counted}/s, the same on both sides, after the blocks",
+                rate = rate(profiles.rate_rps),
+                counted = profiles.counted
+            ),
         ),
     ]);
     if let Some(comparison) = &profiles.comparison {

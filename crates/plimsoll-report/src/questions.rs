@@ -17,31 +17,32 @@ pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
         None => "the highest rate",
     };
     format!(
-        "searching for {what} at which {} meets {}: {} at most, precise to about {:.0} %",
-        heading::target(&settings.base),
-        settings.slo,
-        duration(settings.budget_ns as f64),
-        (forecast.width * 100.0).max(1.0),
+        "searching for {what} at which {target} meets {slo}: {budget} at most, precise to about \
+         {precision_percent:.0} %",
+        target = heading::target(&settings.base),
+        slo = settings.slo,
+        budget = duration(settings.budget_ns as f64),
+        precision_percent = (forecast.width * 100.0).max(1.0),
     )
 }
 
 /// Formats the question of an explanation (what limits the load line), with the time budget.
 pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
-        "searching for the bottleneck of {} under {}: {} at most",
-        heading::target(&settings.base),
-        settings.slo,
-        duration(budget_ns as f64)
+        "searching for the bottleneck of {target} under {slo}: {budget} at most",
+        target = heading::target(&settings.base),
+        slo = settings.slo,
+        budget = duration(budget_ns as f64)
     )
 }
 
 /// Formats the question of an overload test, with the time budget.
 pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
-        "loading {} past its load line under {}: {} at most",
-        heading::target(&settings.base),
-        settings.slo,
-        duration(budget_ns as f64)
+        "loading {target} past its load line under {slo}: {budget} at most",
+        target = heading::target(&settings.base),
+        slo = settings.slo,
+        budget = duration(budget_ns as f64)
     )
 }
 
@@ -51,6 +52,8 @@ pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion
     let budget = duration(budget_ns as f64);
     match criterion {
         None => format!("how much throughput remains at each of the {steps} steps? ({budget} at most)"),
-        Some(criterion) => format!("is B better than A? {} decides ({budget} at most)", measure_text(criterion)),
+        Some(criterion) => {
+            format!("is B better than A? {measure} decides ({budget} at most)", measure = measure_text(criterion))
+        }
     }
 }

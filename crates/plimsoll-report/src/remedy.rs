@@ -5,7 +5,7 @@ use plimsoll_analysis::{Remedy, Sentence};
 
 /// Returns the flag that applies a remedy. The text includes a value only if exactly this value
 /// helps, or as a placeholder.
-fn flag(remedy: Remedy) -> &'static str {
+fn remedy_flag(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Budget => "--budget",
         Remedy::LoadTime => "--for",
@@ -26,10 +26,10 @@ fn flag(remedy: Remedy) -> &'static str {
 /// Renders a sentence of the analysis as text. Each remedy in the sentence becomes a command-line
 /// flag.
 pub fn spelled(sentence: &Sentence) -> String {
-    sentence.spelled(flag)
+    sentence.spelled(remedy_flag)
 }
 
 /// Returns the flags of all remedies, so that a test can check that each flag exists.
 pub fn flags() -> impl Iterator<Item = &'static str> {
-    Remedy::ALL.into_iter().map(flag)
+    Remedy::ALL.into_iter().map(remedy_flag)
 }

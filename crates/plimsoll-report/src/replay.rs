@@ -101,9 +101,9 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
     parts.push(match changed {
         0 => "every response has the status of the log".to_owned(),
         _ => format!(
-            "{} responses ({}) have another status than in the log",
-            count(changed),
-            share(changed as f64 / answered.max(1) as f64)
+            "{changed_responses} responses ({responses_share}) have another status than in the log",
+            changed_responses = count(changed),
+            responses_share = share(changed as f64 / answered.max(1) as f64)
         ),
     });
     if !facts.skip_counts.is_empty() {
@@ -119,7 +119,14 @@ fn replay_speed_text(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {
         (1000, 1000) => "requests are sent at the times of the log".to_owned(),
-        (speed, 1000) => format!("time runs {} times as fast, with shorter pauses of visitors", times(speed)),
-        (_, scale) => format!("{} times the visitors: further copies of sessions at other times", times(scale)),
+        (speed, 1000) => format!(
+            "time runs {speed_factor} times as fast, with shorter pauses of visitors",
+            speed_factor = times(speed)
+        ),
+        (_, scale) => format!(
+            "the load has {visitor_factor} times the visitors of the log: further copies of sessions start at other \
+             times",
+            visitor_factor = times(scale)
+        ),
     }
 }

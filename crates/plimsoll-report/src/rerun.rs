@@ -30,16 +30,19 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
     match why {
         Incomplete::Unread => "the file of traffic differs from the recorded file; give the original file".to_owned(),
         Incomplete::Missing => {
-            format!("the record of plimsoll {command} withholds a value: give it again with {}", inputs_text(missing))
+            format!(
+                "the record of plimsoll {command} withholds a value: give it again with {flags}",
+                flags = inputs_text(missing)
+            )
         }
         Incomplete::Superfluous(kind) => format!(
-            "{}: the record already has this value, or does not use this value: leave the value out, or start a new \
-             run with it",
-            flag_for_withheld(*kind)
+            "{flag}: the record already has this value, or does not use this value: leave the value out, or start \
+             a new run with it",
+            flag = flag_for_withheld(*kind)
         ),
         Incomplete::Differs(MissingInput { kind, record_text: was }) => format!(
-            "{}: this differs from the record ({was}): give the recorded value, or start a new run",
-            flag_for_withheld(*kind)
+            "{flag}: this differs from the record ({was}): give the recorded value, or start a new run",
+            flag = flag_for_withheld(*kind)
         ),
         Incomplete::Alike => "--url: equal recorded targets need equal URLs, and different targets need different \
             URLs; give each target in the record's order"

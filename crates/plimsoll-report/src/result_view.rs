@@ -52,7 +52,7 @@ impl<'a> ResultView<'a> {
     /// not wrapped. With `in_full`, the text also contains the rows that the live log printed
     /// during the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
-        let shown = text::render_in(&self.report(in_full), colour, columns);
+        let shown = text::render_in(&self.text_report(in_full), colour, columns);
         match self.finding.doubts_and_figures().1 {
             Finding::Sweep(found) if in_full => {
                 let rows: String = found.levels.iter().map(|level| sweep_row(level, columns) + "\n").collect();
@@ -67,19 +67,19 @@ impl<'a> ResultView<'a> {
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let mut screen: Screen = match finding {
-            Finding::Run(found) => run_screen(&self.context(&found.trial.run.plan), found),
+            Finding::Run(found) => run_screen(&self.run_context(&found.trial.run.plan), found),
             Finding::Sweep(found) => sweep_screen(self.experiment, found),
             Finding::Find(found) => {
-                let (context, held_by) = (self.context(&found.settings.base), held_by(found));
+                let (context, held_by) = (self.run_context(&found.settings.base), held_by(found));
                 find_screen(self.experiment, &context, found, doubts, held_by.as_ref())
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.search.settings.base);
+                let context = self.run_context(&found.search.settings.base);
                 explain_screen(&context, found, doubts, self.profiles)
             }
-            Finding::Overload(found) => overload_screen(&self.context(found.plan), found),
-            Finding::Prove(found) => prove_screen(&self.compared(&found.blocks), &found.proof),
-            Finding::Ladder(found) => ladder_screen(&self.compared(&found.blocks), &found.ladder),
+            Finding::Overload(found) => overload_screen(&self.run_context(found.plan), found),
+            Finding::Prove(found) => prove_screen(&self.prove_context(&found.blocks), &found.proof),
+            Finding::Ladder(found) => ladder_screen(&self.prove_context(&found.blocks), &found.ladder),
         };
         // The doubt about an incomplete recording is omitted, because it was reported when the file
         // was read. The screen of a search shows the doubts about the load line next to the line
@@ -87,7 +87,7 @@ impl<'a> ResultView<'a> {
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_inline();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
-        let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
+        let warnings = warnings.map(|doubt| (doubt.kind, doubt_sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
         // Missing profiles affect no other figure. Their warnings get the kind that the screen
         // counts but does not print.
@@ -103,7 +103,7 @@ impl<'a> ResultView<'a> {
 
     /// Builds the blocks of the full text output. With `in_full`, the blocks include what the live
     /// log printed.
-    fn report(&self, in_full: bool) -> Report {
+    fn text_report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.doubts_and_figures();
         // The doubt about an incomplete recording is omitted, because it was reported when the file
         // was read. Levels that could not be measured are omitted for a sweep, because its table
@@ -115,7 +115,7 @@ impl<'a> ResultView<'a> {
         });
         let server = match finding {
             Finding::Run(found) => {
-                report.append(run_report(&self.context(&found.trial.run.plan), &found.summary, &found.routes));
+                report.append(run_report(&self.run_context(&found.trial.run.plan), &found.summary, &found.routes));
                 Some(&found.server)
             }
             Finding::Sweep(found) => {
@@ -123,33 +123,33 @@ impl<'a> ResultView<'a> {
                 None
             }
             Finding::Find(found) => {
-                let context = self.context(&found.settings.base);
+                let context = self.run_context(&found.settings.base);
                 let held_by = held_by(found);
                 report.append(find::find_report(self.experiment, &context, found, doubts, held_by.as_ref(), in_full));
                 Some(&found.server)
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.search.settings.base);
+                let context = self.run_context(&found.search.settings.base);
                 report.append(explain_report(&context, found, doubts));
-                report.append(self.sampled(found));
+                report.append(self.sampled_functions_report(found));
                 Some(&found.search.server)
             }
             Finding::Overload(found) => {
-                report.append(overload_report(&self.context(found.plan), found));
+                report.append(overload_report(&self.run_context(found.plan), found));
                 Some(&found.server)
             }
             Finding::Prove(found) => {
-                report.append(prove_report(&self.compared(&found.blocks), &found.proof));
+                report.append(prove_report(&self.prove_context(&found.blocks), &found.proof));
                 None
             }
             Finding::Ladder(found) => {
-                report.append(ladder_report(&self.compared(&found.blocks), &found.ladder));
+                report.append(ladder_report(&self.prove_context(&found.blocks), &found.ladder));
                 None
             }
         };
         // The reports of single loads and searches already include the table of agents.
         if !matches!(finding, Finding::Run(_) | Finding::Find(_)) {
-            agents::append(&mut report, &self.agents());
+            agents::append(&mut report, &self.agent_totals());
         }
         if let Some(server) = server {
             add_server(&mut report, server);
@@ -178,28 +178,28 @@ impl<'a> ResultView<'a> {
         let mut page = doubt_warnings(finding, doubts, |_| true);
         let body = match finding {
             Finding::Run(found) => {
-                page_charts::run_page(self.experiment, &self.context(&found.trial.run.plan), found, around)
+                page_charts::run_page(self.experiment, &self.run_context(&found.trial.run.plan), found, around)
             }
             Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, around),
             Finding::Find(found) => page_charts::find_page(
                 self.experiment,
-                &self.context(&found.settings.base),
+                &self.run_context(&found.settings.base),
                 found,
                 doubts,
                 held_by(found).as_ref(),
                 around,
             ),
             Finding::Explain(found) => {
-                let context = self.context(&found.search.settings.base);
+                let context = self.run_context(&found.search.settings.base);
                 let mut body = explain_report(&context, found, doubts);
-                body.append(self.sampled(found));
+                body.append(self.sampled_functions_report(found));
                 body.heading("The search");
                 body.append(page_charts::find_page(self.experiment, &context, &found.search, doubts, None, around));
                 body
             }
-            Finding::Overload(found) => overload_page(self.experiment, &self.context(found.plan), found, around),
-            Finding::Prove(found) => page_charts::prove_page(&self.compared(&found.blocks), found, around),
-            Finding::Ladder(found) => page_charts::ladder_page(&self.compared(&found.blocks), found, around),
+            Finding::Overload(found) => overload_page(self.experiment, &self.run_context(found.plan), found, around),
+            Finding::Prove(found) => page_charts::prove_page(&self.prove_context(&found.blocks), found, around),
+            Finding::Ladder(found) => page_charts::ladder_page(&self.prove_context(&found.blocks), found, around),
         };
         page.append(body);
         page
@@ -207,7 +207,7 @@ impl<'a> ResultView<'a> {
 
     /// Renders the CPU cost of each function of the server, from stack samples of the kernel. The
     /// result is empty if profiles from the server itself show the functions.
-    fn sampled(&self, found: &ExplainFinding) -> Report {
+    fn sampled_functions_report(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
         let functions = found.explanation.functions.as_ref().filter(|_| !own);
@@ -222,19 +222,23 @@ impl<'a> ResultView<'a> {
         let of_sides = self.profiles.and_then(ProfileFindings::of_sides);
         match finding {
             Finding::Run(found) => {
-                json::run(self.experiment, &self.context(&found.trial.run.plan), found, &warnings, of_loads)
+                json::run(self.experiment, &self.run_context(&found.trial.run.plan), found, &warnings, of_loads)
             }
             Finding::Sweep(found) => json::sweep(self.experiment, found, &warnings),
             Finding::Find(found) => {
-                json::find(self.experiment, &self.context(&found.settings.base), found, &warnings, doubts, of_loads)
+                json::find(self.experiment, &self.run_context(&found.settings.base), found, &warnings, doubts, of_loads)
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.search.settings.base);
+                let context = self.run_context(&found.search.settings.base);
                 explain_json::explain(self.experiment, &context, found, &warnings, of_loads)
             }
-            Finding::Overload(found) => overload_document(self.experiment, &self.context(found.plan), found, &warnings),
-            Finding::Prove(found) => prove_json::proof(&self.compared(&found.blocks), found, &warnings, of_sides),
-            Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.blocks), found, &warnings, of_sides),
+            Finding::Overload(found) => {
+                overload_document(self.experiment, &self.run_context(found.plan), found, &warnings)
+            }
+            Finding::Prove(found) => prove_json::proof(&self.prove_context(&found.blocks), found, &warnings, of_sides),
+            Finding::Ladder(found) => {
+                prove_json::ladder(&self.prove_context(&found.blocks), found, &warnings, of_sides)
+            }
         }
     }
 
@@ -268,8 +272,8 @@ impl<'a> ResultView<'a> {
     /// Draws the chart of a comparison or a ladder; `None` for other kinds of findings.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.doubts_and_figures().1 {
-            Finding::Prove(found) => Some(page_charts::prove_svg(&self.compared(&found.blocks), found, theme)),
-            Finding::Ladder(found) => Some(page_charts::ladder_svg(&self.compared(&found.blocks), found, theme)),
+            Finding::Prove(found) => Some(page_charts::prove_svg(&self.prove_context(&found.blocks), found, theme)),
+            Finding::Ladder(found) => Some(page_charts::ladder_svg(&self.prove_context(&found.blocks), found, theme)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => None,
         }
     }
@@ -285,32 +289,32 @@ impl<'a> ResultView<'a> {
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };
-        let warnings = doubts.iter().map(|doubt| sentence(finding, doubt)).collect();
+        let warnings = doubts.iter().map(|doubt| doubt_sentence(finding, doubt)).collect();
         Suite { name, cases, warnings }
     }
 
     /// Returns the settings and machines that the report of a load or a search states in addition
     /// to its figures.
-    fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
+    fn run_context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
         let environment = &self.experiment.environment;
         let injectors = match self.finding.doubts_and_figures().1 {
             Finding::Run(found) => &found.trial.run.injectors,
             _ => &environment.injectors,
         };
         let (cores, local) = (environment.cores, environment.target_local);
-        let agents = self.agents();
+        let agents = self.agent_totals();
         let (setup, typed_url) = (&self.experiment.start_notes.adjustments, self.typed_url);
         RunContext { plan, injectors, cores, local, setup, agents, typed_url }
     }
 
     /// Sums the figures of each agent (a machine of a fleet) over all loads; empty without a fleet.
-    fn agents(&self) -> Vec<AgentAccount> {
+    fn agent_totals(&self) -> Vec<AgentAccount> {
         fleet::sum_agents(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
     /// Returns the recording that the report of a comparison or a ladder needs in addition to the
     /// figures.
-    fn compared(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
+    fn prove_context(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }
@@ -329,16 +333,16 @@ fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> 
     // The answer of a search or an explanation already states the doubts about the load line.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
-        report.text(Tone::Warning, sentence(finding, doubt));
+        report.text(Tone::Warning, doubt_sentence(finding, doubt));
     }
     report
 }
 
 /// Formats a doubt as a sentence for the user.
-fn sentence(finding: &Finding, doubt: &Doubt) -> String {
+fn doubt_sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
-            format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
+            format!("{doubt_text}. These figures are about plimsoll.", doubt_text = spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // The sentence about a load that was stopped names the flag that caused the stop.
@@ -385,7 +389,7 @@ mod tests {
         Trial { tag: Tag { purpose, arm, turn }, start_ns: u64::from(turn) * 1_000_000_000, run }
     }
 
-    fn experiment(asked: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
+    fn recorded_experiment(asked: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
         Experiment {
             spec: asked,
             started_unix_ms: 0,
@@ -400,7 +404,7 @@ mod tests {
     }
 
     /// Returns one recorded experiment for each kind of study.
-    fn experiments() -> Vec<Experiment> {
+    fn experiments_of_all_kinds() -> Vec<Experiment> {
         let base = Plan::get("h", 80, vec![], USERS(1.0)).record();
         let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
         let blocks = BlocksSpec {
@@ -435,16 +439,16 @@ mod tests {
         let sweep = SweepSpec { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
         let levels = [1, 2].map(|users| trial(Purpose::Level, None, users - 1, USERS(f64::from(users))));
         vec![
-            experiment(
+            recorded_experiment(
                 ExperimentSpec::Run(RunSpec { plan: base, stop_if: None, profiles: None }),
                 vec![trial(Purpose::Run, None, 0, USERS(1.0))],
             ),
-            experiment(ExperimentSpec::Sweep(sweep), levels.into()),
-            experiment(
+            recorded_experiment(ExperimentSpec::Sweep(sweep), levels.into()),
+            recorded_experiment(
                 ExperimentSpec::Find(search.clone()),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
             ),
-            experiment(
+            recorded_experiment(
                 ExperimentSpec::Explain(ExplainSpec {
                     search,
                     budget_ns: 20_000_000_000,
@@ -454,7 +458,7 @@ mod tests {
                 }),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
-            experiment(
+            recorded_experiment(
                 ExperimentSpec::Overload(OverloadSpec {
                     search: overloaded,
                     line_rps: Some(100.0),
@@ -464,15 +468,15 @@ mod tests {
                 }),
                 vec![trial(Purpose::Overload, None, 0, rate(100.0))],
             ),
-            experiment(ExperimentSpec::Prove(prove), on(ArmIndex::Side)),
-            experiment(ExperimentSpec::Ladder(LadderSpec { blocks }), on(ArmIndex::Rung)),
+            recorded_experiment(ExperimentSpec::Prove(prove), on(ArmIndex::Side)),
+            recorded_experiment(ExperimentSpec::Ladder(LadderSpec { blocks }), on(ArmIndex::Rung)),
         ]
     }
 
     /// Every format of every finding states the doubts about its figures.
     #[test]
     fn every_format_states_every_doubt() {
-        for experiment in &experiments() {
+        for experiment in &experiments_of_all_kinds() {
             let found = conclude(experiment).expect("a finding").doubts_and_figures().1.clone();
             let study = experiment.spec.word();
             for kind in DoubtKind::ALL {
@@ -506,7 +510,7 @@ mod tests {
     fn untrusted_text_stays_text_in_every_format() {
         const HOSTILE: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
         let others = || HOSTILE.to_owned();
-        for experiment in &mut experiments() {
+        for experiment in &mut experiments_of_all_kinds() {
             for trial in &mut experiment.trials {
                 let run = &mut trial.run;
                 let route = run.plan.traffic.routes[0].clone();
@@ -573,23 +577,23 @@ mod tests {
     /// Every field of the JSON documents occurs in `docs/reference/json.md`.
     #[test]
     fn every_document_field_is_described() {
-        fn fields(value: &Value, into: &mut Vec<String>) {
+        fn collect_field_names(value: &Value, into: &mut Vec<String>) {
             match value {
                 Value::Object(map) => map.iter().for_each(|(key, value)| {
                     into.push(key.clone());
-                    fields(value, into);
+                    collect_field_names(value, into);
                 }),
-                Value::Array(items) => items.iter().for_each(|item| fields(item, into)),
+                Value::Array(items) => items.iter().for_each(|item| collect_field_names(item, into)),
                 _ => {}
             }
         }
         let described = include_str!("../../../docs/reference/json.md");
         let mut words: Vec<&str> = described.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         words.sort_unstable();
-        for experiment in &experiments() {
+        for experiment in &experiments_of_all_kinds() {
             let finding = conclude(experiment).expect("a finding");
             let mut held = Vec::new();
-            fields(
+            collect_field_names(
                 &ResultView { experiment, finding: &finding, profiles: None, typed_url: None }.document(),
                 &mut held,
             );

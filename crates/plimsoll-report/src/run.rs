@@ -94,7 +94,7 @@ pub fn load_text(plan: &PlanRecord) -> String {
         LoadShape::Given { .. } => String::new(),
     };
     let curve = load.curve();
-    let (repeated, times) = repetitions(&curve.stages);
+    let (repeated, times) = shortest_repeated_sequence(&curve.stages);
     let stages: Vec<String> = repeated
         .iter()
         .enumerate()
@@ -126,14 +126,17 @@ pub fn load_text(plan: &PlanRecord) -> String {
         LoadShape::Open { arrivals: Arrivals::Replayed, .. } => format!("{stages}, drawn from a log"),
         LoadShape::Given { arrivals } => {
             let length = duration(curve.duration_ns().unwrap_or(0) as f64);
-            format!("{} requests of a log in {length}, {stages} a second on average", count(arrivals.count()))
+            format!(
+                "{requests} requests of a log in {length}, {stages} a second on average",
+                requests = count(arrivals.count())
+            )
         }
     }
 }
 
 /// Returns the shortest sequence of stages whose repetition makes up `stages`, and the number of
 /// repetitions (at least 3). If there is no such sequence, returns all stages and 1.
-fn repetitions(stages: &[Stage]) -> (&[Stage], usize) {
+fn shortest_repeated_sequence(stages: &[Stage]) -> (&[Stage], usize) {
     let repeats = |length: usize| {
         let first = &stages[..length];
         stages.len().is_multiple_of(length) && stages.chunks(length).all(|part| part == first)
@@ -190,9 +193,9 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
         Some(Spin::Off) => ", not spinning",
     };
     format!(
-        "{threads}{place}; busy {:.0} %{lag}{wait}, {} CPU{spin}",
-        summary.generator.work_share * 100.0,
-        duration(summary.generator.cpu_s * 1e9),
+        "{threads}{place}; busy {busy_percent:.0} %{lag}{wait}, {cpu_time} CPU{spin}",
+        busy_percent = summary.generator.work_share * 100.0,
+        cpu_time = duration(summary.generator.cpu_s * 1e9),
     )
 }
 
@@ -200,10 +203,15 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
 /// not known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
-    let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
+    let stolen = stolen.map_or_else(String::new, |share| {
+        format!("; the host took {steal_percent:.0} % of the needed CPU time (steal)", steal_percent = share * 100.0)
+    });
     match (others.cores, &others.reason) {
         (Some(cores), _) => {
-            format!("{cores:.2} of {:.0} cores used by neither the server nor plimsoll{stolen}", others.machine_cores)
+            format!(
+                "{cores:.2} of {machine_cores:.0} cores used by neither the server nor plimsoll{stolen}",
+                machine_cores = others.machine_cores
+            )
         }
         (None, Some(reason)) => {
             format!("{}{stolen}", reason.strip_prefix("the CPU use of other processes is ").unwrap_or(reason))
@@ -290,15 +298,19 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     };
     let late = ledger.succeeded.saturating_sub(*succeeded_in_window);
     let (in_window, in_the_end) = match late as f64 > LATE_SHARE_REPORTED_MIN * ledger.succeeded as f64 {
-        true => (" in the window", format!(", {} of them completed after the measured window", count(late))),
+        true => (
+            " in the window",
+            format!(", {late_requests} of them completed after the measured window", late_requests = count(late)),
+        ),
         false => ("", String::new()),
     };
     let requests = if ledger.scheduled == 1 { "request" } else { "requests" };
     format!(
-        "{} requests/s succeeded{in_window}{load}; {} of {} {requests} succeeded{in_the_end}",
-        rate(summary.throughput_rps),
-        share(summary.success_rate),
-        count(ledger.scheduled),
+        "{rate_rps} requests/s succeeded{in_window}{load}; {success_share} of {scheduled} {requests} \
+         succeeded{in_the_end}",
+        rate_rps = rate(summary.throughput_rps),
+        success_share = share(summary.success_rate),
+        scheduled = count(ledger.scheduled),
     )
 }
 
@@ -362,7 +374,11 @@ pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let few: Vec<&str> = response.quantiles.unreliable_quantiles().collect();
     (!few.is_empty() && response.count > 0).then(|| {
         let requests = count(summary.whole.ledger.scheduled);
-        ("not shown", format!("{}: fewer than {BEYOND_MIN} of {requests} requests are slower", few.join(", ")))
+        let text = format!(
+            "{quantiles}: fewer than {BEYOND_MIN} of {requests} requests are slower",
+            quantiles = few.join(", ")
+        );
+        ("not shown", text)
     })
 }
 
@@ -376,11 +392,12 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     };
     (*sessions_started > 0).then(|| {
         let text = format!(
-            "{} started = {} completed + {} abandoned after a failure + {} in progress at the end{took}",
-            count(*sessions_started),
-            count(*sessions_completed),
-            count(*sessions_abandoned),
-            count(*sessions_cut),
+            "{started} started = {completed} completed + {abandoned} abandoned after a failure + {in_progress} in \
+             progress at the end{took}",
+            started = count(*sessions_started),
+            completed = count(*sessions_completed),
+            abandoned = count(*sessions_abandoned),
+            in_progress = count(*sessions_cut),
         );
         ("sessions", text)
     })
@@ -407,12 +424,17 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     }
     match plan.carriage.streams_max {
         1 => text.push_str(" with one request at a time"),
-        streams => text.push_str(&format!(" with up to {} requests at a time", count(streams.into()))),
+        streams => text
+            .push_str(&format!(" with up to {requests_max} requests at a time", requests_max = count(streams.into()))),
     }
     let of = |requests: u64| share(requests as f64 / summary.whole.ledger.scheduled.max(1) as f64);
     if summary.load.stream_waits > 0 {
         let waits = summary.load.stream_waits;
-        text.push_str(&format!(", {} ({}) waited for a free stream", count(waits), of(waits)));
+        text.push_str(&format!(
+            ", {requests} requests ({requests_share}) waited for a free stream",
+            requests = count(waits),
+            requests_share = of(waits)
+        ));
     }
     if summary.load.windows_empty > 0 {
         let times = count(summary.load.windows_empty);
@@ -420,15 +442,15 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     }
     if summary.load.resent > 0 {
         text.push_str(&format!(
-            ", {} requests sent again because the server had not accepted them",
-            count(summary.load.resent)
+            ", {requests} requests sent again because the server had not accepted them",
+            requests = count(summary.load.resent)
         ));
     }
     text
 }
 
 /// Returns the counts of a tally. The function `text` formats the numeric key of each count.
-fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
+fn keyed_counts(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
@@ -452,28 +474,34 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         (
             "ledger",
             format!(
-                "{} scheduled = {} succeeded + {failed} + {} unsent + {} in flight at the end",
-                count(ledger.scheduled),
-                count(ledger.succeeded),
-                count(ledger.unsent),
-                count(ledger.in_flight),
+                "{scheduled} scheduled = {succeeded} succeeded + {failed} + {unsent} unsent + {in_flight} in flight \
+                 at the end",
+                scheduled = count(ledger.scheduled),
+                succeeded = count(ledger.succeeded),
+                unsent = count(ledger.unsent),
+                in_flight = count(ledger.in_flight),
             ),
         ),
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
     if !summary.whole.grpc_statuses.is_empty() {
-        let calls = keyed(&summary.whole.grpc_statuses, |code| GrpcStatus::from_code(code.into()).name().to_owned());
+        let calls =
+            keyed_counts(&summary.whole.grpc_statuses, |code| GrpcStatus::from_code(code.into()).name().to_owned());
         let calls: Vec<String> = calls.iter().map(|(name, calls)| format!("{name}: {}", count(*calls))).collect();
         let messages = count(summary.whole.grpc_messages);
         let large = match summary.whole.grpc_large_answers {
             0 => String::new(),
             answers => format!(
-                "; {} responses have a message above {} MiB, which clients refuse by default",
-                count(answers),
-                MESSAGE_BYTES_USUAL >> 20
+                "; {responses} responses have a message above {size_mib} MiB, which clients refuse by default",
+                responses = count(answers),
+                size_mib = MESSAGE_BYTES_USUAL >> 20
             ),
         };
-        facts.push(("calls", format!("{}; messages in their responses: {messages}{large}", calls.join(", "))));
+        let text = format!(
+            "{calls_by_status}; messages in their responses: {messages}{large}",
+            calls_by_status = calls.join(", ")
+        );
+        facts.push(("calls", text));
     }
     facts.extend(failed::facts(&summary.failed_answers));
     facts.extend(sessions_fact(summary));
@@ -486,18 +514,18 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         parts.join(", ")
     };
     if !summary.load.connect_errors.is_empty() {
-        let reasons = list(keyed(&summary.load.connect_errors, system_text));
+        let reasons = list(keyed_counts(&summary.load.connect_errors, system_text));
         let text = match context.plan.carriage.addresses.len() {
             0 | 1 => reasons,
             _ => format!(
                 "{reasons} (at {})",
-                list(keyed(&summary.load.address_errors, |number| summary.address(number).to_owned()))
+                list(keyed_counts(&summary.load.address_errors, |number| summary.address(number).to_owned()))
             ),
         };
         facts.push(("not connected", text));
     }
     if !summary.load.tls_errors.is_empty() {
-        let reasons = keyed(&summary.load.tls_errors, |number| TlsFailure::for_number(number).text().to_owned());
+        let reasons = keyed_counts(&summary.load.tls_errors, |number| TlsFailure::for_number(number).text().to_owned());
         facts.push(("TLS failed", list(reasons)));
     }
     facts.push((
@@ -515,12 +543,12 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     // If each connection closes after one request, the number of open connections has no meaning,
     // so it is omitted.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
-        true => format!(", at most {} at once", count(summary.load.connections_open)),
+        true => format!(", at most {connections} at once", connections = count(summary.load.connections_open)),
         false => String::new(),
     };
     let opened = count(summary.load.connections_opened);
     facts.push(("connections", format!("{opened} opened{at_once}{resumed}, {}", spoken_text(context.plan, summary))));
-    let reasons = |tally: &Tally| list(keyed(tally, |code| H2Error::from_code(code.into()).name().to_owned()));
+    let reasons = |tally: &Tally| list(keyed_counts(tally, |code| H2Error::from_code(code.into()).name().to_owned()));
     if !summary.load.stream_resets.is_empty() {
         facts.push(("streams reset", reasons(&summary.load.stream_resets)));
     }
@@ -550,7 +578,7 @@ mod tests {
             (&[], 0, 1),
         ] {
             let stages = stages(levels);
-            let (repeated, count) = repetitions(&stages);
+            let (repeated, count) = shortest_repeated_sequence(&stages);
             assert_eq!((repeated.len(), count), (length, times), "{levels:?}");
         }
     }

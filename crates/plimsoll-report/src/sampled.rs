@@ -17,12 +17,12 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
         FunctionObservation::Costs(costs) => {
             let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();
             let caught = format!(
-                "by kernel samples: {} {}, {} {}{}",
-                samples[0],
-                level_names[0],
-                samples[1],
-                level_names[1],
-                left_out(costs)
+                "by kernel samples: {samples_low} {name_low}, {samples_high} {name_high}{left_out}",
+                samples_low = samples[0],
+                name_low = level_names[0],
+                samples_high = samples[1],
+                name_high = level_names[1],
+                left_out = left_out(costs)
             );
             report.facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
             add_functions(&mut report, comparison, *level_names, "give explain a longer --budget");
@@ -82,7 +82,7 @@ mod tests {
     use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
     use serde_json::json;
 
-    fn costs() -> FunctionObservation {
+    fn example_costs() -> FunctionObservation {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn sampled_functions_are_reported() {
-        let shown = text::render(&functions_report(&costs()), false);
+        let shown = text::render(&functions_report(&example_costs()), false);
         for part in [
             "by kernel samples: 1000 low, 19000 line; without kernel time, which only root may sample; 3 were lost",
             "10 low, 19 line (+9, ",
@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
-        let document = value(&SampledFields::new(&costs()));
+        let document = value(&SampledFields::new(&example_costs()));
         assert_eq!((&document["source"], &document["samples"]), (&json!("kernel samples"), &json!([1000, 19000])));
         assert_eq!((&document["levels"], &document["refused"]), (&json!(["low", "line"]), &json!(null)));
         assert_eq!(document["top"][1]["flat"]["delta"], 9.0);

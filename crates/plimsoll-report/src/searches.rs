@@ -94,14 +94,14 @@ pub enum SearchTarget {
 }
 
 impl SearchSide<'_> {
-    fn line(&self) -> Option<f64> {
+    fn load_line_rate(&self) -> Option<f64> {
         Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
     }
 
     /// Returns the p99 response time in ns at the load line; `None` if it was not measured. The
     /// value comes from the longest trial at this rate that met the SLO.
     fn p99_at_line_ns(&self) -> Option<f64> {
-        let line = self.line()?;
+        let line = self.load_line_rate()?;
         let held = self.findings.trials.iter().filter(|trial| {
             trial.verdict == Verdict::Pass
                 && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
@@ -123,7 +123,7 @@ struct ComparedFigure {
 impl ComparedFigure {
     /// Returns the relative change from search A to search B; `None` if one of the values is
     /// missing.
-    fn change(&self) -> Option<f64> {
+    fn relative_change(&self) -> Option<f64> {
         match self.values {
             [Some(a), Some(b)] if a > 0.0 => Some(b / a - 1.0),
             _ => None,
@@ -132,19 +132,19 @@ impl ComparedFigure {
 }
 
 /// Returns the unit of the rates in both searches.
-fn counted(sides: &[SearchSide; 2]) -> &'static str {
+fn shared_rate_unit(sides: &[SearchSide; 2]) -> &'static str {
     common_rate_unit(sides[0].findings, sides[1].findings)
 }
 
-fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
+fn compared_figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     let of = |value: &dyn Fn(&SearchSide) -> Option<f64>| [value(&sides[0]), value(&sides[1])];
     let users: fn(f64) -> String = |users| count(users as u64);
-    let counted = counted(sides);
+    let counted = shared_rate_unit(sides);
     vec![
         ComparedFigure {
             name: format!("load line, {counted}/s"),
             key: "line_rps",
-            values: of(&|side| side.line()),
+            values: of(&|side| side.load_line_rate()),
             text: rate,
         },
         ComparedFigure {
@@ -206,17 +206,20 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
 
 /// Returns the warnings about the comparison. The first warning is that two searches prove no
 /// difference. Warnings about different SLOs and the doubts about each search follow.
-fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
+fn comparison_warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(
         "Two searches at different times cannot prove a difference, because their chance variation is not known. Use \
-         prove: {}",
-        prove_command(sides)
+         prove: {command}",
+        command = prove_command(sides)
     )];
     if a.findings.slo != b.findings.slo {
         warnings.push(format!(
-            "the SLOs differ, so the load lines are not comparable: {} in {}, {} in {}",
-            a.findings.slo, a.name, b.findings.slo, b.name
+            "the SLOs differ, so the load lines are not comparable: {slo_a} in {name_a}, {slo_b} in {name_b}",
+            slo_a = a.findings.slo,
+            name_a = a.name,
+            slo_b = b.findings.slo,
+            name_b = b.name
         ));
     }
     for side in sides {
@@ -227,26 +230,26 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
 }
 
 /// Formats the load lines of both searches as one sentence.
-fn answer(sides: &[SearchSide; 2]) -> String {
+fn load_line_sentence(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let bracket = |side: &SearchSide| match side.findings.load_line_rps {
         LoadLine { lower, upper: Some(upper), .. } => format!("{} to {}", rate(lower), rate(upper)),
         LoadLine { lower, upper: None, .. } => format!("at least {}", rate(lower)),
     };
-    match (a.line(), b.line()) {
+    match (a.load_line_rate(), b.load_line_rate()) {
         (Some(line_a), Some(line_b)) => {
             let apart = |upper: Option<f64>, lower: f64| upper.is_some_and(|upper| upper <= lower);
             let (line_of_a, line_of_b) = (a.findings.load_line_rps, b.findings.load_line_rps);
             let overlap = !apart(line_of_a.upper, line_of_b.lower) && !apart(line_of_b.upper, line_of_a.lower);
             format!(
-                "load line of {}: {} {}/s; of {}: {} ({}){}",
-                a.name,
-                bracket(a),
-                counted(sides),
-                b.name,
-                bracket(b),
-                change(line_b / line_a - 1.0),
-                if overlap { "; the intervals overlap" } else { "" }
+                "load line of {name_a}: {interval_a} {rate_unit}/s; of {name_b}: {interval_b} ({change}){overlap}",
+                name_a = a.name,
+                interval_a = bracket(a),
+                rate_unit = shared_rate_unit(sides),
+                name_b = b.name,
+                interval_b = bracket(b),
+                change = change(line_b / line_a - 1.0),
+                overlap = if overlap { "; the intervals overlap" } else { "" }
             )
         }
         (None, None) => "neither search found a load line".into(),
@@ -258,13 +261,13 @@ fn answer(sides: &[SearchSide; 2]) -> String {
 /// Renders the warnings, the answer and the table of a comparison of two searches.
 pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     let mut report = Report::default();
-    for warning in warnings(sides) {
+    for warning in comparison_warnings(sides) {
         report.text(Tone::Warning, warning);
     }
-    report.text(Tone::Answer, answer(sides));
+    report.text(Tone::Answer, load_line_sentence(sides));
     let cell = |figure: &ComparedFigure, side: usize| figure.values[side].map_or_else(|| "-".to_owned(), figure.text);
-    let rows = figures(sides).into_iter().map(|figure| {
-        let changed = figure.change().map_or_else(|| "-".to_owned(), change);
+    let rows = compared_figures(sides).into_iter().map(|figure| {
+        let changed = figure.relative_change().map_or_else(|| "-".to_owned(), change);
         vec![figure.name.clone(), cell(&figure, 0), cell(&figure, 1), changed]
     });
     report.table(&["", "A", "B", "change"], rows.collect());
@@ -276,7 +279,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
 /// Creates the heading of the chart that shows both searches.
 pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
     Heading {
-        title: answer(sides),
+        title: load_line_sentence(sides),
         subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
     }
 }
@@ -322,7 +325,7 @@ impl Serialize for ComparedFigures {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = |figure: &ComparedFigure| {
             let [a, b] = figure.values;
-            (figure.key, ComparedFigureFields { a, b, change: figure.change() })
+            (figure.key, ComparedFigureFields { a, b, change: figure.relative_change() })
         };
         serializer.collect_map(self.0.iter().map(fields))
     }
@@ -340,12 +343,12 @@ struct ComparedFigureFields {
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
     value(&SearchesDiffDocument {
         schema: "plimsoll.diff/1",
-        warnings: warnings(sides),
+        warnings: comparison_warnings(sides),
         a: SearchFields::from(&sides[0]),
         b: SearchFields::from(&sides[1]),
         over: "search",
         levels: [],
-        figures: ComparedFigures(figures(sides)),
+        figures: ComparedFigures(compared_figures(sides)),
         prove: prove_command(sides),
         charts,
     })

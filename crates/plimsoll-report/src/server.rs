@@ -14,7 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) fn used_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
-        parts.push(format!("{} CPU a request = {} requests/s a core", duration(us * 1e3), rate(rps)));
+        parts.push(format!(
+            "{cpu_time} CPU a request = {rate_rps} requests/s a core",
+            cpu_time = duration(us * 1e3),
+            rate_rps = rate(rps)
+        ));
     }
     parts.push(format!("{:.2} cores used", used.cores_used()));
     parts.join(", ")
@@ -28,7 +32,11 @@ fn size_text(used: &ServerUse) -> String {
         threads => format!("{} threads", count(threads)),
     }));
     if let Some(thread) = &used.fullest_thread {
-        parts.push(format!("the busiest thread, {}, used {:.0} % of a core", thread.name, thread.share * 100.0));
+        parts.push(format!(
+            "the busiest thread, {thread_name}, used {core_percent:.0} % of a core",
+            thread_name = thread.name,
+            core_percent = thread.share * 100.0
+        ));
     }
     parts.join(", ")
 }
@@ -72,10 +80,10 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     facts.push((
         "probes".into(),
         format!(
-            "{} series, took {:.2} % of a core{}",
-            readings.len(),
-            around.cost_share() * 100.0,
-            gaps_text(&readings)
+            "{series} series, took {core_percent:.2} % of a core{gaps}",
+            series = readings.len(),
+            core_percent = around.cost_share() * 100.0,
+            gaps = gaps_text(&readings)
         ),
     ));
     report.facts_above_table(facts);

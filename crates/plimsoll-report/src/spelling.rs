@@ -22,39 +22,39 @@ const TIMEOUT_NS: u64 = 30 * SECOND;
 struct CommandLine(Vec<String>);
 
 impl CommandLine {
-    fn switch(&mut self, flag: &str, on: bool) {
+    fn add_flag_if(&mut self, flag: &str, on: bool) {
         if on {
             self.0.push(flag.to_owned());
         }
     }
 
-    fn value(&mut self, flag: &str, value: impl std::fmt::Display) {
+    fn add_flag_with_value(&mut self, flag: &str, value: impl std::fmt::Display) {
         self.0.push(format!("{flag}={value}"));
     }
 
     /// Adds a flag by its name without dashes. With the value `None`, the flag is added without a
     /// value.
-    fn flag(&mut self, name: &str, value: Option<&str>) {
+    fn add_flag_by_name(&mut self, name: &str, value: Option<&str>) {
         match value {
-            Some(value) => self.value(&format!("--{name}"), value),
-            None => self.switch(&format!("--{name}"), true),
+            Some(value) => self.add_flag_with_value(&format!("--{name}"), value),
+            None => self.add_flag_if(&format!("--{name}"), true),
         }
     }
 
-    fn optional(&mut self, flag: &str, value: Option<impl std::fmt::Display>) {
-        value.into_iter().for_each(|value| self.value(flag, value));
+    fn add_optional_flag(&mut self, flag: &str, value: Option<impl std::fmt::Display>) {
+        value.into_iter().for_each(|value| self.add_flag_with_value(flag, value));
     }
 
     fn text(&mut self, flag: &str, text: &Option<RedactedText>) {
-        self.optional(flag, text.as_ref().map(|text| &text.text));
+        self.add_optional_flag(flag, text.as_ref().map(|text| &text.text));
     }
 
-    fn served(&mut self, flag: &str, served: &EndpointChoice<RedactedText>) {
-        match served {
-            EndpointChoice::ByTarget => self.value(flag, "auto"),
+    fn add_endpoint_flag(&mut self, flag: &str, endpoint: &EndpointChoice<RedactedText>) {
+        match endpoint {
+            EndpointChoice::ByTarget => self.add_flag_with_value(flag, "auto"),
             EndpointChoice::At(urls) => {
                 let urls: Vec<&str> = urls.iter().map(|url| url.text.as_str()).collect();
-                self.value(flag, urls.join(","));
+                self.add_flag_with_value(flag, urls.join(","));
             }
         }
     }
@@ -77,16 +77,16 @@ pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String>
     let plans = asked.plans();
     let Some(first) = plans.first() else { return words.0 };
     if !terms.demo {
-        request(&mut words, first, terms);
-        connections(&mut words, first, terms);
+        add_traffic_flags(&mut words, first, terms);
+        add_connection_flags(&mut words, first, terms);
     }
-    study(&mut words, asked, terms);
-    generator(&mut words, &first.load, asked, terms);
-    watched(&mut words, asked, terms);
-    words.optional("--fail-if", terms.fail_if.as_ref());
-    words.switch("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
-    words.switch("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
-    output(&mut words, terms);
+    add_study_flags(&mut words, asked, terms);
+    add_generator_flags(&mut words, &first.load, asked, terms);
+    add_probe_flags(&mut words, asked, terms);
+    words.add_optional_flag("--fail-if", terms.fail_if.as_ref());
+    words.add_flag_if("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
+    words.add_flag_if("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
+    add_output_flags(&mut words, terms);
     let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.second_target.is_some());
     if let Some(replay) = &terms.replay {
         match replay.draws_sessions {
@@ -106,118 +106,124 @@ pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String>
     words.0
 }
 
-fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
+fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
     let route = plan.traffic.first();
     let (ok_status, timeout_ns) = match (&terms.replay, &terms.mix) {
         (Some(replay), _) => {
-            replayed(words, replay);
+            add_replay_flags(words, replay);
             (&replay.ok_status, replay.timeout_ns)
         }
         (None, Some(mix)) => {
-            words.value("--file", &mix.file.text);
-            mix.headers.iter().for_each(|header| words.value("--header", &header.text));
+            words.add_flag_with_value("--file", &mix.file.text);
+            mix.headers.iter().for_each(|header| words.add_flag_with_value("--header", &header.text));
             (&mix.ok_status, mix.timeout_ns)
         }
         (None, None) => {
-            words.optional("--lua", terms.script.as_ref().map(|script| &script.file.text));
+            words.add_optional_flag("--lua", terms.script.as_ref().map(|script| &script.file.text));
             request_flags(words, route, terms);
             (&route.ok_status, route.timeout_ns)
         }
     };
     if timeout_ns != TIMEOUT_NS {
-        words.value("--timeout", exact_duration(timeout_ns));
+        words.add_flag_with_value("--timeout", exact_duration(timeout_ns));
     }
     if *ok_status != StatusSet::default() {
-        words.value("--ok-status", String::from(ok_status.clone()));
+        words.add_flag_with_value("--ok-status", String::from(ok_status.clone()));
     }
     if let Some(ok) = route.ok_grpc.filter(|ok| *ok != GrpcStatusSet::default()) {
-        words.value("--ok-grpc", ok);
+        words.add_flag_with_value("--ok-grpc", ok);
     }
-    words.switch("--in-turn", route.in_turn);
+    words.add_flag_if("--in-turn", route.in_turn);
     if let Some(schema) = &terms.schema {
-        schema.protos.iter().for_each(|file| words.value("--proto", &file.text));
-        schema.proto_paths.iter().for_each(|folder| words.value("--proto-path", &folder.text));
+        schema.protos.iter().for_each(|file| words.add_flag_with_value("--proto", &file.text));
+        schema.proto_paths.iter().for_each(|folder| words.add_flag_with_value("--proto-path", &folder.text));
         words.text("--descriptor-set", &schema.descriptor_set);
     }
     if plan.carriage.http != HttpChoice::Auto {
-        words.value("--http", plan.carriage.http.name());
+        words.add_flag_with_value("--http", plan.carriage.http.name());
     }
     if plan.carriage.streams_max > 1 {
-        words.value("--streams", plan.carriage.streams_max.to_string());
+        words.add_flag_with_value("--streams", plan.carriage.streams_max.to_string());
     }
-    words.switch("--no-keepalive", !plan.carriage.keep_alive);
-    words.optional("--max-connections", terms.connections_max);
-    words.switch("--no-preflight", !terms.preflight && terms.script.is_none());
-    words.switch("--allow-public", terms.public);
-    words.switch("--redact=all", terms.redact == Redact::All);
-    words.switch("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
+    words.add_flag_if("--no-keepalive", !plan.carriage.keep_alive);
+    words.add_optional_flag("--max-connections", terms.connections_max);
+    words.add_flag_if("--no-preflight", !terms.preflight && terms.script.is_none());
+    words.add_flag_if("--allow-public", terms.public);
+    words.add_flag_if("--redact=all", terms.redact == Redact::All);
+    words.add_flag_if("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
 }
 
 /// Adds the flags for replaying access logs: the log files, their format, and which requests to
 /// send.
-fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
+fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     match replay.draws_sessions {
-        true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
-        false => words.value("--target", &replay.target.text),
+        true => replay.logs.iter().for_each(|log| words.add_flag_with_value("--replay", &log.text)),
+        false => words.add_flag_with_value("--target", &replay.target.text),
     }
-    replay.headers.iter().for_each(|header| words.value("--header", &header.text));
+    replay.headers.iter().for_each(|header| words.add_flag_with_value("--header", &header.text));
     let times = |milli: u64| Some(milli).filter(|milli| *milli != 1000).map(|milli| milli as f64 / 1e3);
-    words.optional("--speed", times(replay.speed_milli));
-    words.optional("--scale", times(replay.scale_milli));
-    replay.only.iter().for_each(|pattern| words.value("--only", pattern));
-    replay.skip.iter().for_each(|pattern| words.value("--skip", pattern));
-    words.switch("--allow-unsafe", replay.with_unsafe);
-    words.optional("--duration", replay.length_ns.map(exact_duration));
+    words.add_optional_flag("--speed", times(replay.speed_milli));
+    words.add_optional_flag("--scale", times(replay.scale_milli));
+    replay.only.iter().for_each(|pattern| words.add_flag_with_value("--only", pattern));
+    replay.skip.iter().for_each(|pattern| words.add_flag_with_value("--skip", pattern));
+    words.add_flag_if("--allow-unsafe", replay.with_unsafe);
+    words.add_optional_flag("--duration", replay.length_ns.map(exact_duration));
     let LogReadingTerms { log_format, field, session, fold, strict } = &replay.reading;
-    words.optional("--log-format", log_format.as_ref());
-    words.optional("--field", field.as_ref());
-    words.optional("--session", session.as_ref());
-    fold.iter().for_each(|pattern| words.value("--fold", pattern));
-    words.switch("--strict", *strict);
+    words.add_optional_flag("--log-format", log_format.as_ref());
+    words.add_optional_flag("--field", field.as_ref());
+    words.add_optional_flag("--session", session.as_ref());
+    fold.iter().for_each(|pattern| words.add_flag_with_value("--fold", pattern));
+    words.add_flag_if("--strict", *strict);
 }
 
 /// Adds the flags that describe the request, for a load with a single URL.
 fn request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
-    words.optional("--method", Some(&route.method).filter(|method| *method != usual));
+    words.add_optional_flag("--method", Some(&route.method).filter(|method| *method != usual));
     // Credentials in the URL are also recorded as an `Authorization` header. This header is
     // omitted, because the URL contains the credentials already.
     let hidden = terms.targets.first().is_some_and(|target| target.user_info);
     let hidden = hidden.then(|| route.headers.iter().rposition(|(name, _)| name.eq_ignore_ascii_case("authorization")));
     for (at, (name, value)) in route.headers.iter().enumerate() {
         if hidden.flatten() != Some(at) {
-            words.value("--header", format!("{name}: {value}"));
+            words.add_flag_with_value("--header", format!("{name}: {value}"));
         }
     }
-    words.optional("--follow", Some(route.follow).filter(|hops| *hops > 0));
+    words.add_optional_flag("--follow", Some(route.follow).filter(|hops| *hops > 0));
     match &terms.body {
         None => {}
-        Some(BodySource::Text) if route.body_bytes == 0 => words.value("--body", ""),
-        Some(BodySource::Text) => words.value("--body", route.body_text()),
-        Some(BodySource::Input) => words.value("--body", "-"),
-        Some(BodySource::File(path)) => words.value("--body", format!("@{}", path.text)),
+        Some(BodySource::Text) if route.body_bytes == 0 => words.add_flag_with_value("--body", ""),
+        Some(BodySource::Text) => words.add_flag_with_value("--body", route.body_text()),
+        Some(BodySource::Input) => words.add_flag_with_value("--body", "-"),
+        Some(BodySource::File(path)) => words.add_flag_with_value("--body", format!("@{}", path.text)),
     }
 }
 
-fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
+fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
     let carriage = &plan.carriage;
-    words.optional("--connect-to", terms.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", bracketed(host))));
-    words.optional("--unix", carriage.unix.as_ref());
+    words.add_optional_flag(
+        "--connect-to",
+        terms.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", host_for_url(host))),
+    );
+    words.add_optional_flag("--unix", carriage.unix.as_ref());
     let sources: Vec<String> = terms.injector.sources.iter().map(ToString::to_string).collect();
-    words.optional("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
-    words.optional("--resolve-every", carriage.resolve.as_ref().map(|resolve| exact_duration(resolve.every_ns)));
-    words.switch("--close=reset", carriage.close_reset);
-    words.switch("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
+    words.add_optional_flag("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
+    words.add_optional_flag(
+        "--resolve-every",
+        carriage.resolve.as_ref().map(|resolve| exact_duration(resolve.every_ns)),
+    );
+    words.add_flag_if("--close=reset", carriage.close_reset);
+    words.add_flag_if("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
     words.text("--cacert", &terms.issuers);
     words.text("--cert", &terms.certificate);
     words.text("--key", &terms.key);
-    words.switch("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
+    words.add_flag_if("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
 }
 
-fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
+fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
     match asked {
         ExperimentSpec::Run(run) => {
-            words.optional("--stop-if", run.stop_if.as_ref());
+            words.add_optional_flag("--stop-if", run.stop_if.as_ref());
             let load = &run.plan.load;
             if !matches!(load.shape, LoadShape::Given { .. }) {
                 load_flags(words, load);
@@ -225,106 +231,112 @@ fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redacted
         }
         ExperimentSpec::Sweep(sweep) => {
             let levels: Vec<String> = sweep.levels.iter().map(u64::to_string).collect();
-            words.value("--concurrency", levels.join(","));
+            words.add_flag_with_value("--concurrency", levels.join(","));
             match sweep.lengths {
-                Lengths::Fixed(ns) => words.value("--for", exact_duration(ns)),
-                Lengths::Budget(ns) => words.value("--budget", exact_duration(ns)),
+                Lengths::Fixed(ns) => words.add_flag_with_value("--for", exact_duration(ns)),
+                Lengths::Budget(ns) => words.add_flag_with_value("--budget", exact_duration(ns)),
             }
-            words.value("--warmup", exact_duration(sweep.warmup_ns));
+            words.add_flag_with_value("--warmup", exact_duration(sweep.warmup_ns));
         }
         ExperimentSpec::Find(find) => {
-            words.switch("--quick", terms.demo_quick);
+            words.add_flag_if("--quick", terms.demo_quick);
             if !terms.demo {
-                words.value("--slo", &find.slo);
+                words.add_flag_with_value("--slo", &find.slo);
             }
-            words.value("--budget", exact_duration(find.budget_ns));
-            words.optional("--max-rate", find.max_rate);
-            words.optional("--soak", find.planning.soak_ns.map(exact_duration));
-            words.optional("--headroom", find.planning.headroom.map(percent));
-            words.optional("--need", find.planning.need_rps);
+            words.add_flag_with_value("--budget", exact_duration(find.budget_ns));
+            words.add_optional_flag("--max-rate", find.max_rate);
+            words.add_optional_flag("--soak", find.planning.soak_ns.map(exact_duration));
+            words.add_optional_flag("--headroom", find.planning.headroom.map(exact_percent));
+            words.add_optional_flag("--need", find.planning.need_rps);
         }
         ExperimentSpec::Explain(explain) => {
-            words.value("--slo", &explain.search.slo);
-            words.value("--budget", exact_duration(explain.budget_ns));
-            words.optional("--max-rate", explain.search.max_rate);
+            words.add_flag_with_value("--slo", &explain.search.slo);
+            words.add_flag_with_value("--budget", exact_duration(explain.budget_ns));
+            words.add_optional_flag("--max-rate", explain.search.max_rate);
             for (flag, value) in terms.changes.flags() {
-                words.flag(flag, value);
+                words.add_flag_by_name(flag, value);
             }
             if terms.changes.vary.is_some() {
                 let values: Vec<String> = explain.setting_values.iter().map(f64::to_string).collect();
-                words.value("--values", values.join(","));
+                words.add_flag_with_value("--values", values.join(","));
             }
         }
         ExperimentSpec::Overload(overload) => {
-            words.value("--slo", &overload.search.slo);
-            words.value("--budget", exact_duration(overload.budget_ns));
-            words.optional("--line", overload.line_rps);
-            words.optional("--retries", Some(overload.retries).filter(|times| *times > 0));
-            words.optional("--against", overload.second_target.as_ref().map(url));
+            words.add_flag_with_value("--slo", &overload.search.slo);
+            words.add_flag_with_value("--budget", exact_duration(overload.budget_ns));
+            words.add_optional_flag("--line", overload.line_rps);
+            words.add_optional_flag("--retries", Some(overload.retries).filter(|times| *times > 0));
+            words.add_optional_flag("--against", overload.second_target.as_ref().map(url));
         }
         ExperimentSpec::Prove(prove) => {
-            builds(words, terms);
-            words.optional(
+            add_build_flags(words, terms);
+            words.add_optional_flag(
                 "--measure",
                 Some(prove.criterion).filter(|it| *it != Criterion::Goodput).map(Criterion::word),
             );
-            words.value("--margin", percent(prove.margin));
-            blocks(words, &prove.blocks);
+            words.add_flag_with_value("--margin", exact_percent(prove.margin));
+            add_block_flags(words, &prove.blocks);
         }
         ExperimentSpec::Ladder(ladder) => {
-            builds(words, terms);
-            words.switch("--ladder", true);
-            blocks(words, &ladder.blocks);
+            add_build_flags(words, terms);
+            words.add_flag_if("--ladder", true);
+            add_block_flags(words, &ladder.blocks);
         }
     }
 }
 
 fn load_flags(words: &mut CommandLine, load: &Load) {
     let name = if load.shape.is_open() { "--rate" } else { "--concurrency" };
-    words.value(name, load.shape.curve());
-    words.optional("--requests", load.requests_max);
+    words.add_flag_with_value(name, load.shape.curve());
+    words.add_optional_flag("--requests", load.requests_max);
     let staged = load.shape.curve().duration_ns().is_some();
-    words.optional("--duration", load.duration_ns.filter(|_| !staged).map(exact_duration));
-    words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(exact_duration));
+    words.add_optional_flag("--duration", load.duration_ns.filter(|_| !staged).map(exact_duration));
+    words.add_optional_flag("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(exact_duration));
 }
 
-fn builds(words: &mut CommandLine, terms: &Terms<RedactedText>) {
+fn add_build_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     let builds = &terms.builds;
     words.text("--a", &builds.a);
     words.text("--b", &builds.b);
     words.text("--build", &builds.build);
     words.text("--start", &builds.start);
-    words.optional("--start-timeout", Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(exact_duration));
+    words.add_optional_flag(
+        "--start-timeout",
+        Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(exact_duration),
+    );
     words.text("--before-block", &builds.before_block);
-    words.switch("--record-commands", builds.record_commands);
+    words.add_flag_if("--record-commands", builds.record_commands);
 }
 
-fn blocks(words: &mut CommandLine, blocks: &BlocksSpec) {
-    words.value("--budget", exact_duration(blocks.budget_ns));
-    words.optional("--blocks", blocks.blocks_max);
-    words.switch("--allow-different-answers", blocks.answers_may_differ);
-    words.optional("--concurrency", blocks.users);
-    words.optional("--rate", blocks.rate);
-    words.optional("--for", blocks.load_ns.map(exact_duration));
-    words.optional("--warmup", blocks.warmup_ns.map(exact_duration));
+fn add_block_flags(words: &mut CommandLine, blocks: &BlocksSpec) {
+    words.add_flag_with_value("--budget", exact_duration(blocks.budget_ns));
+    words.add_optional_flag("--blocks", blocks.blocks_max);
+    words.add_flag_if("--allow-different-answers", blocks.answers_may_differ);
+    words.add_optional_flag("--concurrency", blocks.users);
+    words.add_optional_flag("--rate", blocks.rate);
+    words.add_optional_flag("--for", blocks.load_ns.map(exact_duration));
+    words.add_optional_flag("--warmup", blocks.warmup_ns.map(exact_duration));
 }
 
-fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
-    words.optional("--threads", terms.injector.workers);
+fn add_generator_flags(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
+    words.add_optional_flag("--threads", terms.injector.workers);
     match terms.injector.spin {
         Spin::Auto => {}
-        Spin::On => words.value("--spin", "on"),
-        Spin::Off => words.value("--spin", "off"),
+        Spin::On => words.add_flag_with_value("--spin", "on"),
+        Spin::Off => words.add_flag_with_value("--spin", "off"),
     }
-    words.value("--seed", load.seed);
+    words.add_flag_with_value("--seed", load.seed);
     if let Some(fleet) = &terms.fleet {
-        words.value("--fleet", &fleet.place);
-        words.switch("--fleet-copy", fleet.copied);
-        words.switch("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
-        words.optional("--agents", fleet.agents.as_deref());
-        words.optional("--wait", fleet.wait_ns.map(exact_duration));
-        words.optional("--weights", fleet.weights.as_deref());
-        words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
+        words.add_flag_with_value("--fleet", &fleet.place);
+        words.add_flag_if("--fleet-copy", fleet.copied);
+        words.add_flag_if("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
+        words.add_optional_flag("--agents", fleet.agents.as_deref());
+        words.add_optional_flag("--wait", fleet.wait_ns.map(exact_duration));
+        words.add_optional_flag("--weights", fleet.weights.as_deref());
+        words.add_optional_flag(
+            "--max-skew",
+            Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration),
+        );
     }
     let arrivals = match asked {
         ExperimentSpec::Run(run) => run.plan.load.shape.arrivals(),
@@ -339,46 +351,46 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
     // The flag for the spacing of arrivals is added only if the spacing differs from the default.
     // The default is Poisson for a search and constant spacing for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
-    words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
-    words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
+    words.add_flag_if("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
+    words.add_flag_if("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
 }
 
-fn watched(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
+fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
     let probes = &terms.probes;
-    words.optional("--pid", probes.pid);
-    words.optional("--process", probes.process.as_ref());
+    words.add_optional_flag("--pid", probes.pid);
+    words.add_optional_flag("--process", probes.process.as_ref());
     if let Some(metrics) = &probes.metrics {
-        words.served("--metrics", metrics);
+        words.add_endpoint_flag("--metrics", metrics);
     }
     words.text("--cgroup", &probes.cgroup);
-    words.switch("--no-probes", probes.none);
+    words.add_flag_if("--no-probes", probes.none);
     if let Some(watch) = &probes.watch {
-        words.value("--watch", &watch.place);
-        words.switch("--watch-copy", watch.copied);
+        words.add_flag_with_value("--watch", &watch.place);
+        words.add_flag_if("--watch-copy", watch.copied);
     }
     if let Some(profiles) = &terms.profiles {
-        words.served("--pprof", &profiles.endpoint);
+        words.add_endpoint_flag("--pprof", &profiles.endpoint);
         let usual = if matches!(asked, ExperimentSpec::Prove(_)) { 5 } else { 10 };
-        words.optional("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
+        words.add_optional_flag("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
     }
 }
 
-fn output(words: &mut CommandLine, terms: &Terms<RedactedText>) {
+fn add_output_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     let output = &terms.output;
     words.text("--output", &output.file);
     if let Some((folder, name)) = &output.files {
-        words.value("--dir", &folder.text);
-        words.value("--name", &name.text);
+        words.add_flag_with_value("--dir", &folder.text);
+        words.add_flag_with_value("--name", &name.text);
     }
     words.text("--store", &output.store);
-    output.tags.iter().for_each(|(key, value)| words.value("--tag", format!("{key}={value}")));
-    words.switch("--json", output.json);
-    words.switch("--json-lines", output.json_lines);
-    words.switch("--verbose", output.verbose);
-    words.switch("--quiet", output.quiet);
+    output.tags.iter().for_each(|(key, value)| words.add_flag_with_value("--tag", format!("{key}={value}")));
+    words.add_flag_if("--json", output.json);
+    words.add_flag_if("--json-lines", output.json_lines);
+    words.add_flag_if("--verbose", output.verbose);
+    words.add_flag_if("--quiet", output.quiet);
 }
 
-fn bracketed(host: &str) -> std::borrow::Cow<'_, str> {
+fn host_for_url(host: &str) -> std::borrow::Cow<'_, str> {
     plimsoll_model::traffic::url_host(host)
 }
 
@@ -388,13 +400,13 @@ fn url(plan: &PlanRecord) -> String {
     let origin = &plan.traffic.origin;
     let target = &plan.traffic.first().target;
     match default_port(&origin.scheme) == Some(origin.port) {
-        true => format!("{}://{}{target}", origin.scheme, bracketed(&origin.host)),
+        true => format!("{}://{}{target}", origin.scheme, host_for_url(&origin.host)),
         false => format!("{origin}{target}"),
     }
 }
 
 /// Formats a share as a percentage with enough digits that parsing the text gives an equal value.
-fn percent(share: f64) -> String {
+fn exact_percent(share: f64) -> String {
     let digits = format!("{:.9}", share * 100.0);
     format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
 }

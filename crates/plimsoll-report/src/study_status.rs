@@ -59,7 +59,7 @@ pub fn study_status(
             ((level_text(sweep, trial, history), String::new()), Some(total_ns))
         }
         Study::Find(search) if trial.tag == planned_tag() => {
-            let doing = format!("testing the rate with headroom: {}", load_text(&trial.plan));
+            let doing = format!("testing the rate with headroom: {load}", load = load_text(&trial.plan));
             ((doing, "the load line minus the headroom".to_owned()), Some(search.whole_ns()))
         }
         Study::Find(search) => (trial_text(search, trial, history), Some(search.whole_ns())),

@@ -32,7 +32,7 @@ const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
 /// Formats a table row in lines of at most `columns` characters. Cells that do not fit are moved to
 /// the next line, to the right of the first column.
-fn row(cells: [&str; 9], columns: Option<usize>) -> String {
+fn format_table_row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
     let mut length = 0;
     for (cell, width) in cells.iter().zip(WIDTHS) {
@@ -51,7 +51,7 @@ fn row(cells: [&str; 9], columns: Option<usize>) -> String {
 
 /// Formats the column headings of a sweep's table, in lines of at most `columns` characters.
 pub fn sweep_header(columns: Option<usize>) -> String {
-    row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
+    format_table_row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
 /// Formats two table cells with the server's CPU: the number of cores used, and the CPU time per
@@ -96,7 +96,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 &cores,
                 &cpu,
             ];
-            let row = row(cells, columns);
+            let row = format_table_row(cells, columns);
             match summary.interference.reason.as_deref().filter(|_| summary.interference.disturbed) {
                 Some(reason) => {
                     let text = format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
@@ -113,7 +113,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     }
 }
 
-fn users(number: f64) -> String {
+fn user_count_text(number: f64) -> String {
     if number == 1.0 { "1 user".to_owned() } else { format!("{} users", count(number as u64)) }
 }
 
@@ -139,11 +139,13 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
         (false, true) => "; goodput was still growing: more users may give a higher peak",
         (false, false) => "",
     };
-    let peak_text = format!("peak: {} requests/s with {}", rate(peak.rps), users(peak.load));
+    let peak_text = format!("peak: {} requests/s with {}", rate(peak.rps), user_count_text(peak.load));
     let p99 = knee.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", duration(p99)));
     match knee.load == peak.load {
         true => format!("{peak_text}{p99}; fewer users do not reach 95 % of the peak{end}"),
-        false => format!("{peak_text}; knee: {} reach {} requests/s{p99}{end}", users(knee.load), rate(knee.rps)),
+        false => {
+            format!("{peak_text}; knee: {} reach {} requests/s{p99}{end}", user_count_text(knee.load), rate(knee.rps))
+        }
     }
 }
 
@@ -298,7 +300,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
     let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
     let lines: Vec<Line> = chosen
         .map(|trial| Line {
-            name: users(trial.run.plan.load.shape.curve().max()),
+            name: user_count_text(trial.run.plan.load.shape.curve().max()),
             points: series::by_quantile(&trial.run.totals().routes_sum.response),
         })
         .filter(|line| !line.points.is_empty())

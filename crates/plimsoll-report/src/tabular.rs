@@ -71,7 +71,7 @@ impl<'a> Grid<'a> {
 
     /// Returns the minimum width of a column: its widest word. The minimum of the last column may
     /// be smaller, because text with wider words is printed below the row.
-    fn least(&self, column: usize) -> usize {
+    fn minimum_width(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
         if self.is_last(column) && !self.right[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
@@ -81,7 +81,7 @@ impl<'a> Grid<'a> {
     /// impossible. Only columns for which `may` returns true become narrower than their text.
     fn fitting_widths(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
-        let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column)).collect();
+        let least: Vec<usize> = (0..widths.len()).map(|column| self.minimum_width(column)).collect();
         while self.total(&widths) > columns {
             let widest = (0..widths.len()).filter(|c| may(*c) && widths[*c] > least[*c]).max_by_key(|c| widths[*c])?;
             widths[widest] -= 1;

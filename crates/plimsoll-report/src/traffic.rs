@@ -49,26 +49,29 @@ pub(crate) fn share_text_of(part: u64, whole: u64) -> f64 {
 }
 
 /// Formats `part` as a percentage of `whole`.
-fn percent(part: u64, whole: u64) -> String {
+fn percentage_text(part: u64, whole: u64) -> String {
     format::share(share_text_of(part, whole))
 }
 
 /// Formats the result of the analysis as one sentence: the number of requests, the time span of the
 /// log, and the request rates.
-fn answer(figures: &Figures) -> String {
+fn summary_sentence(figures: &Figures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
-    let peak =
-        figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the busiest second", format::count(peak)));
+    let peak = figures.peak_1s.map_or(String::new(), |peak| {
+        format!(", {peak_rate}/s in the busiest second", peak_rate = format::count(peak))
+    });
     // A log shorter than one minute has no busiest minute.
     let minute = match figures.span_ns >= 60 * SECOND {
-        true => format!(", {}/s in the busiest minute", format::rate(figures.peak_1min as f64 / 60.0)),
+        true => {
+            format!(", {peak_rate}/s in the busiest minute", peak_rate = format::rate(figures.peak_1min as f64 / 60.0))
+        }
         false => String::new(),
     };
     format!(
-        "{} request{} in {span}: {mean}/s on average{peak}{minute}",
-        format::count(figures.requests),
-        if figures.requests == 1 { "" } else { "s" }
+        "{requests} request{plural_s} in {span}: {mean}/s on average{peak}{minute}",
+        requests = format::count(figures.requests),
+        plural_s = if figures.requests == 1 { "" } else { "s" }
     )
 }
 
@@ -83,18 +86,18 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     }
     if figures.late > 0 {
         let text = format!(
-            "{} requests are more than {} min older than the previous line: rates, dispersion and concurrency leave \
-             them out",
-            format::count(figures.late),
-            WINDOW_S / 60
+            "{late_requests} requests are more than {minutes} min older than the previous line: rates, dispersion \
+             and concurrency leave them out",
+            late_requests = format::count(figures.late),
+            minutes = WINDOW_S / 60
         );
         doubts.add(DoubtKind::SetAside, text);
     }
     if figures.endpoints_beyond > 0 {
         let text = format!(
-            "{} requests exceed the limit of {} endpoints: merge similar paths with --fold REGEX",
-            format::count(figures.endpoints_beyond),
-            format::count(figures.endpoints.len() as u64)
+            "{requests} requests exceed the limit of {endpoints} endpoints: merge similar paths with --fold REGEX",
+            requests = format::count(figures.endpoints_beyond),
+            endpoints = format::count(figures.endpoints.len() as u64)
         );
         doubts.add(DoubtKind::Rough, text);
     }
@@ -117,8 +120,9 @@ pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     }
     if figures.from_ends > 0 {
         notes.push(format!(
-            "{} of the requests have the time of their end and no duration: the end counts as the arrival.",
-            percent(figures.from_ends, figures.requests)
+            "{share_percent} of the requests have the time of their end and no duration: the end counts as the \
+             arrival.",
+            share_percent = percentage_text(figures.from_ends, figures.requests)
         ));
     }
     notes
@@ -126,15 +130,15 @@ pub(crate) fn notes(figures: &Figures) -> Vec<String> {
 
 /// Formats the mean, three quantiles and the maximum of a distribution. The function `unit` formats
 /// one value.
-fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
+fn distribution_text(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
     let at = |q| unit(histogram.quantile_ns(q) as f64);
     format!(
-        "{} on average; p50 {}, p90 {}, p99 {}, at most {}",
-        unit(histogram.mean_ns()),
-        at(0.5),
-        at(0.9),
-        at(0.99),
-        unit(histogram.max_ns() as f64)
+        "{mean} on average; p50 {p50}, p90 {p90}, p99 {p99}, at most {maximum}",
+        mean = unit(histogram.mean_ns()),
+        p50 = at(0.5),
+        p90 = at(0.9),
+        p99 = at(0.99),
+        maximum = unit(histogram.max_ns() as f64)
     )
 }
 
@@ -143,7 +147,7 @@ fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
 fn shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
     let all: Vec<(String, u64)> = parts.collect();
     let mut text: Vec<String> =
-        all.iter().take(most).map(|(name, count)| format!("{name} {}", percent(*count, whole))).collect();
+        all.iter().take(most).map(|(name, count)| format!("{name} {}", percentage_text(*count, whole))).collect();
     if all.len() > most {
         text.push(format!("{} more", all.len() - most));
     }
@@ -176,17 +180,22 @@ fn popularity_text(popularity: &Popularity) -> Option<String> {
     let exponent = popularity.zipf_exponent?;
     let least = if popularity.exact { "" } else { "more than " };
     Some(format!(
-        "Zipf exponent {exponent:.2} over {least}{} ids of {}",
-        format::count(popularity.ids),
-        endpoint_text(&popularity.method, &popularity.template)
+        "Zipf exponent {exponent:.2} over {least}{ids} ids of {endpoint}",
+        ids = format::count(popularity.ids),
+        endpoint = endpoint_text(&popularity.method, &popularity.template)
     ))
 }
 
-fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, String)> {
+fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     for (number, log) in context.logs.iter().take(5).enumerate() {
         let label = if number == 0 { "log" } else { "" };
-        let text = format!("{}: {}; a timestamp is the {} of a request", log.name, log.format, stamps(log.stamp));
+        let text = format!(
+            "{log_name}: {log_format}; a timestamp is the {start_or_end} of a request",
+            log_name = log.name,
+            log_format = log.format,
+            start_or_end = stamps(log.stamp)
+        );
         facts.push((label, text));
     }
     if context.logs.len() > 5 {
@@ -203,16 +212,20 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
     if let Some((_, most)) = figures.clients.first() {
         let some = if figures.clients_error_max > 0 { "more than " } else { "" };
         let count = format::count(figures.clients.len() as u64);
-        facts.push(("clients", format!("{some}{count}; the first such line has {}", percent(*most, whole))));
+        let text = format!(
+            "{some}{count}; the busiest client sent {share_percent} of the requests",
+            share_percent = percentage_text(*most, whole)
+        );
+        facts.push(("clients", text));
     }
     let sessions = &figures.sessions;
     if sessions.requests.count() > 0 {
         let count = |value: f64| if value.fract() == 0.0 { format::count(value as u64) } else { format::rate(value) };
         let all = format::count(sessions.requests.count());
-        facts.push(("sessions", format!("{all}; requests of each: {}", quantiles(&sessions.requests, &count))));
+        facts.push(("sessions", format!("{all}; requests of each: {}", distribution_text(&sessions.requests, &count))));
     }
     if sessions.think.count() > 0 {
-        facts.push(("think time", quantiles(&sessions.think, &format::duration)));
+        facts.push(("think time", distribution_text(&sessions.think, &format::duration)));
     }
     if let Some(concurrency) = figures.concurrency {
         let max = concurrency.max.map_or("unknown within the timestamps' resolution".into(), |max| {
@@ -221,10 +234,10 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
         facts.push(("in flight", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
     }
     if figures.durations.count() > 0 {
-        facts.push(("duration", quantiles(&figures.durations, &format::duration)));
+        facts.push(("duration", distribution_text(&figures.durations, &format::duration)));
     }
     if figures.sizes.count() > 0 {
-        facts.push(("size", quantiles(&figures.sizes, &format::bytes)));
+        facts.push(("size", distribution_text(&figures.sizes, &format::bytes)));
     }
     let bursts = figures.dispersion.iter().map(|(width, index)| {
         let index = index.map_or("not known".into(), format::rate);
@@ -243,13 +256,13 @@ fn endpoint_rows(figures: &Figures, top: usize) -> Vec<Vec<String>> {
         vec![
             name_text(&endpoint_text(&endpoint.method, &endpoint.template)),
             format::count(endpoint.requests),
-            percent(endpoint.requests, figures.requests),
+            percentage_text(endpoint.requests, figures.requests),
         ]
     };
     figures.endpoints.iter().take(top).map(row).collect()
 }
 
-fn tables(report: &mut Report, figures: &Figures, top: usize) {
+fn add_top_tables(report: &mut Report, figures: &Figures, top: usize) {
     if top == 0 {
         return;
     }
@@ -262,11 +275,9 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
     report.table(&["endpoint", "requests", "share"], endpoint_rows(figures, top));
     more(report, figures.endpoints.len(), "endpoints");
     if !figures.clients.is_empty() {
-        let rows = figures
-            .clients
-            .iter()
-            .take(top.min(10))
-            .map(|(client, count)| vec![client.clone(), format::count(*count), percent(*count, figures.requests)]);
+        let rows = figures.clients.iter().take(top.min(10)).map(|(client, count)| {
+            vec![client.clone(), format::count(*count), percentage_text(*count, figures.requests)]
+        });
         report.heading("Clients");
         report.table(&["client", "requests", "share"], rows.collect());
     }
@@ -275,15 +286,15 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
 /// Renders the analysis as text. Each table has at most `top` rows.
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, answer(figures));
+    report.text(Tone::Answer, summary_sentence(figures));
     for doubt in doubts(figures, context).iter() {
         report.text(Tone::Warning, spelled(&doubt.text));
     }
     for text in notes(figures) {
         report.text(Tone::Plain, text);
     }
-    report.facts(facts(figures, context));
-    tables(&mut report, figures, top);
+    report.facts(fact_rows(figures, context));
+    add_top_tables(&mut report, figures, top);
     report
 }
 

@@ -128,7 +128,7 @@ fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
                 lines.push(format!("... ({} bytes in all)", body.len()));
             }
         }
-        Err(_) => lines.push(format!("({} bytes of binary data)", body.len())),
+        Err(_) => lines.push(format!("({length} bytes of binary data)", length = body.len())),
     }
     lines
 }

@@ -16,7 +16,7 @@ const CLIENTS_MAX: usize = 1000;
 
 /// Returns the JSON fields of a distribution. Returns `None` (written as null) if the log has no
 /// such values, because a missing figure is not zero.
-fn distribution(histogram: &Histogram) -> Option<DistributionFields> {
+fn distribution_fields(histogram: &Histogram) -> Option<DistributionFields> {
     (histogram.count() > 0).then(|| DistributionFields::from(&Latency::from_histogram(histogram)))
 }
 
@@ -174,8 +174,8 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         sessions: SessionsFields {
             count: figures.sessions.requests.count(),
             gap_s: GAP_NS / 1_000_000_000,
-            requests: distribution(&figures.sessions.requests),
-            think_time_ns: distribution(&figures.sessions.think),
+            requests: distribution_fields(&figures.sessions.requests),
+            think_time_ns: distribution_fields(&figures.sessions.think),
         },
         popularity: figures.popularity.as_ref().map(|popularity| PopularityFields {
             method: &popularity.method,
@@ -185,8 +185,8 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         }),
         dispersion: ObjectByName(dispersion.collect()),
         concurrency: figures.concurrency.map(|found| ConcurrencyFields { mean: found.mean, max: found.max }),
-        duration_ns: distribution(&figures.durations),
-        sizes: distribution(&figures.sizes),
+        duration_ns: distribution_fields(&figures.durations),
+        sizes: distribution_fields(&figures.sizes),
         series: SeriesFields {
             interval_s: figures.point_s,
             requests: figures.moments.iter().map(|moment| moment.arrivals).collect(),

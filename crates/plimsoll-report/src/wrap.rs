@@ -14,12 +14,12 @@ pub fn width(text: &str) -> usize {
 
 /// Returns the width in columns of the widest part of `text` that must not be broken.
 pub fn widest_atom(text: &str) -> usize {
-    pieces(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
+    split_at_breaks(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
 }
 
 /// Iterates over the parts of `text` that must not be broken, without the spaces between them.
 pub fn unbreakable_parts(text: &str) -> impl Iterator<Item = &str> {
-    pieces(text).into_iter().map(|piece| piece.1)
+    split_at_breaks(text).into_iter().map(|piece| piece.1)
 }
 
 /// Wraps `text` into lines of at most `columns` characters. Continuation lines begin with `indent`
@@ -36,7 +36,7 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     }
     let mut out = String::new();
     let (mut at, mut begun) = (0, false);
-    for (spaces, atom) in pieces(line) {
+    for (spaces, atom) in split_at_breaks(line) {
         let wide = width(atom);
         // If a word does not fit after the indentation, its line is indented less, so that the line
         // does not become too long.
@@ -59,7 +59,7 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
 
 /// Splits a line at the spaces where it may be broken. Each piece is its number of leading spaces
 /// and its text.
-fn pieces(line: &str) -> Vec<(usize, &str)> {
+fn split_at_breaks(line: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
     let mut rest = line;
     loop {

@@ -23,18 +23,18 @@ impl CallTimes {
     #[inline]
     pub(crate) fn begin(&self, hook: HookName) {
         self.hook.store(hook as u8, Ordering::Relaxed);
-        self.beat();
+        self.count_begin_or_end();
     }
 
     /// Records that the current call has ended.
     #[inline]
     pub(crate) fn end(&self) {
-        self.beat();
+        self.count_begin_or_end();
     }
 
     // Only one thread writes at a time, so no atomic read-modify-write is needed.
     #[inline]
-    fn beat(&self) {
+    fn count_begin_or_end(&self) {
         self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 }

@@ -73,7 +73,7 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
         if reading.peek().is_none() {
             break if heads_only.is_empty() { Err(INCOMPLETE) } else { Ok(()) };
         }
-        match reading.message() {
+        match reading.parse_message() {
             Ok(head_only) => heads_only.push(head_only),
             Err(reason) => break Err(reason),
         }
@@ -144,10 +144,10 @@ impl MessageReading<'_> {
     }
 
     /// Parses one message. Returns whether it is a HEAD request.
-    fn message(&mut self) -> Result<bool, &'static str> {
-        let head_only = self.method()?;
-        self.target()?;
-        self.version()?;
+    fn parse_message(&mut self) -> Result<bool, &'static str> {
+        let head_only = self.parse_method()?;
+        self.parse_target()?;
+        self.parse_version()?;
         let (mut length, mut chunked) = (None::<usize>, false);
         loop {
             match self.peek() {
@@ -156,18 +156,18 @@ impl MessageReading<'_> {
                     break;
                 }
                 None => return Err(INCOMPLETE),
-                Some(_) => self.field(&mut length, &mut chunked)?,
+                Some(_) => self.parse_field(&mut length, &mut chunked)?,
             }
         }
         if chunked {
-            self.chunks()?
+            self.skip_chunks()?
         } else {
-            self.content(length.unwrap_or(0))?
+            self.skip_content(length.unwrap_or(0))?
         }
         Ok(head_only)
     }
 
-    fn method(&mut self) -> Result<bool, &'static str> {
+    fn parse_method(&mut self) -> Result<bool, &'static str> {
         let from = self.at;
         let rest = &self.bytes[from..];
         let length = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
@@ -183,7 +183,7 @@ impl MessageReading<'_> {
         Err(if matched == rest.len() { INCOMPLETE } else { "invalid HTTP method" })
     }
 
-    fn target(&mut self) -> Result<(), &'static str> {
+    fn parse_target(&mut self) -> Result<(), &'static str> {
         let (from, to) = self.take_while(|byte| byte > b' ' && byte != 0x7f)?;
         if from == to {
             return Err("invalid URL");
@@ -199,7 +199,7 @@ impl MessageReading<'_> {
         }
     }
 
-    fn version(&mut self) -> Result<(), &'static str> {
+    fn parse_version(&mut self) -> Result<(), &'static str> {
         while self.peek() == Some(b' ') {
             self.at += 1;
         }
@@ -225,7 +225,7 @@ impl MessageReading<'_> {
         }
     }
 
-    fn field(&mut self, length: &mut Option<usize>, chunked: &mut bool) -> Result<(), &'static str> {
+    fn parse_field(&mut self, length: &mut Option<usize>, chunked: &mut bool) -> Result<(), &'static str> {
         const BAD: &str = "invalid character in header";
         let (from, to) = self.take_while(is_token)?;
         if from == to || self.peek() != Some(b':') {
@@ -258,7 +258,7 @@ impl MessageReading<'_> {
         }
     }
 
-    fn content(&mut self, length: usize) -> Result<(), &'static str> {
+    fn skip_content(&mut self, length: usize) -> Result<(), &'static str> {
         if self.bytes.len() - self.at < length {
             self.at = self.bytes.len();
             return Err(INCOMPLETE);
@@ -267,7 +267,7 @@ impl MessageReading<'_> {
         Ok(())
     }
 
-    fn chunks(&mut self) -> Result<(), &'static str> {
+    fn skip_chunks(&mut self) -> Result<(), &'static str> {
         loop {
             let (from, to) = self.take_while(|byte| byte.is_ascii_hexdigit())?;
             let size = str::from_utf8(&self.bytes[from..to]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
@@ -277,11 +277,11 @@ impl MessageReading<'_> {
             if size == 0 {
                 // Trailer fields may follow, and then a blank line.
                 while !matches!(self.peek(), Some(b'\r' | b'\n') | None) {
-                    self.field(&mut None, &mut false)?;
+                    self.parse_field(&mut None, &mut false)?;
                 }
                 return self.line_end();
             }
-            self.content(size)?;
+            self.skip_content(size)?;
             self.line_end()?;
         }
     }

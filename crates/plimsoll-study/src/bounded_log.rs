@@ -31,13 +31,13 @@ struct BuildLog {
 
 static LOGS: Mutex<Vec<BuildLog>> = Mutex::new(Vec::new());
 
-fn logs() -> MutexGuard<'static, Vec<BuildLog>> {
+fn lock_logs() -> MutexGuard<'static, Vec<BuildLog>> {
     LOGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl BuildLog {
     /// Removes the middle of this log if the file is longer than `bytes_max`.
-    fn bound(&mut self, bytes_max: u64) -> io::Result<()> {
+    fn remove_middle(&mut self, bytes_max: u64) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= bytes_max.max(2 * KEPT_BYTES) {
             return Ok(());
@@ -46,7 +46,7 @@ impl BuildLog {
         self.file.read_exact_at(&mut end, length - KEPT_BYTES)?;
         self.left_out += length - 2 * KEPT_BYTES;
         self.file.set_len(KEPT_BYTES)?;
-        let said = format!("\n[... {} bytes are left out here ...]\n", self.left_out);
+        let said = format!("\n[... {bytes} bytes are left out here ...]\n", bytes = self.left_out);
         self.file.write_all(&[said.as_bytes(), &end].concat())
     }
 }
@@ -58,7 +58,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     let metadata = file.metadata()?;
     if metadata.is_file() {
         let id = (metadata.dev(), metadata.ino());
-        let mut logs = logs();
+        let mut logs = lock_logs();
         // A restarted build writes into the same log file again.
         if logs.iter().all(|log| log.id != id) {
             logs.push(BuildLog { id, file: file.try_clone()?, left_out: 0 });
@@ -86,7 +86,7 @@ pub fn truncate_all_logs() {
 
 fn bound_all_logs(bytes_max: u64) {
     // Errors are ignored: a log that cannot be cut is limited only by the size of the disk.
-    logs().iter_mut().for_each(|log| _ = log.bound(bytes_max));
+    lock_logs().iter_mut().for_each(|log| _ = log.remove_middle(bytes_max));
 }
 
 #[cfg(test)]
@@ -100,13 +100,13 @@ mod tests {
         let mut writer = output_file::open_file(&path, WriteMode::Append).expect("a file");
         let mut log = BuildLog { id: (0, 0), file: writer.try_clone().expect("a file"), left_out: 0 };
         writer.write_all(b"begins\n").expect("written");
-        log.bound(0).expect("bound");
+        log.remove_middle(0).expect("bound");
         assert_eq!(std::fs::read(&path).expect("read"), b"begins\n");
         for _ in 0..3 {
             for _ in 0..5 {
                 writer.write_all(&vec![b'x'; 1 << 20]).expect("written");
             }
-            log.bound(GROWN_BYTES).expect("bound");
+            log.remove_middle(GROWN_BYTES).expect("bound");
             assert!(std::fs::metadata(&path).expect("there").len() <= 2 * KEPT_BYTES + 100);
         }
         writer.write_all(b"ends\n").expect("written");

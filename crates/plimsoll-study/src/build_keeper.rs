@@ -41,7 +41,7 @@ pub enum OrphanPolicy {
 }
 
 impl OrphanPolicy {
-    fn word(self) -> &'static str {
+    fn argument_text(self) -> &'static str {
         match self {
             OrphanPolicy::End => "end",
             OrphanPolicy::Stay => "stay",
@@ -54,7 +54,7 @@ impl OrphanPolicy {
 /// program runs.
 pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
-    command.arg(left.word()).arg(program);
+    command.arg(left.argument_text()).arg(program);
     command
 }
 
@@ -65,7 +65,7 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
         return None;
     }
     let word = arguments.next()?;
-    let left = [OrphanPolicy::End, OrphanPolicy::Stay].into_iter().find(|left| word == left.word())?;
+    let left = [OrphanPolicy::End, OrphanPolicy::Stay].into_iter().find(|left| word == left.argument_text())?;
     Some((left, arguments.next()?, arguments.collect()))
 }
 

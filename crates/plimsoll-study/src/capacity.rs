@@ -99,8 +99,8 @@ pub fn fit(
         if plan.carriage.connections_max > room {
             plan.carriage.connections_max = room;
             said.push(format!(
-                "plimsoll opens at most {room} connections: the limit of open files is {} (ulimit -n)",
-                limits.files
+                "plimsoll opens at most {room} connections: the limit of open files is {files_max} (ulimit -n)",
+                files_max = limits.files
             ));
         }
     }
@@ -115,9 +115,9 @@ pub fn fit(
             && limits.backlog > 0
         {
             said.push(format!(
-                "{users} users open connections at once, but an accept queue of this machine has at most {} entries \
-                 (net.core.somaxconn)",
-                limits.backlog
+                "{users} users open connections at once, but an accept queue of this machine has at most \
+                 {entries_max} entries (net.core.somaxconn)",
+                entries_max = limits.backlog
             ));
         }
     }
@@ -127,9 +127,9 @@ pub fn fit(
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
             return Err(format!(
-                "{users} connections need about {} MB of memory, and only {} MB are free",
-                bytes >> 20,
-                limits.memory_bytes >> 20
+                "{users} connections need about {needed_mb} MB of memory, and only {free_mb} MB are free",
+                needed_mb = bytes >> 20,
+                free_mb = limits.memory_bytes >> 20
             ));
         }
     }
@@ -215,7 +215,7 @@ mod tests {
     const LIMITS: Limits =
         Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
 
-    fn closed(users: f64, addresses: &[&str]) -> Plan {
+    fn closed_plan(users: f64, addresses: &[&str]) -> Plan {
         let addresses = addresses.iter().map(|a| a.parse().expect("an address")).collect();
         Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(users) })
     }
@@ -253,29 +253,29 @@ mod tests {
             plan.carriage.tls = Some(TlsSpec::default());
             plan
         };
-        check("few", closed(200.0, v4), free, LIMITS, Ok((1, 0, "")));
-        check("many", closed(50_000.0, v4), free, LIMITS, Ok((3, 5, "3 threads for 50000")));
-        check("ports only", closed(15_000.0, v4), free, LIMITS, Ok((1, 2, "127.0.0.1 to 127.0.0.2")));
-        check("as told", closed(50_000.0, v4), fixed, LIMITS, Err("-t 3"));
-        check("a small limit", closed(300.0, v4), free, few, Ok((10, 0, "10 threads")));
-        check("too small a limit", closed(40_000.0, v4), free, few, Err("at most 32768 (ulimit -n)"));
-        check("no file at all", closed(1.0, v4), free, Limits { files: 32, ..LIMITS }, Err("ulimit -n"));
-        check("one table", closed(50_000.0, v4), free, old, Err("at most 19968"));
-        check("no ports", closed(50_000.0, v6), free, LIMITS, Err("--source-ip"));
-        check("two addresses", closed(50_000.0, &["[::1]:80", "[::1]:81"]), free, LIMITS, Ok((3, 0, "3 threads")));
-        check("far", closed(50_000.0, far), free, LIMITS, Err("--source-ip"));
-        check("unix", unix(closed(50_000.0, far)), free, LIMITS, Ok((3, 0, "3 threads")));
-        check("short-lived", close(closed(10.0, v4)), free, LIMITS, Ok((1, 254, "127.0.0.254")));
-        check("short-lived far", close(closed(10.0, far)), free, LIMITS, Ok((1, 0, "")));
-        check("all at once", close(closed(5000.0, far)), free, LIMITS, Ok((1, 0, "somaxconn")));
+        check("few", closed_plan(200.0, v4), free, LIMITS, Ok((1, 0, "")));
+        check("many", closed_plan(50_000.0, v4), free, LIMITS, Ok((3, 5, "3 threads for 50000")));
+        check("ports only", closed_plan(15_000.0, v4), free, LIMITS, Ok((1, 2, "127.0.0.1 to 127.0.0.2")));
+        check("as told", closed_plan(50_000.0, v4), fixed, LIMITS, Err("-t 3"));
+        check("a small limit", closed_plan(300.0, v4), free, few, Ok((10, 0, "10 threads")));
+        check("too small a limit", closed_plan(40_000.0, v4), free, few, Err("at most 32768 (ulimit -n)"));
+        check("no file at all", closed_plan(1.0, v4), free, Limits { files: 32, ..LIMITS }, Err("ulimit -n"));
+        check("one table", closed_plan(50_000.0, v4), free, old, Err("at most 19968"));
+        check("no ports", closed_plan(50_000.0, v6), free, LIMITS, Err("--source-ip"));
+        check("two addresses", closed_plan(50_000.0, &["[::1]:80", "[::1]:81"]), free, LIMITS, Ok((3, 0, "3 threads")));
+        check("far", closed_plan(50_000.0, far), free, LIMITS, Err("--source-ip"));
+        check("unix", unix(closed_plan(50_000.0, far)), free, LIMITS, Ok((3, 0, "3 threads")));
+        check("short-lived", close(closed_plan(10.0, v4)), free, LIMITS, Ok((1, 254, "127.0.0.254")));
+        check("short-lived far", close(closed_plan(10.0, far)), free, LIMITS, Ok((1, 0, "")));
+        check("all at once", close(closed_plan(5000.0, far)), free, LIMITS, Ok((1, 0, "somaxconn")));
         let small = Limits { memory_bytes: 64 << 20, ..LIMITS };
-        check("memory", closed(5_000.0, v4), free, small, Ok((1, 0, "")));
-        check("memory for TLS", tls(closed(5_000.0, v4)), free, small, Err("memory"));
+        check("memory", closed_plan(5_000.0, v4), free, small, Ok((1, 0, "")));
+        check("memory for TLS", tls(closed_plan(5_000.0, v4)), free, small, Err("memory"));
     }
 
     #[test]
     fn open_loops_use_the_available_connections() {
-        let mut plan = closed(1.0, &["127.0.0.1:80"]);
+        let mut plan = closed_plan(1.0, &["127.0.0.1:80"]);
         plan.load.shape =
             LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
         let few = Limits { files: 64, ..LIMITS };

@@ -55,7 +55,7 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
     if terms.changes.none {
         return Ok(Vec::new());
     }
-    reference(plan, terms)?;
+    reference_path(plan, terms)?;
     let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
     // Responses to another path or to HEAD do not contain the values that later requests need. The
     // requests of a script cannot be changed.
@@ -118,7 +118,7 @@ pub fn variants(
             | Intervention::Abreast
             | Intervention::Stopped => None,
             Intervention::Reference => {
-                Some((plan_with_reference_path(plan, reference(plan, terms)?), injector.clone()))
+                Some((plan_with_reference_path(plan, reference_path(plan, terms)?), injector.clone()))
             }
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
@@ -161,7 +161,7 @@ pub fn variants(
             }
             Intervention::Identities => Some((plan_with_identities(plan, &terms.changes.identities), injector.clone())),
             Intervention::Sources => {
-                sources(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
+                loopback_source_addresses(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
             }
         };
         variants.extend(changed.map(|(plan, injector)| (*change, Variant { plan, injector })));
@@ -230,7 +230,7 @@ fn speaks_http1(plan: &Plan) -> bool {
 }
 
 /// Returns path and query of the cheap reference request: from --reference, or an unknown path.
-fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
+fn reference_path(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
     let Some(text) = &terms.changes.reference else { return Ok(UNKNOWN_PATH.to_owned()) };
     if text.starts_with('/') {
         return Ok(text.clone());
@@ -239,8 +239,9 @@ fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
     match url.origin == plan.traffic.origin {
         true => Ok(url.path),
         false => Err(Failure::usage(format!(
-            "--reference: {} is another server than {}; give a path of the same server",
-            url.origin, plan.traffic.origin
+            "--reference: {reference_server} is another server than {target_server}; give a path of the same server",
+            reference_server = url.origin,
+            target_server = plan.traffic.origin
         ))),
     }
 }
@@ -281,7 +282,7 @@ fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
 
 /// Returns further local source addresses if the target is on a loopback address. For other targets
 /// the result is `None`, because other addresses need the user's permission.
-fn sources(plan: &Plan) -> Option<Vec<AddressRange>> {
+fn loopback_source_addresses(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &plan.carriage.addresses;
     if addresses.is_empty() || !addresses.iter().all(loopback) {
@@ -296,7 +297,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    fn plan() -> Plan {
+    fn loopback_plan() -> Plan {
         let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 80))];
         let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) });
         let request = &mut plan.traffic.routes[0].request;
@@ -308,24 +309,24 @@ mod tests {
         Terms { changes, ..Terms::default() }
     }
 
-    fn changed(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<Variant> {
+    fn variant_for_intervention(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<Variant> {
         variants(&[change], (plan, &Injector::default()), terms).expect("can be made").remove(&change)
     }
 
     #[test]
     fn each_intervention_changes_one_property() {
         let (plan, terms) = (
-            plan(),
+            loopback_plan(),
             terms_with_changes(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }),
         );
-        let reference = changed(Intervention::Reference, &plan, &terms).expect("a plan").plan;
+        let reference = variant_for_intervention(Intervention::Reference, &plan, &terms).expect("a plan").plan;
         let route = &reference.traffic.routes[0];
         assert_eq!((route.request.target.as_str(), route.request.headers.len()), (UNKNOWN_PATH, 1));
         let counts = [200, 404, 500, 429, 502, 503, 504].map(|status| route.ok_status.contains(status));
         assert_eq!(counts, [true, true, true, false, false, false, false]);
         assert_eq!((&reference.carriage, &reference.load), (&plan.carriage, &plan.load));
 
-        let clients = changed(Intervention::Identities, &plan, &terms).expect("a plan").plan;
+        let clients = variant_for_intervention(Intervention::Identities, &plan, &terms).expect("a plan").plan;
         let values: Vec<&str> = clients
             .traffic
             .routes
@@ -336,12 +337,12 @@ mod tests {
             .collect();
         assert_eq!(values, ["one", "two"]);
 
-        let fresh = changed(Intervention::NewConnections, &plan, &terms).expect("a plan").plan;
+        let fresh = variant_for_intervention(Intervention::NewConnections, &plan, &terms).expect("a plan").plan;
         assert!(!fresh.carriage.keep_alive && fresh.carriage.close_reset && fresh.traffic == plan.traffic);
-        let sources = changed(Intervention::Sources, &plan, &terms).expect("a plan");
+        let sources = variant_for_intervention(Intervention::Sources, &plan, &terms).expect("a plan");
         assert_eq!((sources.plan == plan, sources.injector.sources.len()), (true, 1));
-        assert!(changed(Intervention::MoreUsers, &plan, &terms).is_none());
-        let second = changed(Intervention::SecondGenerator, &plan, &terms).expect("a plan");
+        assert!(variant_for_intervention(Intervention::MoreUsers, &plan, &terms).is_none());
+        let second = variant_for_intervention(Intervention::SecondGenerator, &plan, &terms).expect("a plan");
         assert_eq!((second.plan == plan, second.injector.workers), (true, 1));
         let part = plan_with_range_requests(&Plan { traffic: plan.traffic.clone(), ..plan.clone() });
         assert_eq!(part.traffic.routes[0].request.headers.last().expect("a field").1, "bytes=0-0");
@@ -351,7 +352,7 @@ mod tests {
     #[test]
     fn another_body_must_be_longer_or_shorter() {
         let posting = |body: &str| {
-            let mut plan = plan();
+            let mut plan = loopback_plan();
             plan.traffic.routes[0].request.body = body.as_bytes().to_vec();
             plan
         };
@@ -366,7 +367,7 @@ mod tests {
         assert_eq!(offered(&plan, &terms), (true, false));
         assert_eq!(offered(&plan, &with_body("1")), (false, true));
         assert_eq!(offered(&plan, &Terms::default()), (false, false));
-        let longer = changed(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
+        let longer = variant_for_intervention(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
         // The file of --other-body became shorter after the intervention was recorded.
         assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
@@ -382,12 +383,12 @@ mod tests {
 
     #[test]
     fn impossible_interventions_are_omitted() {
-        let all = possible_before_load(&plan(), &Terms::default()).expect("understood");
+        let all = possible_before_load(&loopback_plan(), &Terms::default()).expect("understood");
         assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
         assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
         let none = terms_with_changes(ChangeTerms { none: true, ..ChangeTerms::default() });
-        assert_eq!(possible_before_load(&plan(), &none).expect("understood"), []);
-        let mut remote = plan();
+        assert_eq!(possible_before_load(&loopback_plan(), &none).expect("understood"), []);
+        let mut remote = loopback_plan();
         remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
         remote.carriage.http = HttpChoice::H2;
         let variants = variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
@@ -397,7 +398,7 @@ mod tests {
     }
 
     /// Starts a server that sends this status to range requests, and 400 to all other requests.
-    fn answering(status: &'static str) -> SocketAddr {
+    fn start_range_server(status: &'static str) -> SocketAddr {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -418,15 +419,19 @@ mod tests {
     #[test]
     fn range_requests_need_a_server_that_supports_them() {
         for (status, is_served) in [("206 Partial Content", true), ("200 OK", false)] {
-            let mut plan = plan();
-            plan.carriage.addresses = vec![answering(status)];
+            let mut plan = loopback_plan();
+            plan.carriage.addresses = vec![start_range_server(status)];
             let wanted = [Intervention::Head, Intervention::SmallerAnswer];
             let variants = variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
             let expect = if is_served { Intervention::SmallerAnswer } else { Intervention::Head };
             assert_eq!(possible_interventions(&wanted, &variants), [expect], "{status}");
         }
         let unasked = Terms { preflight: false, ..Terms::default() };
-        assert!(!possible_before_load(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
+        assert!(
+            !possible_before_load(&loopback_plan(), &unasked)
+                .expect("understood")
+                .contains(&Intervention::SmallerAnswer)
+        );
     }
 
     /// Checks that a flag with a value requests its intervention, even one that runs by default.
@@ -442,7 +447,7 @@ mod tests {
             (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
         ] {
             let terms = terms_with_changes(given(reference));
-            let possible = possible_before_load(&plan(), &terms).expect("understood");
+            let possible = possible_before_load(&loopback_plan(), &terms).expect("understood");
             assert_eq!(explicitly_requested(&possible, &terms.changes), expect, "{reference:?}");
         }
     }
@@ -452,9 +457,9 @@ mod tests {
         let at =
             |text: &str| terms_with_changes(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
         for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {
-            assert_eq!(reference(&plan(), &at(text)).expect(text), expect);
+            assert_eq!(reference_path(&loopback_plan(), &at(text)).expect(text), expect);
         }
-        let refused = reference(&plan(), &at("http://other/ping")).expect_err("another server");
+        let refused = reference_path(&loopback_plan(), &at("http://other/ping")).expect_err("another server");
         assert!(refused.to_string().contains("--reference"), "{refused}");
     }
 }

@@ -43,8 +43,8 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
         (Some(address), true) => {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             Err(Failure::usage(format!(
-                "--source-ip: {} needs an {family} address; add an {family} address",
-                address.ip()
+                "--source-ip: {target_address} needs an {family} address; add an {family} address",
+                target_address = address.ip()
             )))
         }
         _ => Ok(()),

@@ -25,13 +25,13 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
         if number > 0 && !curl.json {
             bytes.push(b'&');
         }
-        bytes.extend(content(piece)?);
+        bytes.extend(read_data_piece(piece)?);
     }
     Ok((!curl.data.is_empty()).then_some((BodySource::Text, bytes)))
 }
 
 /// Returns the bytes of one data piece, reading its file if it names one.
-fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
+fn read_data_piece(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     let read = |path: &str| match path {
         "-" => files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--curl: standard input {why}"))),
         path => files::read(path.as_ref(), Use::Body)
@@ -53,7 +53,7 @@ fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
 /// Encodes a multipart form. Returns the bytes of the form and its boundary. No content of the form
 /// contains the boundary, and the same form always gets the same boundary.
 pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
-    let contents = form.iter().map(|part| content(&part.data)).collect::<Result<Vec<_>, _>>()?;
+    let contents = form.iter().map(|part| read_data_piece(&part.data)).collect::<Result<Vec<_>, _>>()?;
     let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());
     let boundaries = (0u32..).map(|number| format!("------------------------plimsoll{number:08}"));
     let boundary = boundaries.take(1000).find(|boundary| !stands(boundary)).unwrap_or_default();

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 fn start_failure(error: &std::io::Error) -> Failure {
-    Failure::start(format!("the sample server of the demo could not be started: {}", system_text(error)))
+    Failure::start(format!("the sample server of the demo could not be started: {reason}", reason = system_text(error)))
 }
 
 fn own_program() -> Result<PathBuf, Failure> {
@@ -26,9 +26,9 @@ pub fn start(flags: &[&str]) -> Result<Helper, Failure> {
 
 /// Ends a demo server. Returns an error if its process failed.
 pub fn end(server: Helper) -> Result<(), Failure> {
-    server
-        .end()
-        .map_err(|e| Failure::start(format!("the sample server of the demo ended with an error: {}", system_text(&e))))
+    server.end().map_err(|e| {
+        Failure::start(format!("the sample server of the demo ended with an error: {reason}", reason = system_text(&e)))
+    })
 }
 
 /// Returns the shell command that starts a reference server at `address`. This server forwards

@@ -39,8 +39,8 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     // value, so the error shows it only in part.
     if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
         return Err(Failure::usage(format!(
-            "--header: '{}' is not a header name: write 'Name: value'",
-            redact::excerpt(name.trim())
+            "--header: '{name}' is not a header name: write 'Name: value'",
+            name = redact::excerpt(name.trim())
         )));
     }
     Ok((name.trim().to_owned(), value.trim().to_owned()))

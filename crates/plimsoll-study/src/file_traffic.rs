@@ -99,8 +99,8 @@ pub fn traffic_from_parsed(
         for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
             if route.follow > 0 {
                 return Err(Failure::usage(format!(
-                    "-f: the request '{}': gRPC has no redirects: leave 'follow' out",
-                    route.label
+                    "-f: the request '{request}': gRPC has no redirects: leave 'follow' out",
+                    request = route.label
                 )));
             }
             route.request.method = "POST".into();

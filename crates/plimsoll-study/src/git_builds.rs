@@ -92,14 +92,14 @@ pub fn make(
     let repository = Repository::current_repository().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
     let mut commits = Vec::new();
     for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {
-        let commit = side.as_deref().and_then(revision).map(|name| repository.commit(flag, name));
+        let commit = side.as_deref().and_then(revision).map(|name| repository.resolve_commit(flag, name));
         commits.push(commit.transpose()?);
     }
     let head = repository.run_git_in_repository(&["rev-parse", "HEAD"]).unwrap_or_default();
     let compares_head = commits.iter().flatten().any(|commit| *commit == head);
     let warnings = if compares_head { repository.uncommitted_changes_warning()? } else { None };
-    let worktrees = repository.worktrees().map_err(|error| {
-        Failure::start(format!("a folder for worktrees could not be made: {}", system_text(&error)))
+    let worktrees = repository.create_worktree_folder().map_err(|error| {
+        Failure::start(format!("a folder for worktrees could not be made: {reason}", reason = system_text(&error)))
     })?;
     let mut sides = [None, None];
     for (number, (side, commit)) in [&builds.a, &builds.b].into_iter().zip(&commits).enumerate() {
@@ -130,7 +130,7 @@ struct Repository {
 
 impl Repository {
     fn current_repository() -> Result<Repository, String> {
-        let at = |what: &str| git(Path::new("."), &["rev-parse", what]);
+        let at = |what: &str| run_git(Path::new("."), &["rev-parse", what]);
         let top = at("--show-toplevel").map_err(|why| match why {
             GitFailure::NotStarted(_) => why.to_string(),
             GitFailure::Refused(_) => {
@@ -142,11 +142,11 @@ impl Repository {
     }
 
     fn run_git_in_repository(&self, words: &[&str]) -> Result<String, GitFailure> {
-        git(&self.top, words)
+        run_git(&self.top, words)
     }
 
     /// Resolves a revision's name to its commit.
-    fn commit(&self, flag: &str, name: &str) -> Result<String, Failure> {
+    fn resolve_commit(&self, flag: &str, name: &str) -> Result<String, Failure> {
         let found = self.run_git_in_repository(&[
             "rev-parse",
             "--verify",
@@ -178,11 +178,11 @@ impl Repository {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        Ok(Some(format!("HEAD is compared without the uncommitted changes: {}{more}", shown.join(", "))))
+        Ok(Some(format!("HEAD is compared without the uncommitted changes: {files}{more}", files = shown.join(", "))))
     }
 
     /// Creates the temporary folder for worktrees, and starts the shell that removes it later.
-    fn worktrees(&self) -> io::Result<Worktrees> {
+    fn create_worktree_folder(&self) -> io::Result<Worktrees> {
         let temporary = std::env::temp_dir().canonicalize()?;
         let folder = temporary.join(format!("plimsoll-worktrees-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&folder)?;
@@ -209,14 +209,16 @@ enum GitFailure {
 impl fmt::Display for GitFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GitFailure::NotStarted(error) => write!(f, "git cannot be started: {}", system_text(error)),
+            GitFailure::NotStarted(error) => {
+                write!(f, "git cannot be started: {reason}", reason = system_text(error))
+            }
             GitFailure::Refused(said) => f.write_str(said),
         }
     }
 }
 
 /// Runs git in a folder and returns its output without the final line break.
-fn git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
+fn run_git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
     let mut command = Command::new("git");
     // git gets its own process group, so that ^C reaches only plimsoll, which ends git itself.
     command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);

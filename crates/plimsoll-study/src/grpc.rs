@@ -192,7 +192,7 @@ fn reflected_schema_by(
         error => ReflectionFailure::Other(error.to_string()),
     };
     while let Some(content) = learner.next_request() {
-        let answer = call(plan, path, content, until);
+        let answer = send_grpc_call(plan, path, content, until);
         if Instant::now() >= until {
             let seconds = REFLECTION_TOTAL_TIMEOUT.as_secs();
             return Err(ReflectionFailure::Other(format!(
@@ -209,7 +209,8 @@ fn reflected_schema_by(
                 )));
             }
             ended => {
-                let said = format!("the server's reflection ends with {}", ended.name());
+                let said =
+                    format!("the server's reflection ended with the gRPC status {status}", status = ended.name());
                 return Err(match ended {
                     GrpcStatus::Unavailable => ReflectionFailure::Unavailable(said),
                     _ => ReflectionFailure::Other(said),
@@ -226,11 +227,12 @@ fn reflected_schema_by(
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
-    match call(plan, health::PATH, health::encode_request(service), Instant::now() + PATIENCE) {
+    match send_grpc_call(plan, health::PATH, health::encode_request(service), Instant::now() + PATIENCE) {
         Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::is_not_serving(&heard) => {
             Err(Failure::start(format!(
-                "nothing was started: {} reports that {service} does not serve (--no-preflight skips this check)",
-                plan.traffic.origin
+                "nothing was started: {target} reports that {service} does not serve (--no-preflight skips this \
+                 check)",
+                target = plan.traffic.origin
             )))
         }
         _ => Ok(()),
@@ -248,7 +250,7 @@ struct CallEnd {
 
 /// Sends one gRPC call outside the load, with the deadline `until`. The error says why no response
 /// arrived.
-fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
+fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_failure(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
     // The user's header fields may authorise the call. Fields for compression are left out, because
@@ -270,7 +272,7 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<Cal
     };
     let places: Vec<Box<dyn Fn() -> std::io::Result<Socket> + '_>> = match &plan.carriage.unix {
         Some(path) => vec![Box::new(move || Socket::connect_unix(path))],
-        None => plan.carriage.addresses.iter().map(|to| connector(to)).collect(),
+        None => plan.carriage.addresses.iter().map(|to| socket_connector(to)).collect(),
     };
     for connect in places {
         heard.clear();
@@ -306,6 +308,6 @@ fn is_gzip(request: &Request) -> Result<bool, Failure> {
 }
 
 /// Returns a function that connects to an address.
-fn connector(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
+fn socket_connector(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
     Box::new(move || Socket::connect_from(None, to))
 }

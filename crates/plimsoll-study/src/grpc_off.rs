@@ -9,14 +9,14 @@ use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{Plan, Terms};
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 
-fn refused() -> Failure {
-    Failure::usage(format!("{}: build plimsoll with --features grpc", SchemaError::NoGrpc))
+fn no_grpc_failure() -> Failure {
+    Failure::usage(format!("{reason}: build plimsoll with --features grpc", reason = SchemaError::NoGrpc))
 }
 
 /// Returns an error if the plan contains gRPC calls, because this build lacks gRPC.
 pub fn make_messages(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> {
     match plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
-        true => Err(refused()),
+        true => Err(no_grpc_failure()),
         false => Ok(()),
     }
 }
@@ -28,12 +28,12 @@ pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
 
 /// Always returns an error, because this build lacks gRPC.
 pub fn schema_from_files(_: &SchemaTerms<String>) -> Result<Schema, Failure> {
-    Err(refused())
+    Err(no_grpc_failure())
 }
 
 /// Always returns an error, because this build lacks gRPC.
 pub fn reflected_schema(_: &Plan, _: &[&str]) -> Result<Schema, Failure> {
-    Err(refused())
+    Err(no_grpc_failure())
 }
 
 /// Always succeeds: a build without gRPC has no health check.

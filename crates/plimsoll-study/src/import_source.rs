@@ -30,8 +30,8 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
     if !may_fetch {
         return Err(Failure::usage(format!(
-            "'{}': only an API description (openapi) may have an address; save other sources as files",
-            redact_query(source)
+            "'{address}': only an API description (openapi) may have an address; save other sources as files",
+            address = redact_query(source)
         )));
     }
     let target = resolve_plain(source, allow_public)?;

@@ -127,7 +127,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     };
     let (base, seconds) = (recorded.bases.first().cloned().unwrap_or_default(), recorded.seconds);
     let missing = missing.into_iter().map(|text| Doubt { kind: DoubtKind::Unmeasured, text: text.into() });
-    let doubts = trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| doubt(&trial.run, level, name));
+    let doubts =
+        trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| profile_doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
     let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
     let profiles = Profiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
@@ -136,7 +137,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
 
 /// Returns the reason why the profile figures of a load level are doubtful. The load ended early,
 /// the load generator was the limit, or the server was overloaded. `None` if there is no doubt.
-fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
+fn profile_doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {
         (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop(stop))))

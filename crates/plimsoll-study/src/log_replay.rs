@@ -66,9 +66,9 @@ pub fn fold_path(path_folds: &[Regex], path: &str) -> String {
 pub fn check_strict(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
     match &counts.first {
         Some((place, text)) if args.strict => Err(Failure::start(format!(
-            "--strict: {place} cannot be parsed: \"{text}\"; {} of {} lines have this problem",
-            format::count(counts.unparsed),
-            format::count(counts.read)
+            "--strict: {place} cannot be parsed: \"{text}\"; {unparsed_lines} of {all_lines} lines have this problem",
+            unparsed_lines = format::count(counts.unparsed),
+            all_lines = format::count(counts.read)
         ))),
         _ => Ok(()),
     }
@@ -79,8 +79,9 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
         return Err(Failure::start(format!(
-            "no line of the {} lines can be parsed: describe the format with --log-format or --field{first}",
-            format::count(counts.read)
+            "no line of the {all_lines} lines can be parsed: describe the format with --log-format or \
+             --field{first}",
+            all_lines = format::count(counts.read)
         )));
     }
     Ok(())
@@ -116,7 +117,7 @@ pub fn load_from_logs(
         true => gathered.to_session_replay(seed, lines),
         false => gathered.to_replay(&timing),
     };
-    let timed = timed.map_err(|error| refused(replay, &error, without_method))?;
+    let timed = timed.map_err(|error| replay_failure(replay, &error, without_method))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.request_list {
@@ -175,7 +176,7 @@ pub fn read_requests(
 }
 
 /// Converts a replay error to a failure that says how to correct the problem.
-fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
+fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
             "use fewer requests of the log (--only, --skip, or a shorter log), or a smaller --scale"
@@ -187,9 +188,9 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
         ReplayError::Nothing if without_method > 0 => {
             let lines = format::count(without_method);
             return Failure::start(format!(
-                "{}: {error}: {lines} lines have no method: name the place of the method with --field method=.PATH \
-                 or --log-format",
-                replay.logs.join(", ")
+                "{logs}: {error}: {lines} lines have no method: name the place of the method with --field \
+                 method=.PATH or --log-format",
+                logs = replay.logs.join(", ")
             ));
         }
         ReplayError::Nothing if !replay.with_unsafe => {
@@ -209,13 +210,13 @@ fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), f
         Some(drawn_from) => ("draws from", format!(" of {} sessions", format::count(drawn_from.sessions))),
     };
     let mut text = format!(
-        "{what} {} request{}{sessions} to {} endpoint{} in {}: {}",
-        format::count(requests),
-        if requests == 1 { "" } else { "s" },
-        format::count(endpoints as u64),
-        if endpoints == 1 { "" } else { "s" },
-        format::duration(length_ns as f64),
-        formats.join(", "),
+        "{what} {request_count} {request_word}{sessions} to {endpoint_count} {endpoint_word} in {length}: {logs}",
+        request_count = format::count(requests),
+        request_word = if requests == 1 { "request" } else { "requests" },
+        endpoint_count = format::count(endpoints as u64),
+        endpoint_word = if endpoints == 1 { "endpoint" } else { "endpoints" },
+        length = format::duration(length_ns as f64),
+        logs = formats.join(", "),
     );
     if facts.has_whole_seconds {
         text.push_str("; the log's timestamps are whole seconds, and the requests are spread within each second");

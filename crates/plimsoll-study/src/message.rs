@@ -44,13 +44,13 @@ pub fn terminal_message(message: &str) -> String {
     let part = |(number, part): (usize, &str)| {
         if number % 2 == 0 { ours(part) } else { shorten_middle(&redact::words(part), QUOTED_MAX) }
     };
-    let text = quotations(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
+    let text = split_at_quotes(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
     shorten_middle(&text, MESSAGE_MAX)
 }
 
 /// Splits a text at its quotation marks, so that every second part is a quotation. An apostrophe
 /// inside a word is not a quotation mark.
-fn quotations(text: &str) -> Vec<&str> {
+fn split_at_quotes(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut from, mut before) = (0, ' ');
     for (at, c) in text.char_indices() {

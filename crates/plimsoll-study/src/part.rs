@@ -66,9 +66,10 @@ impl Task {
 
     fn read(input: &mut impl Read) -> Result<Task, String> {
         let cut = |_| "the task of this process was cut off".to_owned();
-        let plan = Plan::from_bytes(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
-        let injector = serde_json::from_slice(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
-        let stripe = Stripe::new(number(input).map_err(cut)?, number(input).map_err(cut)?);
+        let plan = Plan::from_bytes(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
+        let injector =
+            serde_json::from_slice(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
+        let stripe = Stripe::new(read_u64(input).map_err(cut)?, read_u64(input).map_err(cut)?);
         match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
             true => Ok(Task { plan, injector, stripe }),
             false => Err("the task of this process is not part of a load".to_owned()),
@@ -76,14 +77,14 @@ impl Task {
     }
 }
 
-fn number(input: &mut impl Read) -> io::Result<u64> {
+fn read_u64(input: &mut impl Read) -> io::Result<u64> {
     let mut bytes = [0; 8];
     input.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn part(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let length = number(input)?;
+fn read_length_prefixed(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let length = read_u64(input)?;
     if length > BYTES_MAX {
         return Err(ErrorKind::InvalidData.into());
     }
@@ -128,7 +129,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let tag = Tag::for_purpose(Purpose::Run);
     write_frame(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
-    let origin_ns = number(&mut input).map_err(lost)?;
+    let origin_ns = read_u64(&mut input).map_err(lost)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {

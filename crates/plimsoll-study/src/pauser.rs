@@ -20,19 +20,21 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// The first argument of a pauser process, in the position of a command such as `run`. The
-/// processes follow, each in the format of [`word`].
+/// processes follow, each in the format of [`process_argument`].
 const WORD: &str = "stop-processes";
 
 /// Formats a process as an argument of the pauser: process id and start time. The start time
 /// detects that another process has the same id.
-fn word(pid: u32, started_ticks: u64) -> String {
+fn process_argument(pid: u32, started_ticks: u64) -> String {
     format!("{pid}.{started_ticks}")
 }
 
 /// Returns the command that starts a pauser for these processes, each given as id and start time.
 pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
     let mut command = self_process::command("plimsoll", WORD);
-    command.stdout(Stdio::piped()).args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
+    command
+        .stdout(Stdio::piped())
+        .args(processes.into_iter().map(|(pid, started_ticks)| process_argument(pid, started_ticks)));
     command
 }
 
@@ -123,6 +125,9 @@ mod tests {
         ] {
             assert_eq!(parse_arguments(words.iter().map(OsString::from)), expect, "{words:?}");
         }
-        assert_eq!(parse_arguments(["plimsoll", WORD, &word(3, 9)].iter().map(OsString::from)), Some(vec![(3, 9)]));
+        assert_eq!(
+            parse_arguments(["plimsoll", WORD, &process_argument(3, 9)].iter().map(OsString::from)),
+            Some(vec![(3, 9)])
+        );
     }
 }

@@ -63,7 +63,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
 }
 
 /// Returns a URL without its path and without secrets.
-fn origin(url: &str) -> String {
+fn redacted_origin(url: &str) -> String {
     let mut origin = redact_query(url);
     let start = origin.find("://").map_or(0, |at| at + 3);
     let end = origin[start..].find(['/', '?']).map_or(origin.len(), |at| start + at);
@@ -80,7 +80,7 @@ pub fn fetch_profile(
 ) -> Result<(String, Vec<u8>), Failure> {
     let target = resolve_plain(url, allow_public)?;
     let (path, seconds) = profile_path(&target.path, seconds)?;
-    let name = format!("{}{}", origin(url), redact::path(path.split('?').next().unwrap_or_default()));
+    let name = format!("{}{}", redacted_origin(url), redact::path(path.split('?').next().unwrap_or_default()));
     if seconds > 0 {
         say(&format!("profiling {name} for {seconds} s"));
     }
@@ -88,21 +88,23 @@ pub fn fetch_profile(
     match fetch(&target, &path, timeout, &ByteBudget::new(SENT_BYTES_MAX)) {
         Ok(FetchResponse { status: 200..=299, body }) => Ok((name, body)),
         Ok(FetchResponse { status, body }) => {
-            Err(Failure::start(format!("'{name}' has status {status}{}", refusal(status, &body))))
+            Err(Failure::start(format!("'{name}' has status {status}{}", refusal_text(status, &body))))
         }
-        Err(error) => Err(Failure::start(format!("'{name}': the profile could not be fetched: {}", error.text()))),
+        Err(error) => {
+            Err(Failure::start(format!("'{name}': the profile could not be fetched: {reason}", reason = error.text())))
+        }
     }
 }
 
 /// Parses the response body as a profile. Fails if it is no profile or too large.
-fn checked(body: &[u8]) -> Result<Profile, ReadError> {
+fn parse_profile_body(body: &[u8]) -> Result<Profile, ReadError> {
     let _one_at_a_time = DECOMPRESSION_LOCK.lock();
     read_up_to(body, UNPACKED_BYTES_MAX)
 }
 
 /// Returns the server's error text and a way to correct the error. The text continues the sentence
 /// `has status N`.
-fn refusal(status: u16, body: &[u8]) -> String {
+fn refusal_text(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
     let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
     let line = line.trim();
@@ -146,7 +148,7 @@ impl Endpoint {
             "" => "/debug/pprof".to_owned(),
             base => base.to_owned(),
         };
-        let shown = format!("{}{}", origin(url), redact::path(&base));
+        let shown = format!("{}{}", redacted_origin(url), redact::path(&base));
         Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
     }
 
@@ -175,12 +177,14 @@ impl Endpoint {
         match fetch(&self.target, &path, REFUSAL_TIMEOUT, &self.bytes_left) {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
-            Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
+            Ok(FetchResponse { status: 200..=299, body }) => match parse_profile_body(&body) {
                 // Some servers ignore the requested length and respond at once.
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
             },
-            Ok(FetchResponse { status, body }) => Err(bad(format!("has status {status}{}", refusal(status, &body)))),
+            Ok(FetchResponse { status, body }) => {
+                Err(bad(format!("has status {status}{}", refusal_text(status, &body))))
+            }
         }
     }
 
@@ -196,11 +200,11 @@ impl Endpoint {
         let timeout = patience + Duration::from_secs(u64::from(seconds));
         match fetch(&self.target, &path, timeout, &self.bytes_left) {
             Err(error) => Err(error.text().to_owned()),
-            Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
+            Ok(FetchResponse { status: 200..=299, body }) => match parse_profile_body(&body) {
                 Ok(_) => Ok(body),
                 Err(error) => Err(format!("the response {error}")),
             },
-            Ok(FetchResponse { status, body }) => Err(format!("has status {status}{}", refusal(status, &body))),
+            Ok(FetchResponse { status, body }) => Err(format!("has status {status}{}", refusal_text(status, &body))),
         }
     }
 }
@@ -270,7 +274,7 @@ mod tests {
             (401, "", "USER:PASSWORD"),
             (503, "busy\u{1b}[31m\nand more", " (busy [31m): the server's own log"),
         ] {
-            let text = refusal(status, body.as_bytes());
+            let text = refusal_text(status, body.as_bytes());
             assert!(text.contains(said) && !text.contains('\n'), "{status}: {text}");
         }
     }

@@ -74,9 +74,9 @@ fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) 
         return match is_address_in_use(plan) {
             true => Ok(None),
             false => Err(Failure::start(format!(
-                "nothing was started: no server accepts connections at {}. Start the server, or skip this \
+                "nothing was started: no server accepts connections at {origin}. Start the server, or skip this \
                 check with --no-preflight",
-                plan.traffic.origin
+                origin = plan.traffic.origin
             ))),
         };
     };
@@ -91,7 +91,7 @@ fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) 
     };
     let mut reasons = Vec::new();
     if let Some(path) = &plan.carriage.unix {
-        match first.ask(|| Socket::connect_unix(path)) {
+        match first.send_request(|| Socket::connect_unix(path)) {
             Ok(answer) => return Ok(Some(answer)),
             Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
         }
@@ -99,12 +99,15 @@ fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) 
     for address in plan.carriage.addresses.iter().filter(|_| plan.carriage.unix.is_none()) {
         let sources: Vec<AddressRange> =
             injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
-        match first.ask(|| Socket::connect_from(AddressRange::nth_address(&sources, 0), address)) {
+        match first.send_request(|| Socket::connect_from(AddressRange::nth_address(&sources, 0), address)) {
             Ok(answer) => return Ok(Some(answer)),
             Err(reason) => reasons.push(format!("{address} {reason}")),
         }
     }
-    Err(Failure::start(format!("nothing was started: {} (--no-preflight skips this check)", reasons.join("; "))))
+    Err(Failure::start(format!(
+        "nothing was started: {reasons} (--no-preflight skips this check)",
+        reasons = reasons.join("; ")
+    )))
 }
 
 /// Whether a process listens at the plan's address.
@@ -138,7 +141,7 @@ struct PreflightRequest {
 }
 
 impl PreflightRequest {
-    fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
+    fn send_request(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
         let began = Instant::now();
         let deadline = began + self.timeout;
         let question = Question {
@@ -163,7 +166,10 @@ impl PreflightRequest {
                 error @ NoResponse::Tls(TlsFailure::NothingInCommon)
                     if self.http != HttpChoice::Auto && !self.is_call =>
                 {
-                    format!("{} (leave --http out to allow any protocol)", error.text(self.timeout, self.is_call))
+                    format!(
+                        "{reason} (leave --http out to allow any protocol)",
+                        reason = error.text(self.timeout, self.is_call)
+                    )
                 }
                 error => error.text(self.timeout, self.is_call),
             })?;
@@ -216,17 +222,17 @@ pub fn first_answer(
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
-            "--streams {}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave \
+            "--streams {streams}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave \
              --streams out",
-            carriage.streams_max
+            streams = carriage.streams_max
         )));
     }
     carriage.fix_http_version(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
     let shared = streams_allowed.filter(|allowed| *allowed < carriage.streams_max).map(|allowed| {
         format!(
-            "--streams {}: the server allows {allowed} streams on a connection, and further requests wait in \
+            "--streams {streams}: the server allows {allowed} streams on a connection, and further requests wait in \
             plimsoll. --streams {allowed} uses more connections",
-            carriage.streams_max
+            streams = carriage.streams_max
         )
     });
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());

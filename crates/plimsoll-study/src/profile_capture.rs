@@ -71,8 +71,8 @@ impl Capture {
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
-            "the target serves profiles at {}: --pprof shows the cost of each function per request at the load line",
-            endpoint.shown
+            "the target serves profiles at {url}: --pprof shows the cost of each function per request at the load line",
+            url = endpoint.shown
         ))
     }
 
@@ -161,9 +161,10 @@ impl Profiler for ProfileTaker {
             let taking = move || endpoint.take(kind, seconds, patience);
             match std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking) {
                 Ok(thread) => self.threads.push((name, thread)),
-                Err(error) => self
-                    .failed
-                    .push((name, format!("no thread could be started for the profile: {}", system_text(&error)))),
+                Err(error) => self.failed.push((
+                    name,
+                    format!("no thread could be started for the profile: {reason}", reason = system_text(&error)),
+                )),
             }
         }
     }

@@ -59,9 +59,9 @@ pub fn preflight_responses(targets: &mut [BuildTarget], terms: &Terms<String>) -
         }
         let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::start(format!(
-                "{failure}; {first} speaks HTTP/{}, and {name} must speak the same version (--http 1.1 sets this \
-                 version for all targets)",
-                http.name()
+                "{failure}; {first} speaks HTTP/{version}, and {name} must speak the same version (--http 1.1 sets \
+                 this version for all targets)",
+                version = http.name()
             )),
             _ => failure,
         })?;

@@ -47,7 +47,11 @@ struct RunFile {
 impl RunFile {
     fn create(path: &Path) -> Result<RunFile, Failure> {
         let cannot = |e: std::io::Error| {
-            Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&e)))
+            Failure::start(format!(
+                "the run file '{file}' cannot be written: {reason}",
+                file = path.display(),
+                reason = system_text(&e)
+            ))
         };
         // The file is truncated only after it is locked, because another run may be writing to the
         // file.
@@ -79,14 +83,14 @@ impl RunFile {
         if let Err(error) = self.file.write_all(&self.buffer) {
             self.failed = true;
             plimsoll_sys::stdout::failed(format!(
-                "the run file '{}' is incomplete: {}",
-                self.path.display(),
-                system_text(&error)
+                "the run file '{file}' is incomplete: {reason}",
+                file = self.path.display(),
+                reason = system_text(&error)
             ));
         }
     }
 
-    fn tick(&mut self, interval_ns: u64, tick: &Tick) {
+    fn add_tick(&mut self, interval_ns: u64, tick: &Tick) {
         let index = (tick.start_ns / interval_ns) as u32;
         match &mut self.open {
             Some((open, sum)) if *open == index => sum.merge_after(tick.interval),
@@ -194,7 +198,7 @@ impl Recording {
         let mut on_tick = |tick: &Tick, glance: TickProbes| {
             if let Some(file) = file {
                 if tick.end_ns > 0 {
-                    file.tick(plan.load.interval_ns, tick);
+                    file.add_tick(plan.load.interval_ns, tick);
                 }
                 if let Some(mut part) = glance.part {
                     // Function samples are merged at the end of the load and written then, because
@@ -284,7 +288,7 @@ fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
 }
 
 /// Returns the limits of cores and memory of plimsoll's container (cgroup).
-fn limits() -> MachineLimits {
+fn container_limits() -> MachineLimits {
     let (cores, memory_bytes) = plimsoll_sys::probe::cgroup::own_limits();
     MachineLimits {
         cores_milli: cores.map(|cores| (cores * 1000.0).round() as u64),
@@ -304,7 +308,7 @@ pub fn environment(target_local: bool) -> Environment {
         files_max: process::raise_open_files_limit(),
         target_local,
         injectors: Vec::new(),
-        limits: limits(),
+        limits: container_limits(),
         revision: None,
     }
 }

@@ -124,8 +124,8 @@ fn refuse_overwriting_record(output: &Path, record: &Path) -> Result<(), Failure
     };
     match (real(output).is_some() && real(output) == real(record)) || same_file() {
         true => Err(Failure::usage(format!(
-            "-o {}: this is the run file that rerun reads: name another file",
-            output.display()
+            "-o {file}: this is the run file that rerun reads: name another file",
+            file = output.display()
         ))),
         false => Ok(()),
     }

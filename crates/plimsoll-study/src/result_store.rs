@@ -168,7 +168,7 @@ mod tests {
 
     /// Creates a folder with these files for a test. Files ending in `.plimsoll` become valid run
     /// files, except those whose process id is 77.
-    fn folder(name: &str, files: &[&str]) -> PathBuf {
+    fn create_test_folder(name: &str, files: &[&str]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
@@ -180,7 +180,7 @@ mod tests {
         folder
     }
 
-    fn names(folder: &Path) -> Vec<String> {
+    fn sorted_file_names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("a folder");
         let mut names: Vec<String> =
             entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
@@ -209,7 +209,7 @@ mod tests {
         ];
         let all = own.iter().chain(&other_own).chain(&foreign).copied();
         let all: Vec<&str> = all.chain(all_commands.iter().map(String::as_str)).collect();
-        let folder = folder("removed", &all);
+        let folder = create_test_folder("removed", &all);
         fs::create_dir(folder.join("run-10-4194999.plimsoll")).expect("a folder");
         std::os::unix::fs::symlink("mine.plimsoll", folder.join("run-11-4194999.plimsoll")).expect("a link");
 
@@ -223,7 +223,7 @@ mod tests {
         let mut left: Vec<String> = foreign.iter().chain(&other_own[..2]).map(|name| (*name).to_owned()).collect();
         left.extend(["run-10-4194999.plimsoll".to_owned(), "run-11-4194999.plimsoll".to_owned()]);
         left.sort();
-        assert_eq!(names(&folder), left);
+        assert_eq!(sorted_file_names(&folder), left);
         assert!(runs(&folder.join("nowhere")).expect("no folder, no runs").is_empty());
         fs::remove_dir_all(&folder).expect("removed");
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn an_unfinished_run_is_not_removed() {
         // Process 1 always exists.
-        let folder = folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
+        let folder = create_test_folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
         let surplus = removable_runs(runs(&folder).expect("readable"), 0);
         assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);
         fs::remove_dir_all(&folder).expect("removed");

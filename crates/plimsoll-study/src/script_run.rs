@@ -136,19 +136,19 @@ impl ScriptRun {
     }
 
     /// Returns the script's states in the current or last load.
-    fn script(&self) -> Option<Arc<Script>> {
+    fn current_script(&self) -> Option<Arc<Script>> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.as_ref().map(|present| Arc::clone(&present.script))
     }
 
     /// Returns the script error that ended the load, if any.
     pub fn failure(&self) -> Option<ScriptError> {
-        self.script()?.failure()
+        self.current_script()?.failure()
     }
 
     /// Flushes the script's buffered output, before plimsoll prints its own.
     pub fn flush(&self) {
-        if let Some(script) = self.script() {
+        if let Some(script) = self.current_script() {
             script.flush();
         }
     }
@@ -156,7 +156,7 @@ impl ScriptRun {
     /// Calls the script's `done` function with the figures of the load. Returns an error if the
     /// script or plimsoll fails.
     pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
-        let script = self.script()?;
+        let script = self.current_script()?;
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())
     }

@@ -36,10 +36,10 @@ const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "
 /// times of client and server are separate.
 pub fn measure() -> Result<SelfMeasurement, Failure> {
     let program = std::env::current_exe().map_err(|error| {
-        Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+        Failure::start(format!("the path of the plimsoll program is unknown: {reason}", reason = system_text(&error)))
     })?;
     let cannot = |error: std::io::Error| {
-        Failure::start(format!("the reference server could not be started: {}", system_text(&error)))
+        Failure::start(format!("the reference server could not be started: {reason}", reason = system_text(&error)))
     };
     let server = Helper::start(&program, &SERVER).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;

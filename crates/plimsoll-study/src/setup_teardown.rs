@@ -39,7 +39,7 @@ impl TeardownGuard {
         let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_failure(&e))?;
         let mut around = TeardownGuard { plan: plan.clone(), injector: injector.clone(), tls };
         for asked in around.plan.traffic.setup_teardown.setup.clone() {
-            if let Err(why) = around.ask(&asked, false)
+            if let Err(why) = around.send_and_capture(&asked, false)
                 && !asked.may_fail
             {
                 let name = &asked.route.label;
@@ -58,7 +58,7 @@ impl TeardownGuard {
     fn run_teardown(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
         for asked in self.plan.traffic.setup_teardown.cleanup.clone() {
-            if let Err(why) = self.ask(&asked, true)
+            if let Err(why) = self.send_and_capture(&asked, true)
                 && !asked.may_fail
             {
                 failed.push(format!("the cleanup '{}' {why}", asked.route.label));
@@ -70,7 +70,7 @@ impl TeardownGuard {
 
     /// Sends one setup or cleanup request as often as the plan says, and stores the captured
     /// values. The error text continues a sentence such as `the setup 'NAME' ...`.
-    fn ask(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
+    fn send_and_capture(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
         for number in 0..u64::from(asked.times) {
@@ -111,7 +111,10 @@ impl TeardownGuard {
                 None => {}
             }
             if !once.succeeds(status) {
-                return Err(format!("got status {status}, which does not count as success: {}", text()));
+                return Err(format!(
+                    "got status {status}, which does not count as success: {response}",
+                    response = text()
+                ));
             }
             return once.judge(&answer, began.elapsed().as_nanos() as u64).map_err(|why| missed(&why));
         }

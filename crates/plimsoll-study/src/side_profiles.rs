@@ -61,7 +61,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
             Err(reason) => missing.push(format!("{name}: no profile: {reason}")),
         }
     }
-    let comparison = compare(&sides).unwrap_or_else(|reason| {
+    let comparison = compare_profiles(&sides).unwrap_or_else(|reason| {
         missing.push(reason);
         None
     });
@@ -85,7 +85,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<ProfileDiff>, String> {
+fn compare_profiles(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<ProfileDiff>, String> {
     if sides.iter().any(Vec::is_empty) {
         return Ok(None);
     }

@@ -32,9 +32,9 @@ const BRANCH_CHARS_MAX: usize = 200;
 /// git, outside a repository, and before the first commit.
 pub fn current() -> Option<SourceRevision> {
     let until = Instant::now() + COMMIT_MAX;
-    let head = answer(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
+    let head = git_output(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
     let (commit, committed) = head.trim().split_once(' ')?;
-    let branch = answer(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_from_environment);
+    let branch = git_output(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_from_environment);
     let branch = branch.map(|name| name.trim().to_owned()).filter(|name| is_branch(name));
     // Untracked files, such as build output, do not count as changes of the sources.
     let compare = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"];
@@ -52,7 +52,7 @@ fn is_branch(name: &str) -> bool {
 }
 
 /// Runs git and returns its output; `None` if git fails or times out.
-fn answer(words: &[&str], until: Instant) -> Option<String> {
+fn git_output(words: &[&str], until: Instant) -> Option<String> {
     let (status, child) = run_git(words, until)?;
     if !status.success() {
         return None;

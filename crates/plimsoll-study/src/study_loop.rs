@@ -81,11 +81,11 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Unprofiled(tag, why) => {
                     // A comparison reports the missing profiles of both sides together at the end.
                     if tag.arm.is_none() {
-                        self.display.line(&format!("plimsoll takes no profiles: {}", why.text()));
+                        self.display.line(&format!("plimsoll takes no profiles: {reason}", reason = why.text()));
                     }
                     self.record_missing_profile(tag, why.text());
                 }
-                Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
+                Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile_load(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(LoadObstacle::Failed(failure)) => return Err(failure),
                     // A sweep or an experiment skips a load that cannot be executed, and the study
@@ -104,7 +104,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                     }
                     Ok(fitted) => {
                         self.show_adaptations(study, fitted);
-                        self.measure(study, *trial)?;
+                        self.measure_load(study, *trial)?;
                         if let Some(trial) = self.recording.trials().last() {
                             after(StepOutcome::Measured(trial), &mut self.display);
                         }
@@ -123,7 +123,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     /// Returns the loads, remarks and elapsed time of the study so far.
     pub fn history(&self) -> History<'_> {
-        state(&self.recording, self.runner).history
+        study_state(&self.recording, self.runner).history
     }
 
     /// Records in the run file why a load level has no profile.
@@ -134,12 +134,12 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     /// Executes a load during which profiles are taken. A failure of this load is recorded and does
     /// not end the study.
-    fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
+    fn profile_load(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.record_missing_profile(trial.tag, "nothing takes profiles");
         };
         let tag = trial.tag;
-        self.display.profile_planned(study, &trial, &state(&self.recording, self.runner));
+        self.display.profile_planned(study, &trial, &study_state(&self.recording, self.runner));
         let driven = match self.runner.prepare(&mut trial) {
             Err(LoadObstacle::Failed(failure)) => Err(failure.to_string()),
             Err(LoadObstacle::Unheld(reason)) => Err(reason),
@@ -147,7 +147,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 self.begin_load(study, &trial);
                 profiler.begin(&trial);
                 let driven = self
-                    .drive(trial, &mut |tick| profiler.tick(tick))
+                    .drive_load(trial, &mut |tick| profiler.tick(tick))
                     .map(|trial| trial.run.ending.clone())
                     .map_err(|error| error.to_string());
                 self.end_load(study);
@@ -180,20 +180,20 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     /// Executes one load of the study, lets the study evaluate it, and shows the result.
-    fn measure(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
+    fn measure_load(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
         self.begin_load(study, &trial);
-        self.drive(trial, &mut |_| ())?;
-        let known = outcomes(study);
+        self.drive_load(trial, &mut |_| ())?;
+        let known = outcome_count(study);
         study.read(self.recording.trials());
         self.end_load(study);
-        if outcomes(study) != known {
-            self.display.outcome(study, &state(&self.recording, self.runner));
+        if outcome_count(study) != known {
+            self.display.outcome(study, &study_state(&self.recording, self.runner));
         }
         Ok(())
     }
 
     fn begin_load(&mut self, study: &Study, trial: &TrialPlan) {
-        let state = state(&self.recording, self.runner);
+        let state = study_state(&self.recording, self.runner);
         self.display.load_begins(study, trial, &state);
         self.outputs.iter_mut().for_each(|output| output.load_begins(study, trial, &state));
     }
@@ -202,14 +202,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         for news in self.runner.take_news() {
             self.display.note(&format!("warning: {news}"));
         }
-        let state = state(&self.recording, self.runner);
+        let state = study_state(&self.recording, self.runner);
         if let Some(trial) = state.history.trials.last() {
             self.outputs.iter_mut().for_each(|output| output.load_ends(study, trial, &state));
         }
     }
 
     /// Executes one prepared load. Passes each tick to `beside`, the display and the outputs.
-    fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
+    fn drive_load(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
         let driven = self.recording.drive(self.runner, tag, &plan, &mut |tick, server_cores| {
@@ -267,13 +267,13 @@ pub struct StudyState<'a> {
     pub history: History<'a>,
 }
 
-fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
+fn study_state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
     StudyState { asked: recording.spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
 /// Returns the number of outcomes (measured loads or blocks) that a study has produced.
-fn outcomes(study: &Study) -> usize {
+fn outcome_count(study: &Study) -> usize {
     match study {
         Study::Find(search) => search.outcomes.len(),
         Study::Explain(explain) => explain.search.outcomes.len(),
@@ -424,7 +424,7 @@ mod tests {
         fn clear(&mut self) {}
     }
 
-    fn plan() -> PlanRecord {
+    fn single_user_plan() -> PlanRecord {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
@@ -453,8 +453,8 @@ mod tests {
         (study_loop.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
     }
 
-    fn simulated() -> FakeServer {
-        FakeServer { now_ns: 0, users_max: 8.0, dead: None, finished: false, ready: plan() }
+    fn simulated_server() -> FakeServer {
+        FakeServer { now_ns: 0, users_max: 8.0, dead: None, finished: false, ready: single_user_plan() }
     }
 
     #[test]
@@ -463,8 +463,12 @@ mod tests {
             ("goodput<1", LoadEnd::Finished),
             ("goodput<5000", LoadEnd::Stopped(Stop::Condition("goodput<5000".into()))),
         ] {
-            let mut runner = simulated();
-            let asked = ExperimentSpec::Run(RunSpec { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
+            let mut runner = simulated_server();
+            let asked = ExperimentSpec::Run(RunSpec {
+                plan: single_user_plan(),
+                stop_if: Some(stop_if.into()),
+                profiles: None,
+            });
             let (experiment, outcome, told) = execute_study(asked, &mut runner);
             assert_eq!((outcome, told, experiment.trials.len()), (Ok(()), 1, 1));
             match (&experiment.trials[0].run.ending, expect) {
@@ -480,8 +484,8 @@ mod tests {
     #[test]
     fn a_skipped_level_becomes_a_remark_and_the_next_level_runs() {
         let (levels, lengths) = (vec![1, 16, 4], Lengths::Fixed(500_000_000));
-        let asked = ExperimentSpec::Sweep(SweepSpec { base: plan(), levels, lengths, warmup_ns: 0 });
-        let (experiment, outcome, told) = execute_study(asked, &mut simulated());
+        let asked = ExperimentSpec::Sweep(SweepSpec { base: single_user_plan(), levels, lengths, warmup_ns: 0 });
+        let (experiment, outcome, told) = execute_study(asked, &mut simulated_server());
         assert_eq!((outcome, told), (Ok(()), 3));
         let turns: Vec<u32> = experiment.trials.iter().map(|trial| trial.tag.turn).collect();
         let tag = Tag { turn: 1, ..Tag::for_purpose(Purpose::Level) };
@@ -527,12 +531,12 @@ mod tests {
     #[test]
     fn profiles_are_taken_under_separate_loads_at_the_end() {
         let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 1 });
-        let mut bounded = plan();
+        let mut bounded = single_user_plan();
         bounded.load.duration_ns = Some(500_000_000);
         let asked = ExperimentSpec::Run(RunSpec { plan: bounded, stop_if: None, profiles });
         // The machine can execute only the low load. The profiler is called for both loads, and the
         // study succeeds.
-        let mut runner = FakeServer { users_max: 500.0, ..simulated() };
+        let mut runner = FakeServer { users_max: 500.0, ..simulated_server() };
         let heard = FakeCapture::default();
         let loads = Rc::clone(&heard.loads);
         let (experiment, outcome, told) = execute_study_with_profiler(asked, &mut runner, Some(Box::new(heard)));
@@ -552,7 +556,7 @@ mod tests {
 
     #[test]
     fn a_build_that_does_not_start_ends_the_comparison() {
-        let arm = |name: &str| Arm { name: name.into(), plan: plan(), started: true };
+        let arm = |name: &str| Arm { name: name.into(), plan: single_user_plan(), started: true };
         let blocks = BlocksSpec {
             arms: vec![arm("a"), arm("b")],
             users: Some(4),
@@ -566,10 +570,10 @@ mod tests {
         };
         let asked =
             ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
-        let (experiment, outcome, _) = execute_study(asked.clone(), &mut simulated());
+        let (experiment, outcome, _) = execute_study(asked.clone(), &mut simulated_server());
         let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
         assert_eq!((outcome, blocks.count()), (Ok(()), 4));
-        let mut runner = FakeServer { dead: Some('B'), ..simulated() };
+        let mut runner = FakeServer { dead: Some('B'), ..simulated_server() };
         let (experiment, outcome, _) = execute_study(asked, &mut runner);
         assert_eq!(outcome, Err("B does not start".into()));
         assert_eq!((experiment.broken(), experiment.elapsed_ns), (Some("B does not start"), None));

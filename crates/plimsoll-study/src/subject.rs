@@ -76,7 +76,7 @@ struct KeeperProcess {
 
 /// Starts a shell command under a keeper process, with its output in a file. `left` says what the
 /// keeper does with processes that the command leaves behind.
-fn shell(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
+fn start_shell_command(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
     let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
     KeeperProcess::start(&mut keeper)
@@ -127,11 +127,11 @@ impl Subject {
         let url = plan.record().traffic.url();
         self.wait_for_free_address(base, &url)?;
         let file = open(&self.output)?;
-        let kept = shell(&self.command, OrphanPolicy::End, &file).map_err(|e| {
+        let kept = start_shell_command(&self.command, OrphanPolicy::End, &file).map_err(|e| {
             Failure::start(format!(
-                "--{}: the command cannot be started: {}",
-                self.name.to_ascii_lowercase(),
-                system_text(&e)
+                "--{build}: the command cannot be started: {reason}",
+                build = self.name.to_ascii_lowercase(),
+                reason = system_text(&e)
             ))
         })?;
         let mut running = RunningBuild { name: self.name, output: self.output.clone(), kept, is_h2: None };
@@ -141,7 +141,7 @@ impl Subject {
                 return Err(Failure::start(format!("{why} before the server responded at {url}")));
             }
             if signal::interrupted() {
-                return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
+                return Err(Failure::start(format!("interrupted while {build} was starting", build = self.name)));
             }
             if preflight::is_address_in_use(plan) {
                 match preflight::ask(plan, &base.injector) {
@@ -155,10 +155,10 @@ impl Subject {
             }
             if Instant::now() >= deadline {
                 return Err(Failure::start(format!(
-                    "{} did not respond at {url} within {} s (--start-timeout); its output: {}",
-                    self.name,
-                    self.patience.as_secs_f64(),
-                    self.output.display()
+                    "{build} did not respond at {url} within {seconds} s (--start-timeout); its output: {output_file}",
+                    build = self.name,
+                    seconds = self.patience.as_secs_f64(),
+                    output_file = self.output.display()
                 )));
             }
             std::thread::sleep(LOOK);
@@ -172,7 +172,7 @@ impl Subject {
         let deadline = Instant::now() + patience;
         while preflight::is_address_in_use(&base.plan) {
             if signal::interrupted() {
-                return Err(Failure::start(format!("interrupted before {} was started", self.name)));
+                return Err(Failure::start(format!("interrupted before {build} was started", build = self.name)));
             }
             if Instant::now() >= deadline {
                 let finder = Finder::find_listener_process(&base.watch_target(&base.resolver()));
@@ -182,13 +182,13 @@ impl Subject {
                 });
                 let who = who.unwrap_or_else(|_| "another process".into());
                 let still = match self.after_another {
-                    true => format!("{} s after the last build was ended", patience.as_secs()),
+                    true => format!("{seconds} s after the last build was ended", seconds = patience.as_secs()),
                     false => "already".into(),
                 };
                 return Err(Failure::start(format!(
                     "{who} responds at {url} {still}: end this process first, so that plimsoll measures the build \
-                     of --{}",
-                    self.name.to_ascii_lowercase()
+                     of --{build}",
+                    build = self.name.to_ascii_lowercase()
                 )));
             }
             std::thread::sleep(LOOK);
@@ -204,7 +204,12 @@ impl RunningBuild {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
         let said = if line.is_empty() { String::new() } else { format!("; its last output: {line}") };
-        Some(format!("{} ended unexpectedly with {}{said} ({})", self.name, status_text(status), self.output.display()))
+        Some(format!(
+            "{build} ended unexpectedly with {exit_status}{said} ({output_file})",
+            build = self.name,
+            exit_status = status_text(status),
+            output_file = self.output.display()
+        ))
     }
 
     /// Returns the CPU clocks of the build's processes, without the keeper process.
@@ -216,7 +221,9 @@ impl RunningBuild {
 
     /// Ends all processes of the build: SIGTERM, then SIGKILL after a while.
     pub fn end(mut self) -> Result<(), Failure> {
-        self.kept.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
+        self.kept.end().map_err(|e| {
+            Failure::start(format!("{build} could not be ended: {reason}", build = self.name, reason = system_text(&e)))
+        })
     }
 }
 
@@ -314,9 +321,10 @@ pub fn command_in_folder(folder: &Path, command: &str) -> String {
 /// Runs a command until it exits or its time is over. `what` names the command in error messages.
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
-    let no_start =
-        |e: std::io::Error| Failure::start(format!("{what}: the command cannot be started: {}", system_text(&e)));
-    let mut kept = shell(command, OrphanPolicy::Stay, &file).map_err(no_start)?;
+    let no_start = |e: std::io::Error| {
+        Failure::start(format!("{what}: the command cannot be started: {reason}", reason = system_text(&e)))
+    };
+    let mut kept = start_shell_command(command, OrphanPolicy::Stay, &file).map_err(no_start)?;
     let deadline = Instant::now() + patience;
     loop {
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
@@ -330,10 +338,16 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
             Some(status) => {
                 let last = last_lines(output, LAST_LINES);
                 let said = if last.is_empty() { String::new() } else { format!("; its last output: {last}") };
-                format!("the command ended with {}{said} ({})", status_text(status), output.display())
+                format!(
+                    "the command ended with {exit_status}{said} ({output_file})",
+                    exit_status = status_text(status),
+                    output_file = output.display()
+                )
             }
             None if signal::interrupted() => "interrupted".into(),
-            None if Instant::now() >= deadline => format!("the command did not end within {} s", patience.as_secs()),
+            None if Instant::now() >= deadline => {
+                format!("the command did not end within {seconds} s", seconds = patience.as_secs())
+            }
             None => {
                 std::thread::sleep(LOOK);
                 continue;

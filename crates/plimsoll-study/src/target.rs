@@ -19,8 +19,8 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
         true => Err(Failure::usage(format!(
-            "'{}': plimsoll reads this address only over plain HTTP: give an http:// address",
-            redact_query(url)
+            "'{address}': plimsoll reads this address only over plain HTTP: give an http:// address",
+            address = redact_query(url)
         ))),
         false => Ok(FetchTarget { origin, path, authorization, addresses }),
     }
@@ -31,8 +31,9 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
 pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
     // A single word may be part of an unquoted header field, so the word may be a secret.
     let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
-    let mut addresses = addresses_of(name, port)
-        .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
+    let mut addresses = addresses_of(name, port).map_err(|e| {
+        Failure::start(format!("the host '{named}' has no address: {reason}", reason = system_text(&e)))
+    })?;
     addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
     let mut seen = std::collections::HashSet::new();
     addresses.retain(|address| seen.insert(*address));
@@ -75,8 +76,8 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
         Failure::usage(format!(
-            "--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080",
-            redact_query(text)
+            "--connect-to: '{value}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080",
+            value = redact_query(text)
         ))
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
@@ -94,7 +95,7 @@ pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
 mod tests {
     use super::*;
 
-    fn resolved(url: &str, allow_public: bool) -> Result<(Url, bool), Failure> {
+    fn resolve_url(url: &str, allow_public: bool) -> Result<(Url, bool), Failure> {
         let url = Url::read(url)?;
         let (_, local) = addresses(&url.origin.host, url.origin.port, allow_public)?;
         Ok((url, local))
@@ -134,7 +135,7 @@ mod tests {
             ("http://169.254.43518/", Err("--allow-public")),
             ("http://host.invalid/", Err("has no address")),
         ] {
-            match (resolved(url, false), expect) {
+            match (resolve_url(url, false), expect) {
                 (Ok((t, local)), Ok((host, port, path, authorization))) => {
                     assert_eq!((t.origin.host.as_str(), t.origin.port, t.path.as_str()), (host, port, path), "{url}");
                     assert_eq!(t.authorization.as_deref(), authorization, "{url}");
@@ -151,10 +152,10 @@ mod tests {
             ("http://[::ffff:0.0.0.0]:8080/", "127.0.0.1:8080"),
         ] {
             let target = resolve_plain(url, false).expect(url);
-            assert!(resolved(url, false).expect(url).1, "{url}");
+            assert!(resolve_url(url, false).expect(url).1, "{url}");
             assert_eq!(target.addresses, [expect.parse().expect("an address")], "{url}");
         }
-        assert!(!resolved("http://93.184.216.34/", true).expect("allowed").1);
+        assert!(!resolve_url("http://93.184.216.34/", true).expect("allowed").1);
         let tls = resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
         assert!(tls.to_string().contains("plain HTTP"), "{tls}");
     }

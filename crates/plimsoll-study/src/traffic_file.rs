@@ -80,9 +80,10 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
     match unique.min_by_key(|data| data.rows()).zip(needed) {
         Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
-            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or send fewer requests",
-            data.name,
-            data.rows()
+            "-f: the data '{data_name}' has {rows} rows, each used once, and this load {what}: add rows, or send \
+             fewer requests",
+            data_name = data.name,
+            rows = data.rows()
         ))),
         _ => Ok(()),
     }
@@ -94,9 +95,9 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
         Some(data) => Err(Failure::usage(format!(
-            "-f: the rows of '{}' are used once each, and this command applies many loads: set pick = \
+            "-f: the rows of '{data_name}' are used once each, and this command applies many loads: set pick = \
             \"sequential\", or use run",
-            data.name
+            data_name = data.name
         ))),
     }
 }
@@ -123,7 +124,7 @@ struct MissingInputFinder {
 }
 
 impl MissingInputFinder {
-    fn miss(&mut self, what: String) {
+    fn add_missing_input(&mut self, what: String) {
         if !self.lacks.contains(&what) {
             self.lacks.push(what);
         }
@@ -133,7 +134,7 @@ impl MissingInputFinder {
 impl FileContext for MissingInputFinder {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         self.beside.file(path).or_else(|why| {
-            self.miss(format!("the file '{path}' {why}"));
+            self.add_missing_input(format!("the file '{path}' {why}"));
             Ok(Vec::new())
         })
     }
@@ -148,7 +149,7 @@ impl FileContext for MissingInputFinder {
 
     fn variable(&mut self, name: &str) -> Option<String> {
         self.beside.variable(name).or_else(|| {
-            self.miss(format!("the environment has no variable '{name}'"));
+            self.add_missing_input(format!("the environment has no variable '{name}'"));
             Some(String::new())
         })
     }

@@ -39,7 +39,7 @@ pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
     (result, COUNTED.get())
 }
 
-fn note(taken: usize, given_back: usize) {
+fn record_allocation(taken: usize, given_back: usize) {
     // A thread that is ending no longer has its counters.
     let _ = ALLOCATED_BYTES.try_with(|held| {
         held.set(held.get() + taken as i64 - given_back as i64);
@@ -56,25 +56,25 @@ fn note(taken: usize, given_back: usize) {
 // SAFETY: every call is passed on to the system's allocator as it came; counting allocates nothing.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size(), 0);
+        record_allocation(layout.size(), 0);
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        note(0, layout.size());
+        record_allocation(0, layout.size());
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size(), 0);
+        record_allocation(layout.size(), 0);
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size, layout.size());
+        record_allocation(size, layout.size());
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.realloc(memory, layout, size) }
     }

@@ -58,7 +58,7 @@ impl Use {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn purpose_text(self) -> &'static str {
         match self {
             Use::RunFile => "a run file",
             Use::Body => "a body",
@@ -74,7 +74,7 @@ impl Use {
     }
 
     /// Returns the first bytes of every file with this purpose; empty if there are none.
-    fn magic(self) -> &'static [u8] {
+    fn magic_bytes(self) -> &'static [u8] {
         match self {
             Use::RunFile => &RUN_FILE,
             _ => &[],
@@ -136,7 +136,7 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     // Eight bytes are enough to recognise the purpose of the file.
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
-    if !bytes.starts_with(what.magic()) {
+    if !bytes.starts_with(what.magic_bytes()) {
         // The caller knows the format and reports the error, so no further bytes are needed.
         return Ok(bytes);
     }
@@ -145,7 +145,7 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     if bytes.len() as u64 > bytes_max {
         let mega = bytes_max >> 20;
         let kind = if endless { " from a source that is not a regular file" } else { "" };
-        return Err(format!("has more than {mega} MiB, the limit for {}{kind}", what.words()));
+        return Err(format!("has more than {mega} MiB, the limit for {content}{kind}", content = what.purpose_text()));
     }
     Ok(bytes)
 }

@@ -80,7 +80,7 @@ pub struct NewDescendants {
 impl NewDescendants {
     /// Creates the set of descendants that start from now on.
     pub fn started_from_now() -> NewDescendants {
-        NewDescendants { before: descendants().map(|stat| stat.pid).collect() }
+        NewDescendants { before: own_descendants().map(|stat| stat.pid).collect() }
     }
 
     /// Creates the set of all present and later descendants of this process.
@@ -88,13 +88,13 @@ impl NewDescendants {
         NewDescendants { before: BTreeSet::new() }
     }
 
-    fn all(&self) -> impl Iterator<Item = Stat> {
-        descendants().filter(|stat| !self.before.contains(&stat.pid))
+    fn new_descendants(&self) -> impl Iterator<Item = Stat> {
+        own_descendants().filter(|stat| !self.before.contains(&stat.pid))
     }
 
     /// Returns the process ids of the descendants that have not ended.
     pub fn living_pids(&self) -> Vec<u32> {
-        self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
+        self.new_descendants().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
     /// Ends all descendants. Each descendant gets SIGTERM once, also if it started meanwhile.
@@ -127,7 +127,7 @@ impl NewDescendants {
     /// other code waits.
     pub fn reap_orphans(&self, child: u32) {
         let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
-        for stat in self.all().filter(own) {
+        for stat in self.new_descendants().filter(own) {
             if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
                 // SAFETY: the call needs no memory for the status; WNOHANG never blocks.
                 unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
@@ -147,16 +147,16 @@ fn send(pid: u32, signal: libc::c_int) {
 
 /// Returns the processes `roots` and all their descendants, without the branch that begins at
 /// `without`. Zombies are included.
-fn family(roots: &[u32], without: u32) -> Vec<Stat> {
+fn roots_with_descendants(roots: &[u32], without: u32) -> Vec<Stat> {
     let all = listener::processes().unwrap_or_default();
     let parents = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     listener::families(roots, without, &parents).iter().filter_map(|pid| all.get(pid).map(|(stat, _)| *stat)).collect()
 }
 
 /// Returns all descendants of this process.
-fn descendants() -> impl Iterator<Item = Stat> {
+fn own_descendants() -> impl Iterator<Item = Stat> {
     let me = std::process::id();
-    family(&[me], 0).into_iter().filter(move |stat| stat.pid != me)
+    roots_with_descendants(&[me], 0).into_iter().filter(move |stat| stat.pid != me)
 }
 
 /// The CPU clocks of a set of processes. Reading the clocks is cheap; finding the processes is not.
@@ -171,7 +171,7 @@ impl CpuClocks {
     /// Opens the clocks of the processes `roots` and of all their living descendants. This process
     /// and its own descendants are left out.
     pub fn with_descendants(roots: &[u32]) -> CpuClocks {
-        let family = family(roots, std::process::id());
+        let family = roots_with_descendants(roots, std::process::id());
         CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
     }
 
@@ -200,7 +200,7 @@ mod tests {
     use std::sync::PoisonError;
 
     /// Waits until `check` returns true, and panics if that takes too long.
-    fn soon(what: &str, mut check: impl FnMut() -> bool) {
+    fn wait_until(what: &str, mut check: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !check() {
             assert!(Instant::now() < deadline, "{what}");
@@ -219,15 +219,15 @@ mod tests {
         // a process that ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
-        soon("all run", || offspring.living_pids().len() >= 4);
+        wait_until("all run", || offspring.living_pids().len() >= 4);
         let clocks = CpuClocks::for_processes(&offspring.living_pids());
         let before = clocks.cpu_ns();
-        soon("the child works", || clocks.cpu_ns() > before + 10_000_000);
+        wait_until("the child works", || clocks.cpu_ns() > before + 10_000_000);
         offspring.end(|| Duration::from_millis(200)).expect("all end");
         assert_eq!(offspring.living_pids(), []);
         shell.wait().expect("ended");
         offspring.reap_orphans(0);
-        assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
+        assert_eq!(offspring.new_descendants().count(), 0, "nobody waits to be waited for");
         offspring.end(|| Duration::ZERO).expect("nobody is left, which is what was wanted");
 
         // A process whose first thread has ended continues while other threads run, and its files
@@ -235,8 +235,8 @@ mod tests {
         let program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); \
                        ctypes.CDLL(None).syscall(60, 0)";
         if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {
-            let state = || offspring.all().find(|stat| stat.pid == headless.id()).map(|stat| stat.state);
-            soon("its first thread ends", || state() == Some(b'Z') || offspring.living_pids().is_empty());
+            let state = || offspring.new_descendants().find(|stat| stat.pid == headless.id()).map(|stat| stat.state);
+            wait_until("its first thread ends", || state() == Some(b'Z') || offspring.living_pids().is_empty());
             if cfg!(target_arch = "x86_64") {
                 assert_eq!(offspring.living_pids(), [headless.id()]);
             }

@@ -17,11 +17,11 @@ pub const OWN_FOLDER: &str = "_output/plimsoll";
 const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Returns the metadata of a path, without following a symbolic link.
-fn metadata(path: &Path) -> Option<Metadata> {
+fn symlink_metadata(path: &Path) -> Option<Metadata> {
     fs::symlink_metadata(path).ok()
 }
 
-fn refused(path: &Path) -> io::Error {
+fn symlink_error(path: &Path) -> io::Error {
     let to = fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| format!("to '{}'", to.display()));
     io::Error::other(format!("the path is a symbolic link {to}: remove the link, or name the file itself"))
 }
@@ -32,7 +32,7 @@ fn is_device(path: &Path) -> bool {
     if DEVICES.iter().any(|folder| path.starts_with(folder)) {
         return true;
     }
-    metadata(path).is_some_and(|it| {
+    symlink_metadata(path).is_some_and(|it| {
         let kind = it.file_type();
         kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
     })
@@ -53,18 +53,18 @@ pub fn refuse_links(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     match folder.ancestors().filter(|one| !one.as_os_str().is_empty()).find(|one| is_linked(one)) {
-        Some(link) => Err(io::Error::other(format!("the folder '{}': {}", link.display(), refused(link)))),
+        Some(link) => Err(io::Error::other(format!("the folder '{}': {}", link.display(), symlink_error(link)))),
         None => Ok(()),
     }
 }
 
 /// Refuses a path that is a symbolic link.
 pub fn refuse_link(path: &Path) -> io::Result<()> {
-    if is_linked(path) { Err(refused(path)) } else { Ok(()) }
+    if is_linked(path) { Err(symlink_error(path)) } else { Ok(()) }
 }
 
 fn is_linked(path: &Path) -> bool {
-    metadata(path).is_some_and(|it| it.is_symlink())
+    symlink_metadata(path).is_some_and(|it| it.is_symlink())
 }
 
 /// Opens a file for continuous writing; `mode` decides whether new content overwrites or follows
@@ -75,10 +75,10 @@ pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
         return File::options().write(true).open(path);
     }
     // The other hard link of the file may belong to another user, so this name gets a new file.
-    if metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
+    if symlink_metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
         fs::remove_file(path)?;
     }
-    open(path, mode).map_err(|error| if is_link(&error) { refused(path) } else { error })
+    open(path, mode).map_err(|error| if is_link(&error) { symlink_error(path) } else { error })
 }
 
 /// Opens a file and truncates it, to write it from its beginning.
@@ -105,12 +105,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_device(path) {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
-    let before = metadata(path);
+    let before = symlink_metadata(path);
     refuse_link(path)?;
     if before.as_ref().is_some_and(Metadata::is_dir) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    let (beside, mut file) = match beside(path) {
+    let (beside, mut file) = match create_temporary_file(path) {
         Ok(beside) => beside,
         // The user may be allowed to write the file, but not to create files in its folder.
         Err(_) if before.is_some() => return create(path)?.write_all(bytes),
@@ -122,7 +122,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Creates a temporary file in the folder of `path`, and returns its path.
-fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+fn create_temporary_file(path: &Path) -> io::Result<(PathBuf, File)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut name = std::ffi::OsString::from(".plimsoll-");
@@ -142,7 +142,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// Creates an empty folder for this test.
-    fn folder(name: &str) -> PathBuf {
+    fn create_test_folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-output-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn output_does_not_follow_symbolic_links() {
-        let folder = folder("links");
+        let folder = create_test_folder("links");
         let victim = folder.join("victim");
         let is_precious = || fs::read_to_string(&victim).is_ok_and(|text| text == "precious");
         for writer in ["whole", "create", "append"] {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_rewritten_file_keeps_its_permissions() {
-        let folder = folder("mode");
+        let folder = create_test_folder("mode");
         let path = folder.join("a");
         fs::write(&path, "old").expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");

@@ -59,7 +59,7 @@ impl CoreSet {
         self.0.iter().zip(all.0).all(|(own, all)| own & !all == 0)
     }
 
-    fn or(&self, other: &CoreSet) -> CoreSet {
+    fn union_with(&self, other: &CoreSet) -> CoreSet {
         CoreSet(std::array::from_fn(|at| self.0[at] | other.0[at]))
     }
 }
@@ -83,7 +83,7 @@ pub fn permitted_cores(pid: u32) -> Option<CoreSet> {
 
 /// Returns the cores on which any of these processes may run; see [`permitted_cores`].
 pub fn cores_of_processes(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
-    pids.take(CORE_QUERIES_MAX).filter_map(permitted_cores).reduce(|a, b| a.or(&b))
+    pids.take(CORE_QUERIES_MAX).filter_map(permitted_cores).reduce(|a, b| a.union_with(&b))
 }
 
 /// Returns the number of cores of this machine that are online.

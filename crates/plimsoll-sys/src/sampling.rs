@@ -378,7 +378,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn record(kind: u32, misc: u16, body: &[u64]) -> Vec<u8> {
+    fn record_bytes(kind: u32, misc: u16, body: &[u64]) -> Vec<u8> {
         let length = 8 + 8 * body.len() as u16;
         let mut bytes = [&kind.to_ne_bytes()[..], &misc.to_ne_bytes(), &length.to_ne_bytes()].concat();
         bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
@@ -404,18 +404,18 @@ mod tests {
         let pid = u64::from_ne_bytes([7, 0, 0, 0, 9, 0, 0, 0]);
         let (user, kernel) = (MODE_USER, 1);
         let mark = u64::MAX - 511;
-        let chain = record(RECORD_SAMPLE, user, &[100, pid, 3, mark, 100, 90]);
-        let bare = record(RECORD_SAMPLE, user, &[100, pid, 0]);
-        let kernel = record(RECORD_SAMPLE, kernel, &[u64::MAX - 9999, pid, 2, mark, 50]);
-        let other = record(77, 0, &[1, 2]);
-        let lost = record(RECORD_LOST, 0, &[1, 12]);
+        let chain = record_bytes(RECORD_SAMPLE, user, &[100, pid, 3, mark, 100, 90]);
+        let bare = record_bytes(RECORD_SAMPLE, user, &[100, pid, 0]);
+        let kernel = record_bytes(RECORD_SAMPLE, kernel, &[u64::MAX - 9999, pid, 2, mark, 50]);
+        let other = record_bytes(77, 0, &[1, 2]);
+        let lost = record_bytes(RECORD_LOST, 0, &[1, 12]);
         let all = [chain, bare, kernel, other, lost].concat();
         assert_eq!(record_texts(&all), ["7 false [100, 90]", "7 false [100]", "7 true [50]", "lost 12"]);
         assert_eq!(record_texts(&all[..all.len() - 1]).len(), 3);
         // A record of length 0 or beyond the data ends parsing.
         assert_eq!(record_texts(&[0; 64]), Vec::<String>::new());
-        assert_eq!(record_texts(&record(RECORD_SAMPLE, user, &[100, pid, u64::MAX])), ["7 false [100]"]);
-        assert_eq!(record_texts(&record(RECORD_SAMPLE, user, &[100])), Vec::<String>::new());
+        assert_eq!(record_texts(&record_bytes(RECORD_SAMPLE, user, &[100, pid, u64::MAX])), ["7 false [100]"]);
+        assert_eq!(record_texts(&record_bytes(RECORD_SAMPLE, user, &[100])), Vec::<String>::new());
     }
 
     #[test]
@@ -433,7 +433,7 @@ mod tests {
             (vec![], "7 false [100, 90]"),
         ] {
             let body = [vec![100, 7, 2, 100, 90], rest].concat();
-            assert_eq!(record_texts(&record(RECORD_SAMPLE, MODE_USER, &body)), [expect], "{body:?}");
+            assert_eq!(record_texts(&record_bytes(RECORD_SAMPLE, MODE_USER, &body)), [expect], "{body:?}");
         }
     }
 

@@ -49,7 +49,7 @@ extern "C" fn ignore_signal(_: libc::c_int) {}
 /// that, because the kernel drops its signals without a handler.
 fn end_on_signal(signal: libc::c_int) {
     if std::process::id() == 1 {
-        return handle(signal, on_end, 0);
+        return set_signal_handler(signal, on_end, 0);
     }
     // SAFETY: all-zero bytes are a valid sigaction, the default one.
     unsafe {
@@ -59,7 +59,7 @@ fn end_on_signal(signal: libc::c_int) {
 }
 
 /// Sets the handler of a signal. A SIGHUP that `nohup` made the process ignore stays ignored.
-fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
+fn set_signal_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
     // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is
     // async-signal-safe.
     unsafe {
@@ -79,8 +79,8 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
 /// third signal ends the process at once. A second ^C, or the first of the other signals, ends the
 /// process within two seconds.
 pub fn catch_interrupts() {
-    handle(libc::SIGALRM, on_overdue, 0);
-    GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
+    set_signal_handler(libc::SIGALRM, on_overdue, 0);
+    GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| set_signal_handler(signal, on_interrupt, 0));
 }
 
 /// Makes a stop signal end the process at once again. Called when all measurements are stored.
@@ -101,7 +101,7 @@ pub fn release_interrupts() {
 /// processes that it starts handle these signals as usual.
 pub fn ignore_user_signals() {
     for signal in GRACEFUL_STOP_SIGNALS.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
-        handle(signal, ignore_signal, libc::SA_RESTART);
+        set_signal_handler(signal, ignore_signal, libc::SA_RESTART);
     }
 }
 

@@ -25,13 +25,13 @@ pub fn reserve() {
     }
 }
 
-fn remembered() -> MutexGuard<'static, Vec<String>> {
+fn lock_failures() -> MutexGuard<'static, Vec<String>> {
     FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records that a write failed. `sentence` is shown to the user at the end of the command.
 pub fn failed(sentence: String) {
-    let mut sentences = remembered();
+    let mut sentences = lock_failures();
     if !sentences.contains(&sentence) {
         sentences.push(sentence);
     }
@@ -39,7 +39,7 @@ pub fn failed(sentence: String) {
 
 /// Returns the sentences about failed writes so far.
 pub fn failures() -> Vec<String> {
-    remembered().clone()
+    lock_failures().clone()
 }
 
 /// Prints text in which control characters are already escaped, except those of plimsoll's own

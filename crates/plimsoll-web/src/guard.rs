@@ -163,7 +163,7 @@ mod tests {
     const OWN_ORIGIN: (&str, &str) = ("origin", "http://127.0.0.1:8080");
     const COOKIE: (&str, &str) = ("cookie", "a=b; plimsoll_8080=s3cret");
 
-    fn admit(listens: &str, method: Method, headers: &[(&'static str, &str)]) -> Result<(), AccessRefusal> {
+    fn request_access(listens: &str, method: Method, headers: &[(&'static str, &str)]) -> Result<(), AccessRefusal> {
         let access = Access::new(listens.parse().expect("an address"), Some("box"), "s3cret".to_owned());
         let mut map = HeaderMap::new();
         headers.iter().for_each(|(name, value)| _ = map.append(*name, value.parse().expect("a value")));
@@ -194,11 +194,11 @@ mod tests {
             (Method::POST, &[OWN, ("authorization", "Bearer wrong")], Err(AccessRefusal::Origin)),
             (Method::POST, &[("host", "evil.test"), ("authorization", "Bearer s3cret")], Err(AccessRefusal::Host)),
         ] {
-            assert_eq!(admit(here, method.clone(), headers), expect, "{method} {headers:?}");
+            assert_eq!(request_access(here, method.clone(), headers), expect, "{method} {headers:?}");
         }
         // A server that other machines can reach requires the token for reading, too.
         let there = "10.0.0.5:8080";
-        assert_eq!(admit(there, Method::GET, &[("host", there)]), Err(AccessRefusal::Token));
-        assert_eq!(admit(there, Method::GET, &[("host", there), COOKIE]), Ok(()));
+        assert_eq!(request_access(there, Method::GET, &[("host", there)]), Err(AccessRefusal::Token));
+        assert_eq!(request_access(there, Method::GET, &[("host", there), COOKIE]), Ok(()));
     }
 }

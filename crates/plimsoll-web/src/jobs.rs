@@ -101,7 +101,9 @@ impl StartedStudies {
                 running study, or stop it",
             ));
         }
-        let cannot = |error: io::Error| Problem::bad(format!("the study cannot be started: {}", system_text(&error)));
+        let cannot = |error: io::Error| {
+            Problem::bad(format!("the study cannot be started: {reason}", reason = system_text(&error)))
+        };
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let study = form.words.first().map_or("find", String::as_str);
         // The final file name contains the process id, which is known only after the process has
@@ -132,17 +134,17 @@ impl StartedStudies {
         let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
         let text = serde_json::to_vec(&job).unwrap_or_default();
         output_file::write(&self.folder.join(format!("{name}.job")), &text).map_err(cannot)?;
-        fs::rename(pending, self.events(&name))
-            .and_then(|()| fs::rename(said, self.messages(&name)))
+        fs::rename(pending, self.events_path(&name))
+            .and_then(|()| fs::rename(said, self.messages_path(&name)))
             .map_err(cannot)?;
         Ok(job)
     }
 
-    fn events(&self, name: &str) -> PathBuf {
+    fn events_path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.events"))
     }
 
-    fn messages(&self, name: &str) -> PathBuf {
+    fn messages_path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.messages"))
     }
 
@@ -188,14 +190,14 @@ impl StartedStudies {
         }
         let progress = all.entry(job.name.clone()).or_default();
         // A read error is ignored, because the next call reads the remaining events.
-        let _ = progress.read(&self.events(&job.name));
+        let _ = progress.read(&self.events_path(&job.name));
         progress.clone()
     }
 
     /// Returns the end of the text that a study wrote to standard error.
     pub fn last_messages(&self, job: &StartedStudy) -> String {
         let read = || -> io::Result<Vec<u8>> {
-            let mut file = File::open(self.messages(&job.name))?;
+            let mut file = File::open(self.messages_path(&job.name))?;
             let length = file.metadata()?.len();
             file.seek(SeekFrom::Start(length.saturating_sub(MESSAGES_MAX)))?;
             let mut bytes = Vec::new();

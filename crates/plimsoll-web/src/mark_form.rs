@@ -10,7 +10,7 @@ use plimsoll_analysis::history::RunState;
 use plimsoll_history::{RunMarks, read_run, remove_run};
 use plimsoll_model::failure::Failure;
 
-fn refused(failure: Failure) -> Problem {
+fn bad_request_problem(failure: Failure) -> Problem {
     Problem::bad(failure.to_string())
 }
 
@@ -23,7 +23,7 @@ pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem>
     let mut marks = RunMarks::read(&path);
     let before = marks.clone();
     for tag in query.all("tag") {
-        marks = marks.with_tag(tag).map_err(refused)?;
+        marks = marks.with_tag(tag).map_err(bad_request_problem)?;
     }
     for key in query.all("untag") {
         marks = marks.without_tag(key);
@@ -37,7 +37,7 @@ pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem>
         }
         None => {}
     }
-    marks.write(&path).map_err(refused)
+    marks.write(&path).map_err(bad_request_problem)
 }
 
 /// Removes a run with the files that belong to it. Returns an error if the run is being recorded or
@@ -47,5 +47,5 @@ pub fn delete(shared: &WebState, file: &str) -> Result<(), Problem> {
     if read_run(&path, file).is_ok_and(|run| run.state == RunState::UnderWay) {
         return Err(Problem::bad("this run is being recorded: stop its study first"));
     }
-    remove_run(&shared.folder, file).map_err(refused)
+    remove_run(&shared.folder, file).map_err(bad_request_problem)
 }

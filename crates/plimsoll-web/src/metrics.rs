@@ -39,7 +39,8 @@ pub fn render(lanes: &[HistoryLane]) -> String {
                 ("slo", slo),
                 ("machine", &lane.machine),
             ];
-            let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", label(value))).collect();
+            let labels: Vec<String> =
+                labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escape_label_value(value))).collect();
             let _ = writeln!(out, "{name}{{{}}} {value}", labels.join(","));
         }
     }
@@ -47,7 +48,7 @@ pub fn render(lanes: &[HistoryLane]) -> String {
 }
 
 /// Escapes a text as the value of a Prometheus label: quotes, backslashes and newlines.
-fn label(text: &str) -> String {
+fn escape_label_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -55,6 +56,6 @@ fn label(text: &str) -> String {
 mod tests {
     #[test]
     fn metric_labels_are_escaped() {
-        assert_eq!(super::label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+        assert_eq!(super::escape_label_value("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
     }
 }

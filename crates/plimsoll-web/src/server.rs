@@ -78,14 +78,14 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
         match tls {
-            Some(tls) => axum::serve(tls.listener(listener), router(app)).await.map_err(cannot),
-            None => axum::serve(listener, router(app)).await.map_err(cannot),
+            Some(tls) => axum::serve(tls.listener(listener), build_router(app)).await.map_err(cannot),
+            None => axum::serve(listener, build_router(app)).await.map_err(cannot),
         }
     })
 }
 
 /// Creates the table of routes, which has the handler of each URL path.
-fn router(app: App) -> Router {
+fn build_router(app: App) -> Router {
     Router::new()
         .route("/", get(|State(app): State<App>| html(app, views::services)))
         .route(
@@ -130,11 +130,11 @@ fn router(app: App) -> Router {
         .route("/metrics", get(metrics_text))
         .route(
             "/app.css",
-            get(|State(app): State<App>| async move { asset("text/css; charset=utf-8", app.style.clone()) }),
+            get(|State(app): State<App>| async move { asset_response("text/css; charset=utf-8", app.style.clone()) }),
         )
-        .route("/app.js", get(|| async { asset(JAVASCRIPT, APP_SCRIPT.to_owned()) }))
-        .route("/page.js", get(|| async { asset(JAVASCRIPT, page::script().to_owned()) }))
-        .route("/flame.js", get(|| async { asset(JAVASCRIPT, flame::script().to_owned()) }))
+        .route("/app.js", get(|| async { asset_response(JAVASCRIPT, APP_SCRIPT.to_owned()) }))
+        .route("/page.js", get(|| async { asset_response(JAVASCRIPT, page::script().to_owned()) }))
+        .route("/flame.js", get(|| async { asset_response(JAVASCRIPT, flame::script().to_owned()) }))
         .fallback(|| async { problem_answer(&Problem::not_found("there is no such page")) })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(Arc::clone(&app), guard_answer))
@@ -177,46 +177,46 @@ async fn read_files<T: Send + 'static>(
     })
 }
 
-fn answer(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
+fn build_response(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
     let mut answer = Response::new(body.into());
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
 
-fn asset(kind: &'static str, text: String) -> Response {
-    answer(StatusCode::OK, kind, text)
+fn asset_response(kind: &'static str, text: String) -> Response {
+    build_response(StatusCode::OK, kind, text)
 }
 
 /// Renders a problem as an HTML response with its status.
 fn problem_answer(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
-    answer(problem.status, HTML, problem_page(title, &problem.text))
+    build_response(problem.status, HTML, problem_page(title, &problem.text))
 }
 
 async fn html(app: App, work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static) -> Response {
     match read_files(app, work).await {
-        Ok(page) => answer(StatusCode::OK, HTML, page),
+        Ok(page) => build_response(StatusCode::OK, HTML, page),
         Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn json(app: App, work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static) -> Response {
     match read_files(app, work).await {
-        Ok(document) => answer(StatusCode::OK, JSON, plimsoll_report::json::text(&document)),
+        Ok(document) => build_response(StatusCode::OK, JSON, plimsoll_report::json::text(&document)),
         Err(problem) => json_problem(&problem),
     }
 }
 
 fn json_problem(problem: &Problem) -> Response {
-    answer(problem.status, JSON, plimsoll_report::json::text(&serde_json::json!({ "error": problem.text })))
+    build_response(problem.status, JSON, plimsoll_report::json::text(&serde_json::json!({ "error": problem.text })))
 }
 
 async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Response {
     let made = read_files(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
     match made {
         Ok(page) => {
-            let mut page = answer(StatusCode::OK, HTML, page);
+            let mut page = build_response(StatusCode::OK, HTML, page);
             // The page is sent as a download, because it contains an inline script, which this
             // server's content security policy forbids.
             page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
@@ -228,7 +228,7 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
 
 async fn summary(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
-        Ok(text) => answer(StatusCode::OK, "text/plain; charset=utf-8", text),
+        Ok(text) => build_response(StatusCode::OK, "text/plain; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -248,7 +248,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
     });
     match read.await {
         Ok(bytes) => {
-            let mut sent = answer(StatusCode::OK, "application/octet-stream", bytes);
+            let mut sent = build_response(StatusCode::OK, "application/octet-stream", bytes);
             sent.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             sent
         }
@@ -259,8 +259,8 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
 async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
         // In a build without PNG support the picture is an SVG.
-        Ok(bytes) if PICTURE_SUFFIX == "png" => answer(StatusCode::OK, "image/png", bytes),
-        Ok(bytes) => answer(StatusCode::OK, "image/svg+xml", bytes),
+        Ok(bytes) if PICTURE_SUFFIX == "png" => build_response(StatusCode::OK, "image/png", bytes),
+        Ok(bytes) => build_response(StatusCode::OK, "image/svg+xml", bytes),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -269,14 +269,14 @@ async fn metrics_text(State(app): State<App>) -> Response {
     let text =
         read_files(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
     match text {
-        Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
+        Ok(text) => build_response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
     }
 }
 
 /// Returns a redirect response with status 303, so that the browser requests `address` with GET.
-fn redirect(address: &str) -> Response {
-    let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
+fn redirect_response(address: &str) -> Response {
+    let mut answer = build_response(StatusCode::SEE_OTHER, HTML, "");
     // The header is always valid, because URL paths of this server contain only ASCII characters.
     if let Ok(address) = HeaderValue::from_str(address) {
         answer.headers_mut().insert(header::LOCATION, address);
@@ -287,7 +287,7 @@ fn redirect(address: &str) -> Response {
 async fn login(State(app): State<App>, query: RawQuery) -> Response {
     match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
         Some(_) => {
-            let mut answer = redirect("/");
+            let mut answer = redirect_response("/");
             if let Ok(cookie) = HeaderValue::from_str(&app.access.cookie()) {
                 answer.headers_mut().insert(header::SET_COOKIE, cookie);
             }
@@ -322,7 +322,7 @@ async fn start(State(app): State<App>, body: Bytes) -> Response {
         return html(app, move |it| views::start(it, &asked, true)).await;
     }
     match start_study(app, body).await {
-        Ok(name) => redirect(&format!("/studies/{}", encoded(&name))),
+        Ok(name) => redirect_response(&format!("/studies/{}", encoded(&name))),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -340,7 +340,7 @@ async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem
 
 async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(app, file, body).await {
-        Ok(file) => redirect(&format!("/runs/{}", encoded(&file))),
+        Ok(file) => redirect_response(&format!("/runs/{}", encoded(&file))),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -354,7 +354,7 @@ async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes
 
 async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| mark_form::delete(it, &file)).await {
-        Ok(()) => redirect("/runs"),
+        Ok(()) => redirect_response("/runs"),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -379,7 +379,7 @@ async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Respo
     });
     match part.await {
         Ok((part, is_running)) => {
-            let mut answer = answer(StatusCode::OK, HTML, part);
+            let mut answer = build_response(StatusCode::OK, HTML, part);
             if !is_running {
                 answer.headers_mut().insert("x-study-ended", HeaderValue::from_static("1"));
             }
@@ -399,7 +399,7 @@ async fn stop_study(app: App, name: String) -> Result<String, Problem> {
 
 async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(app, name).await {
-        Ok(name) => redirect(&format!("/studies/{}", encoded(&name))),
+        Ok(name) => redirect_response(&format!("/studies/{}", encoded(&name))),
         Err(problem) => problem_answer(&problem),
     }
 }

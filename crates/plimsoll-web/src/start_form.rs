@@ -109,7 +109,7 @@ pub struct TrafficText {
 impl TrafficText {
     /// Returns the command-line word for the traffic file with its placeholder name, before the
     /// file is written.
-    fn word(&self) -> String {
+    fn placeholder_file_flag(&self) -> String {
         format!("--file={TRAFFIC_STEM}.{}", self.suffix)
     }
 }
@@ -153,7 +153,7 @@ impl StudyForm {
                 return Err(Problem::bad("curl: prove compares two addresses, and the curl command has only one"));
             }
             (Some(line), None) => words.push(format!("--curl={}", check_curl(line, allows_commands)?)),
-            (None, Some(traffic)) => words.push(traffic.word()),
+            (None, Some(traffic)) => words.push(traffic.placeholder_file_flag()),
             (None, None) => {}
         }
         let needs_url = curl.is_none() && traffic.is_none();
@@ -181,7 +181,7 @@ impl StudyForm {
     /// Returns the command-line words with `path` as the traffic file, after the file was written
     /// there.
     pub fn command_words(&self, path: &str) -> Vec<String> {
-        let own = self.traffic.as_ref().map(TrafficText::word);
+        let own = self.traffic.as_ref().map(TrafficText::placeholder_file_flag);
         let word = |word: &String| if Some(word) == own.as_ref() { format!("--file={path}") } else { word.clone() };
         self.words.iter().map(word).collect()
     }
@@ -272,7 +272,7 @@ struct IsolatedFileContext {
 }
 
 impl IsolatedFileContext {
-    fn refusal(&self) -> String {
+    fn file_refusal_text(&self) -> String {
         match self.allows_files {
             true => "is read when the study starts".to_owned(),
             false => {
@@ -284,11 +284,11 @@ impl IsolatedFileContext {
 
 impl FileContext for IsolatedFileContext {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
-        Err(self.refusal())
+        Err(self.file_refusal_text())
     }
 
     fn rows(&mut self, _: &str) -> Result<String, String> {
-        Err(self.refusal())
+        Err(self.file_refusal_text())
     }
 
     fn pattern(&mut self, _: &str) -> Result<(), String> {
@@ -304,7 +304,7 @@ impl FileContext for IsolatedFileContext {
 mod tests {
     use super::*;
 
-    fn words(form: &str, allows_commands: bool) -> Result<String, String> {
+    fn parse_form_words(form: &str, allows_commands: bool) -> Result<String, String> {
         StudyForm::parse(&Query::parse(form.as_bytes()), allows_commands)
             .map(|form| form.words.join(" "))
             .map_err(|problem| problem.text)
@@ -339,7 +339,7 @@ mod tests {
             ("study=prove&url=http://h/&a=./x&b=./y", Err("a: commands are off")),
             ("study=explain&url=http://h/&vary=rm+-rf+x", Err("vary: commands are off")),
         ] {
-            match (words(form, false), expect) {
+            match (parse_form_words(form, false), expect) {
                 (Ok(words), Ok(expect)) => assert_eq!(words, expect, "{form}"),
                 (Err(text), Err(part)) => assert!(text.contains(part), "{form}: {text}"),
                 (got, expect) => panic!("{form}: {got:?}, expected {expect:?}"),
@@ -392,7 +392,7 @@ mod tests {
             ),
             ("study=find&curl=curl+-d+%40x+http://h/", "find --curl=curl -d @x http://h/"),
         ] {
-            assert_eq!(words(form, true).as_deref(), Ok(expect));
+            assert_eq!(parse_form_words(form, true).as_deref(), Ok(expect));
         }
     }
 

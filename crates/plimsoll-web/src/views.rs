@@ -60,13 +60,13 @@ fn run_link(file: &str, shown: &str) -> String {
     format!("<a href=\"{}\">{}</a>", run_address(file), text(shown))
 }
 
-fn day(run: &HistoryRun) -> String {
+fn start_time_text(run: &HistoryRun) -> String {
     date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
 }
 
 /// Renders an HTML table. The cells of `rows` are HTML already, and the headings are plain text. On
 /// a narrow screen each row becomes a paragraph, with the column heading before each cell.
-fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+fn render_table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table class=\"list\">\n\
          <thead><tr>",
@@ -85,7 +85,7 @@ fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
 
 /// Draws the values of a lane (a series of comparable runs) as a sparkline in SVG. The result is
 /// empty if the lane has fewer than two points.
-fn spark(lane: &HistoryLane) -> String {
+fn draw_sparkline(lane: &HistoryLane) -> String {
     let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
     if values.len() < 2 {
         return String::new();
@@ -143,11 +143,14 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
                 ),
                 latest.map_or_else(|| text(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
                 format!("<span class=\"wrap\">{}</span>", text(&cause.unwrap_or_else(|| "-".to_owned()))),
-                spark(lane),
+                draw_sparkline(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
                 // The date is cut after the minutes, so that the table fits a screen.
-                latest.map_or_else(|| "-".to_owned(), |run| text(&day(run).chars().take(16).collect::<String>())),
+                latest.map_or_else(
+                    || "-".to_owned(),
+                    |run| text(&start_time_text(run).chars().take(16).collect::<String>()),
+                ),
             ]
         })
         .collect();
@@ -158,18 +161,18 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
         );
     } else {
         let headings = ["service", "latest", "limited by", "trend", "last change", "runs", "made"];
-        body.push_str(&table(&headings, &rows));
+        body.push_str(&render_table(&headings, &rows));
         body.push_str(
             "<p class=\"aside\">An interval is the 90 % interval of its run. \
              Only runs that can be compared share a trend.</p>\n",
         );
     }
-    body.push_str(&running(shared));
+    body.push_str(&render_running_studies(shared));
     Ok(page("Services", "/", &body, None))
 }
 
 /// Renders a list of the running studies with links; empty if none is running.
-fn running(shared: &WebState) -> String {
+fn render_running_studies(shared: &WebState) -> String {
     let links: Vec<String> = shared
         .jobs
         .list()
@@ -247,7 +250,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                     "<input type=\"checkbox\" name=\"run\" value=\"{0}\" aria-label=\"compare {0}\">",
                     text(&run.file)
                 ),
-                run_link(&run.file, &day(run)),
+                run_link(&run.file, &start_time_text(run)),
                 text(&found) + &note,
                 text(&run.study),
                 text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
@@ -261,7 +264,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
     let headings = ["", "made", "found", "study", "commit", "cause", "p99", "CPU a request", "tags"];
     format!(
         "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare</button> <span class=\"aside\">two to six runs</span></p>\n</form>\n",
-        table(&headings, &rows)
+        render_table(&headings, &rows)
     )
 }
 
@@ -286,7 +289,7 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     for (file, why) in shared.unreadable()? {
         let _ = writeln!(body, "<p class=\"warning\">{} {}</p>", text(&file), text(&why));
     }
-    body.push_str(&running(shared));
+    body.push_str(&render_running_studies(shared));
     Ok(page("Runs", "/runs", &body, None))
 }
 
@@ -299,7 +302,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
     let listed = all.iter().find(|run| run.file == file);
     let mut body = String::new();
     if let Some(run) = listed {
-        let mut facts = vec![("made", day(run))];
+        let mut facts = vec![("made", start_time_text(run))];
         facts.extend(run.commit_short().map(|commit| {
             let branch = run.revision.as_ref().and_then(|revision| revision.branch.clone());
             ("commit", branch.map_or_else(|| commit.clone(), |branch| format!("{commit} on {branch}")))
@@ -423,7 +426,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
 
 /// Returns the name of a run: its short commit, if known, and its time.
 fn run_name(run: &HistoryRun) -> String {
-    format!("{} {}", run.commit_short().unwrap_or_default(), day(run)).trim().to_owned()
+    format!("{} {}", run.commit_short().unwrap_or_default(), start_time_text(run)).trim().to_owned()
 }
 
 /// Renders the comparison of more than two runs: a chart for each lane (series of comparable runs),
@@ -470,7 +473,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         ]
     });
     let headings = ["", "run", "line or goodput", "change", "intervals", "p99", "change", "CPU a request", "change"];
-    out + &table(&headings, &rows.collect::<Vec<_>>())
+    out + &render_table(&headings, &rows.collect::<Vec<_>>())
         + "<p class=\"aside\">These are separate runs: <code>plimsoll prove</code> decides whether a difference is real.</p>\n"
 }
 
@@ -620,7 +623,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
              files and public targets are for the command line.</p>\n"
         }
     });
-    body.push_str(&running(shared));
+    body.push_str(&render_running_studies(shared));
     Ok(page("Start", "/start", &body, None))
 }
 
@@ -697,7 +700,7 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
         );
     }
     body.push_str(&under_way(&progress));
-    body.push_str(&loads(&progress));
+    body.push_str(&render_ended_loads(&progress));
     let said = shared.jobs.last_messages(job);
     if !job.is_running() && !said.trim().is_empty() {
         let _ = writeln!(body, "<h2>Output of the study</h2>\n<pre>{}</pre>", text_lines(&said));
@@ -743,13 +746,13 @@ fn under_way(progress: &StudyProgress) -> String {
         ),
     ];
     let headings: Vec<&str> = cells.iter().map(|(name, _)| *name).collect();
-    out.push_str(&table(&headings, &[cells.iter().map(|(_, value)| text(value)).collect()]));
+    out.push_str(&render_table(&headings, &[cells.iter().map(|(_, value)| text(value)).collect()]));
     out
 }
 
 /// Renders a table of the loads that have ended, the latest first. The current bounds of the load
 /// line are shown above the table.
-fn loads(progress: &StudyProgress) -> String {
+fn render_ended_loads(progress: &StudyProgress) -> String {
     if progress.loads.is_empty() {
         return String::new();
     }
@@ -795,5 +798,5 @@ fn loads(progress: &StudyProgress) -> String {
         1 => writeln!(out, "<h2>1 load has ended</h2>"),
         loads => writeln!(out, "<h2>{loads} loads have ended</h2>"),
     };
-    out + &table(&["for", "offered", "goodput", "success", "p99", "verdict"], &rows)
+    out + &render_table(&["for", "offered", "goodput", "success", "p99", "verdict"], &rows)
 }

@@ -269,12 +269,12 @@ impl Conn {
                 &bytes[bytes.len() - unsent..]
             }),
         };
-        if self.tls.is_some() { self.encrypt(text, scratch) } else { text }
+        if self.tls.is_some() { self.next_encrypted_bytes(text, scratch) } else { text }
     }
 
     /// Returns the next encrypted bytes to send, which include as much of `text` as fits.
     #[inline(never)]
-    fn encrypt<'a>(&'a mut self, text: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    fn next_encrypted_bytes<'a>(&'a mut self, text: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(tls) = &mut self.tls else { return &[] };
         if tls.unsent_from < tls.unsent.len() {
             return &tls.unsent[tls.unsent_from..];
@@ -362,7 +362,7 @@ impl Conn {
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         if self.tls.is_some() {
-            return self.decrypt(bytes, scratch);
+            return self.decrypt_received(bytes, scratch);
         }
         let more = match &mut self.protocol {
             Protocol::H1(_) => false,
@@ -375,7 +375,7 @@ impl Conn {
     }
 
     #[inline(never)]
-    fn decrypt<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
+    fn decrypt_received<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         scratch.clear();
         let Some(tls) = &mut self.tls else { return ReceivedBytes { text: &[], news: None, more: false } };
         let mut news = match tls.session.receive(cipher, scratch) {

@@ -71,7 +71,7 @@ pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
     let mut out = resolve_dot_segments(path);
     out.push_str(query);
-    Ok(encoded(&out))
+    Ok(percent_encode_invalid(&out))
 }
 
 /// Splits the part of a URL after the scheme into the host with port, and the rest.
@@ -111,7 +111,7 @@ fn resolve_dot_segments(path: &str) -> String {
 }
 
 /// Percent-encodes characters that are invalid in a request line.
-fn encoded(target: &str) -> String {
+fn percent_encode_invalid(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     for byte in target.bytes() {
         match byte.is_ascii_graphic() && !b"\"<>".contains(&byte) {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use plimsoll_model::rng::Rng;
 
-    fn origin() -> Origin {
+    fn test_origin() -> Origin {
         Origin { scheme: "http".into(), host: "shop.test".into(), port: 8080 }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             ("//other/", None),
             ("mailto:a@b", None),
         ] {
-            let target = redirect_target(location, "/a/b?q=1", &origin());
+            let target = redirect_target(location, "/a/b?q=1", &test_origin());
             assert_eq!(target.ok().as_deref(), expect, "{location}");
         }
         let v6 = Origin { scheme: "https".into(), host: "::1".into(), port: 443 };
@@ -182,7 +182,7 @@ mod tests {
         };
         for _ in 0..20_000 {
             let (location, target) = (text(9), format!("/{}", text(4)));
-            if let Ok(target) = redirect_target(&location, &target, &origin()) {
+            if let Ok(target) = redirect_target(&location, &target, &test_origin()) {
                 assert!(target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
             }
         }

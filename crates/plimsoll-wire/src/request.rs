@@ -36,7 +36,7 @@ impl EncodedRequest {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
             content: false,
-            call: called(parts.headers),
+            call: grpc_call_state(parts.headers),
         };
         let (h1, body_bytes, after_body) = (h1::encode(parts)?.into(), parts.body.len(), h1::after_body(parts));
         let keep_alive = parts.keep_alive;
@@ -158,7 +158,7 @@ impl EncodedRequest {
 }
 
 /// Returns the gRPC flags of a request with these header fields.
-fn called(headers: &[(String, String)]) -> CallState {
+fn grpc_call_state(headers: &[(String, String)]) -> CallState {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
     };

@@ -31,7 +31,7 @@ impl Live {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Live {
             terminal: std::io::stderr().is_terminal() && !dumb,
-            unicode: unicode(),
+            unicode: is_utf8_locale(),
             quiet,
             shown: 0,
             plain_last: Instant::now(),
@@ -132,7 +132,7 @@ impl Drop for Live {
 }
 
 /// Whether the locale says that the terminal supports UTF-8.
-fn unicode() -> bool {
+fn is_utf8_locale() -> bool {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| std::env::var(name).ok());
     let first = said.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();
     first.contains("utf-8") || first.contains("utf8")

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         return ExitCode::from(exit::USAGE);
     }
     let result = match parse_with_secrets(std::env::args_os()) {
-        Err(error) => return ExitCode::from(explain(&error)),
+        Err(error) => return ExitCode::from(print_help_or_error(&error)),
         Ok((cli, hidden)) => {
             hidden.store_for_process();
             plimsoll_sys::process::release_code();
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 
 /// Returns the exit code of a finished command, and prints its error and remaining warnings.
 fn exit_code(result: Result<u8, Failure>) -> u8 {
-    let code = result.unwrap_or_else(|failure| match (complain(&failure), plimsoll_sys::signal::interrupted()) {
+    let code = result.unwrap_or_else(|failure| match (print_failure(&failure), plimsoll_sys::signal::interrupted()) {
         (_, true) => exit::INTERRUPTED,
         (code, false) => code,
     });
@@ -257,7 +257,7 @@ fn looks_like_target(word: &str) -> bool {
 }
 
 /// Prints help on standard output, or a usage error as one sentence. Returns the exit code.
-fn explain(error: &clap::Error) -> u8 {
+fn print_help_or_error(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayVersion if std::env::args_os().any(|word| word == "--verbose") => {
@@ -276,7 +276,7 @@ fn explain(error: &clap::Error) -> u8 {
             let _ = error.print();
             exit::USAGE
         }
-        _ => complain(&Failure::usage(usage_error::sentence(&Cli::command(), error))),
+        _ => print_failure(&Failure::usage(usage_error::sentence(&Cli::command(), error))),
     }
 }
 
@@ -284,11 +284,11 @@ fn explain(error: &clap::Error) -> u8 {
 /// be written.
 fn report_unwritten() -> bool {
     let failures = output::failures();
-    failures.iter().for_each(|sentence| _ = complain(&Failure::start(sentence.as_str())));
+    failures.iter().for_each(|sentence| _ = print_failure(&Failure::start(sentence.as_str())));
     !failures.is_empty()
 }
 
-fn complain(failure: &Failure) -> u8 {
+fn print_failure(failure: &Failure) -> u8 {
     let terminal = std::io::stderr().is_terminal();
     let columns = terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0);
     let _ = writeln!(
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     /// Parses a command line. Returns the target, and the values of `--pprof` and `--metrics`.
-    fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
+    fn parse_command_line(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
         let (cli, _) = super::parse_with_secrets(words).map_err(|error| error.kind().to_string())?;
         Ok(match cli.command {
@@ -349,7 +349,7 @@ mod tests {
             ("run -f mix.toml -b x", Err("cannot be used")),
             ("run --target http://t/ http://u/", Err("cannot be used")),
         ] {
-            match (understood(line), expect) {
+            match (parse_command_line(line), expect) {
                 (Ok((url, pprof, metrics)), Ok(want)) => {
                     assert_eq!((url.as_str(), pprof.as_deref(), metrics.as_deref()), want, "{line}");
                 }

@@ -90,7 +90,7 @@ pub fn plans(
         }),
         None => None,
     };
-    let script = script.lua.as_ref().map(|file| self::script(file, &script.words)).transpose()?;
+    let script = script.lua.as_ref().map(|file| script_terms(file, &script.words)).transpose()?;
     let mut file_load = FileLoad::default();
     let asked = match &mix {
         Some(mix) => {
@@ -145,7 +145,7 @@ pub fn plans(
     let seed = generator.seed.unwrap_or_else(fresh_seed);
     let (mut plans, mut user_info) = (Vec::new(), Vec::new());
     for (traffic, has_user) in asked {
-        let mut carriage = carriage(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
+        let mut carriage = connection_plan(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
         carriage.keep_alive = !request.no_keepalive;
         if request.no_keepalive && carriage.streams_max > 1 {
             return Err(Failure::usage(
@@ -230,7 +230,7 @@ pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
     let flags = &args.connection;
     refuse_contradictions(flags)?;
     let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
-    let carriage = carriage(flags, connect_to.as_ref(), &origin, args.allow_public)?;
+    let carriage = connection_plan(flags, connect_to.as_ref(), &origin, args.allow_public)?;
     let route = Route::new(Request { method: "POST".into(), target, headers, body: Vec::new() });
     let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     let path =
@@ -268,7 +268,7 @@ pub fn plan_and_load(
 }
 
 /// Returns the terms of a script: its file, digest and arguments.
-fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
+fn script_terms(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
     let digest = redact::digest(&script_run::text_of(file)?);
     Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
 }
@@ -386,7 +386,7 @@ const STREAMS_MAX: u32 = 1_000_000;
 
 /// Converts the connection flags to a plan. Addresses are not resolved and certificates are not
 /// read yet.
-fn carriage(
+fn connection_plan(
     flags: &ConnectionArgs,
     connect_to: Option<&(String, u16)>,
     origin: &Origin,

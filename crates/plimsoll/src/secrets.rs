@@ -68,11 +68,11 @@ fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
 
 /// Returns the secrets of a parsed command line with their replacements.
 pub fn secrets_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
-    SecretReplacements::new(hidden(command, matches))
+    SecretReplacements::new(secret_replacements(command, matches))
 }
 
 /// Returns the secrets among the given values, each with its replacement.
-fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
+fn secret_replacements(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {
         let class = argument_class(command.get_name(), arg).unwrap_or(ValueClass::Secret);

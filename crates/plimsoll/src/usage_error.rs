@@ -13,7 +13,7 @@ use plimsoll_study::value_class::ValueClass;
 use std::error::Error as _;
 
 /// Returns the texts of the given kind in the context of clap's error.
-fn words(error: &Error, kind: ContextKind) -> Vec<String> {
+fn context_texts(error: &Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
         Some(ContextValue::Strings(texts)) => texts.clone(),
@@ -56,14 +56,14 @@ fn is_plain(cli: &Command, written: &str) -> bool {
 /// Returns the command to which an error belongs, taken from clap's usage text (`Usage: plimsoll
 /// run [OPTIONS] ...`).
 fn command_of_usage_error(cli: &Command, error: &Error) -> Option<String> {
-    let usage = words(error, ContextKind::Usage).join(" ");
+    let usage = context_texts(error, ContextKind::Usage).join(" ");
     let named = usage.split_whitespace().skip_while(|word| *word != "plimsoll").nth(1)?;
     cli.get_subcommands().find(|command| command.get_name() == named).map(|command| command.get_name().to_owned())
 }
 
 /// Returns the sentence about a parse error, which also says what to change.
 pub fn sentence(cli: &Command, error: &Error) -> String {
-    let first = |kind| words(error, kind).into_iter().next();
+    let first = |kind| context_texts(error, kind).into_iter().next();
     let arg = first(ContextKind::InvalidArg).unwrap_or_default();
     let see_help = match command_of_usage_error(cli, error) {
         Some(command) => format!("see plimsoll {command} --help"),
@@ -97,26 +97,26 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
             };
             format!("'{}' is no command: {way_out}", redact::word(&given))
         }
-        ErrorKind::InvalidValue if words(error, ContextKind::InvalidValue).iter().all(String::is_empty) => {
+        ErrorKind::InvalidValue if context_texts(error, ContextKind::InvalidValue).iter().all(String::is_empty) => {
             format!("{arg}: the value is missing")
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let value = first(ContextKind::InvalidValue).unwrap_or_default();
             let value =
                 if is_plain(cli, &arg) { format!("'{}' ", redact::word(&value)) } else { "what was given ".to_owned() };
-            let known = words(error, ContextKind::ValidValue);
+            let known = context_texts(error, ContextKind::ValidValue);
             match (known.is_empty(), error.source()) {
-                (false, _) => format!("{arg}: {value}is not one of {}", known.join(", ")),
+                (false, _) => format!("{arg}: {value}is not one of {values}", values = known.join(", ")),
                 (true, Some(reason)) => format!("{arg}: {value}is not valid: {reason}"),
                 (true, None) => format!("{arg}: {value}is not valid: {see_help}"),
             }
         }
         ErrorKind::MissingRequiredArgument => {
-            let missing = words(error, ContextKind::InvalidArg).join(", ");
+            let missing = context_texts(error, ContextKind::InvalidArg).join(", ");
             format!("an argument is missing: add {missing}")
         }
         ErrorKind::ArgumentConflict => {
-            let other = words(error, ContextKind::PriorArg).join(", ");
+            let other = context_texts(error, ContextKind::PriorArg).join(", ");
             match other.is_empty() || other == arg {
                 true => format!("{arg} is given more than once: leave one out"),
                 false => format!("{arg} and {other} exclude each other: leave one out"),

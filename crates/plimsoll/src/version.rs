@@ -20,10 +20,10 @@ pub fn verbose() -> String {
     ];
     let features: Vec<&str> = features.iter().filter(|feature| feature.0).map(|feature| feature.1).collect();
     format!(
-        "plimsoll {}\ncommit: {}\nfeatures: {}\ntarget: {}\n",
-        env!("CARGO_PKG_VERSION"),
-        env!("PLIMSOLL_COMMIT"),
-        if features.is_empty() { "none".to_owned() } else { features.join(" ") },
-        env!("PLIMSOLL_TARGET"),
+        "plimsoll {version}\ncommit: {commit}\nfeatures: {features}\ntarget: {target}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        commit = env!("PLIMSOLL_COMMIT"),
+        features = if features.is_empty() { "none".to_owned() } else { features.join(" ") },
+        target = env!("PLIMSOLL_TARGET"),
     )
 }

@@ -66,7 +66,7 @@ impl UsedResource {
 
     /// Returns the busy part of the resource during a load, and the resource's capacity, both as
     /// numbers of cores (or of threads). Returns `None` if either was not observed.
-    fn busy(self, sight: &LoadSignals) -> Option<(f64, f64)> {
+    fn busy_and_capacity(self, sight: &LoadSignals) -> Option<(f64, f64)> {
         match self {
             UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
             UsedResource::Cores => {
@@ -116,7 +116,7 @@ const BUSY_SHARE_MIN: f64 = 0.002;
 /// Computes the demands from the signals of several loads; the lowest saturating rate comes first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
-        UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();
+        UsedResource::ALL.into_iter().filter_map(|resource| estimate_demand(resource, sights)).collect();
     found.sort_by(|a, b| a.ceiling_rps.total_cmp(&b.ceiling_rps));
     found
 }
@@ -125,21 +125,21 @@ pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
 /// process. Native code and system calls run without the interpreter, so the server may sustain
 /// more than the saturating rate.
 pub(super) fn interpreter_demand(sights: &[&LoadSignals]) -> Option<ServiceDemand> {
-    demand(UsedResource::Interpreter, sights)
+    estimate_demand(UsedResource::Interpreter, sights)
 }
 
-fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDemand> {
+fn estimate_demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDemand> {
     let points: Vec<(f64, f64, f64)> = sights
         .iter()
         .filter_map(|sight| {
-            let (busy, capacity) = resource.busy(sight)?;
+            let (busy, capacity) = resource.busy_and_capacity(sight)?;
             Some((responses_per_second(sight)?, busy, capacity))
         })
         .filter(|(rate, _, capacity)| *rate > 0.0 && *capacity > 0.0)
         .collect();
     let capacity = points.last()?.2;
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
-    let (slope, intercept) = line(&points)?;
+    let (slope, intercept) = fit_line(&points)?;
     // A hardly busy resource gives no estimate of the rate that saturates it.
     if slope <= 0.0 || used_share < BUSY_SHARE_MIN {
         return None;
@@ -164,7 +164,7 @@ pub fn responses_per_second(sight: &LoadSignals) -> Option<f64> {
 /// Fits a straight line to the points (rate, busy time) by least squares, and returns (slope,
 /// intercept). The straight line goes through the origin if the rates hardly differ, or if the
 /// intercept would be negative.
-fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
+fn fit_line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
     let least = points.iter().map(|p| p.0).fold(f64::INFINITY, f64::min);
@@ -188,7 +188,7 @@ fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn sight(rate: f64, thread: f64, idle: f64) -> LoadSignals {
+    fn load_signals(rate: f64, thread: f64, idle: f64) -> LoadSignals {
         let values = [
             (Signal::Goodput, rate),
             (Signal::FullestThread, thread),
@@ -203,7 +203,7 @@ mod tests {
     fn the_ceiling_is_the_rate_that_saturates_a_resource() {
         // A request needs 100 us of the thread and 150 us of the cores. Background work uses 0.2
         // cores.
-        let of = |rate: f64| sight(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
+        let of = |rate: f64| load_signals(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
         let loads = [of(1_000.0), of(5_000.0), of(9_500.0)];
         let found = demands(&loads.iter().collect::<Vec<_>>());
         let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn equal_loads_have_no_separate_slope() {
-        let loads = [sight(9_000.0, 0.9, 3.0), sight(9_100.0, 0.95, 3.0)];
+        let loads = [load_signals(9_000.0, 0.9, 3.0), load_signals(9_100.0, 0.95, 3.0)];
         let found = demands(&loads.iter().collect::<Vec<_>>());
         assert!((found[0].ceiling_rps / 9_783.0 - 1.0).abs() < 0.01, "{found:?}");
         assert_eq!(demands(&[]), []);

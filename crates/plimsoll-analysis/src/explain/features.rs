@@ -82,19 +82,19 @@ macro_rules! features {
 }
 
 /// Converts a yes-no answer into an index into the answers: 0 for no, 1 for yes.
-fn yes(answer: Option<bool>) -> Option<usize> {
+fn yes_no_index(answer: Option<bool>) -> Option<usize> {
     answer.map(usize::from)
 }
 
 /// Converts a yes-no answer about dependencies into an index into the answers. If the server was
 /// watched and no dependency was observed, the answer is no.
-fn watched(case: &Contrast, answer: Option<bool>) -> Option<usize> {
-    yes(answer.or_else(|| case.signal_max(Signal::ServerCores).map(|_| false)))
+fn dependency_yes_no_index(case: &Contrast, answer: Option<bool>) -> Option<usize> {
+    yes_no_index(answer.or_else(|| case.signal_max(Signal::ServerCores).map(|_| false)))
 }
 
 /// Returns the position of the first true answer, counted from 1. Returns 0 if every observed
 /// answer is false, and `None` if no answer was observed.
-fn first<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
+fn first_true_position<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
     match answers.iter().position(|answer| *answer == Some(true)) {
         Some(at) => Some(at + 1),
         None => answers.iter().any(Option::is_some).then_some(0),
@@ -107,42 +107,42 @@ features! {
         ["no": "plimsoll was not the limit",
          "yes": "plimsoll could not generate the load, or read responses later than the server sent them"],
         [Generator, ClientCores, InFlight, WindowLimited],
-        |case| yes(Some(plimsoll_limited(case) || is_limited_by_own_connections(case) == Some(true)));
+        |case| yes_no_index(Some(plimsoll_limited(case) || is_limited_by_own_connections(case) == Some(true)));
     /// Whether the highest allowed rate met the SLO, so that the search found no limit.
     HighestRateMet: "highest_rate_met", true,
         ["no": "the search did not end at the highest rate allowed",
          "yes": "the highest rate allowed still meets the SLO"],
         [Goodput],
-        |case| yes(Some(case.stopped_by == StopReason::MaxRate && case.upper_rps.is_none()));
+        |case| yes_no_index(Some(case.stopped_by == StopReason::MaxRate && case.upper_rps.is_none()));
     /// Whether other processes used cores that the server's threads waited for.
     OthersTookCores: "others_took_cores", true,
         ["no": "the server's threads did not wait for cores that other processes used",
          "yes": "the server's threads waited for cores that other processes used"],
         [Others, RunQueue, Steal, Idle],
-        |case| yes(taken_by_others(case));
+        |case| yes_no_index(taken_by_others(case));
     /// Whether plimsoll or the server found no free local port for a new connection.
     PortsUsedUp: "ports_used_up", true,
         ["no": "plimsoll and the server found free local ports",
          "yes": "plimsoll or the server found no free local port"],
         [TimeWait, ConnectFailed],
-        |case| yes(Some(ports_used_up(case)));
+        |case| yes_no_index(Some(ports_used_up(case)));
     /// Whether the server has reached its limit of open files.
     FilesUsedUp: "files_used_up", true,
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
-        |case| yes(files_used_up(case));
+        |case| yes_no_index(files_used_up(case));
     /// Whether new connections wait or fail while requests on open connections do not.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open connections did not"],
         [Connect, ConnectFailed, Unaccepted, Service],
-        |case| yes(connects_late(case));
+        |case| yes_no_index(connects_late(case));
     /// Whether the kernel rejected connections because the server's accept queue was full.
     QueueOverflows: "queue_overflows", false,
         ["no": "the kernel refused no connection because of a full accept queue",
          "yes": "the kernel refused connections because the accept queue was full"],
         [ListenOverflows],
-        |case| yes(signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN));
+        |case| yes_no_index(signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN));
     /// Whether memory was short: pages were read back from storage, or the memory limit was
     /// reached.
     MemoryShort: "memory_short", true,
@@ -158,7 +158,7 @@ features! {
             });
             match case.killed.is_some_and(|count| count >= 1.0) {
                 true => Some(2),
-                false => yes([pages, waits, limit].into_iter().flatten().reduce(|a, b| a || b)),
+                false => yes_no_index([pages, waits, limit].into_iter().flatten().reduce(|a, b| a || b)),
             }
         };
     /// Whether an exhausted CPU quota stopped the server or a dependency.
@@ -168,7 +168,7 @@ features! {
          "dependency": "the control group of a dependency exhausted its CPU quota"],
         [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
         |case| {
-            let found = first([
+            let found = first_true_position([
                 signal_has_risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
                 signal_has_risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, PART),
             ]);
@@ -180,7 +180,7 @@ features! {
         ["no": "the server refused no request",
          "yes": "the server refuses requests under high load, but refused none at a low load"],
         [Refused, Failed],
-        |case| yes(Some(
+        |case| yes_no_index(Some(
             case.signal_max(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= FEW * case.signal_max(Signal::Refused)?,
         ));
     /// Whether successful responses above the load line are as fast as at a low load.
@@ -191,14 +191,14 @@ features! {
         |case| {
             let low = case.low.get(Signal::Service)?;
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
-            yes(Some(past <= EQUALLY_SHORT_FACTOR * low + PART * MS as f64))
+            yes_no_index(Some(past <= EQUALLY_SHORT_FACTOR * low + PART * MS as f64))
         };
     /// Whether responses break the SLO even at a low load, where no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
         ["no": "responses meet the SLO at a low load",
          "yes": "responses break the SLO even at a low load, without a queue"],
         [P99, P50],
-        |case| yes(slow_at_low_load(case));
+        |case| yes_no_index(slow_at_low_load(case));
     /// Whether threads of the server are saturated.
     ThreadsFull: "threads_full", true,
         ["no": "no thread is saturated",
@@ -218,7 +218,7 @@ features! {
          "others": "all cores of the machine are in use, most of them by other processes"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
-            let full = first([case.cores_full(), allowed_full(case)])?;
+            let full = first_true_position([case.cores_full(), allowed_full(case)])?;
             let own = case.signal_max(Signal::ServerCores)? + case.signal_max(Signal::DownstreamCores).unwrap_or(0.0);
             let others = case.signal_min(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
@@ -243,13 +243,13 @@ features! {
             let is_thread = cores != Some(true) || case.thread_full() == Some(true);
             let thread = met(UsedResource::Thread).map(|met| met && is_thread);
             let found = [thread, cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
-            first(found)
+            first_true_position(found)
         };
     /// Whether more of the server's threads wait for a core than at a low load.
     WaitsForCores: "waits_for_cores", false,
         ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
         [RunQueue],
-        |case| yes(signal_has_risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
+        |case| yes_no_index(signal_has_risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
     /// Whether the server's threads run one at a time, so that all threads together use one core.
     TakesTurns: "takes_turns", true,
         ["no": "the server's threads do not share one core",
@@ -274,13 +274,13 @@ features! {
                 let much = share >= NOTICEABLE_SHARE_MIN && cores.is_some_and(|cores| cores >= COLLECTOR_CORES_MIN);
                 much && case.collects_more_under_load() && !collects_on_idle_cores(case)
             });
-            yes([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
+            yes_no_index([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
         };
     /// Whether a quarter of the CPU time or more is spent waiting for locks.
     SpinsForLocks: "spins_for_locks", true,
         ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
-        |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
+        |case| yes_no_index(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
     /// Whether the server now sustains more than in the search, and was slower at the start of the
     /// search.
     WarmerNow: "warmer_now", true,
@@ -291,18 +291,18 @@ features! {
             // A disturbed search looks like a server that had not warmed up, and no other feature
             // separates the two. So a disturbed search is no evidence of a slow start.
             if case.is_search_disturbed {
-                return yes(Some(false));
+                return yes_no_index(Some(false));
             }
             let more = holds_more(case).unwrap_or(0.0);
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
             let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && case.plateau() != Some(true);
-            yes(Some(warmer && was_slower(case)?))
+            yes_no_index(Some(warmer && was_slower(case)?))
         };
     /// Whether a load above the load line gives no more throughput than the line.
     Plateau: "plateau", false,
         ["no": "more load brought more responses", "yes": "more load brings no more responses"],
         [Goodput, Offered],
-        |case| yes(case.plateau());
+        |case| yes_no_index(case.plateau());
     /// How many requests are in service at once, by Little's law: throughput x service time.
     ServedAtATime: "served_at_a_time", false,
         ["several": "the server handles several requests at once",
@@ -326,20 +326,20 @@ features! {
             let (_, count) = case.peer().unwrap_or_default();
             match fixed_connections(case) {
                 Some(true) => Some(1 + usize::from(case.requests_in_service()? < (1.0 - NOTICEABLE_SHARE_MIN) * count)),
-                answer => watched(case, answer),
+                answer => dependency_yes_no_index(case, answer),
             }
         };
     /// Whether each worker of the server has its own connection to the dependency.
     EachHasOne: "each_has_one", true,
         ["no": "workers share their connections", "yes": "each worker has its own connection"],
         [Processes, Threads, PeerConnections],
-        |case| watched(case, each_has_one(case));
+        |case| dependency_yes_no_index(case, each_has_one(case));
     /// Whether the number of busy workers equals the number of requests in service.
     WorkersAsServed: "workers_as_served", true,
         ["no": "the number of workers differs from the number of requests in service",
          "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
-        |case| yes(workers_as_served(case));
+        |case| yes_no_index(workers_as_served(case));
     /// Whether connections wait to be accepted while all workers serve other requests.
     AcceptsLate: "accepts_late", true,
         ["no": "connections are accepted at once",
@@ -348,13 +348,13 @@ features! {
         |case| {
             let few = (MANY_FAILURES_SHARE * EQUALLY_SHORT_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
             let waits = signal_has_risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
-            yes(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
+            yes_no_index(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
         };
     /// Whether the server has one thread for each connection.
     ThreadEach: "thread_each", false,
         ["no": "the server has no thread for each connection", "yes": "the server has a thread for each connection"],
         [Threads, Accepted],
-        |case| yes(thread_each(case));
+        |case| yes_no_index(thread_each(case));
     /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
@@ -376,23 +376,23 @@ features! {
         ["no": "threads do not sleep for short times",
          "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
         [InSleep, InFlight],
-        |case| yes(polls(case));
+        |case| yes_no_index(polls(case));
     /// Whether no observation shows what the waiting requests wait for.
     WaitsUnseen: "waits_unseen", false,
         ["no": "probes show why requests wait", "yes": "no probe shows why requests wait"],
         [InLock, InSleep, PeerWaiting, Unaccepted],
-        |case| yes(waits_unseen(case));
+        |case| yes_no_index(waits_unseen(case));
     /// Whether as many threads wait for data from a connection as requests are in flight.
     WaitsForData: "waits_for_data", false,
         ["no": "threads do not wait for data", "yes": "as many threads wait for data as requests are in flight"],
         [InRead, InFlight],
-        |case| yes(waits_for_data(case));
+        |case| yes_no_index(waits_for_data(case));
     /// Whether statements in the server's database wait for locks of other statements.
     DatabaseLocks: "database_locks", true,
         ["no": "no database statement waits for another statement",
          "yes": "database statements wait for each other"],
         [DownstreamInLock, DownstreamThreadsWaiting, PeerWaiting, DownstreamCores],
-        |case| yes(Some(database_locks(case).unwrap_or(false)));
+        |case| yes_no_index(Some(database_locks(case).unwrap_or(false)));
     /// Whether threads of the server wait for storage.
     StorageWaits: "storage_waits", true,
         ["no": "no thread waits for storage", "yes": "threads wait for storage"],
@@ -401,35 +401,35 @@ features! {
             let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, PART + FEW));
             let machine = case.waits_more(Signal::IoPressure, IO_PRESSURE);
             let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
-            yes(Some(seen && case.has_idle_cores() != Some(false)))
+            yes_no_index(Some(seen && case.has_idle_cores() != Some(false)))
         };
     /// Whether a dependency has no idle core while the server has idle cores.
     DependencyFull: "dependency_full", true,
         ["no": "no dependency is saturated", "yes": "a dependency has no idle core, and the server has idle cores"],
         [DownstreamCores, ServerCores],
-        |case| watched(case, dependency_full(case));
+        |case| dependency_yes_no_index(case, dependency_full(case));
     /// Whether calls to a dependency take longer at a higher load.
     CallsPileUp: "calls_pile_up", true,
         ["no": "calls in flight to a dependency do not increase with load", "yes": "calls to a dependency take longer under load"],
         [PeerWaiting, PeerConnections],
-        |case| yes(Some(calls_pile_up(case).unwrap_or(false)));
+        |case| yes_no_index(Some(calls_pile_up(case).unwrap_or(false)));
     /// Whether connections wait to be accepted by a dependency.
     QueuesBefore: "queues_before", true,
         ["no": "a dependency accepts connections without delay",
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
-        |case| yes(Some(queues_before(case).unwrap_or(false)));
+        |case| yes_no_index(Some(queues_before(case).unwrap_or(false)));
     /// Whether the number of open calls to a dependency equals the number of requests in service.
     CallsAsServed: "calls_as_served", true,
         ["no": "the number of calls in flight to a dependency differs from the number of requests in service",
          "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
         [PeerWaiting, PeerComing, Service],
-        |case| watched(case, calls_as_served(case));
+        |case| dependency_yes_no_index(case, calls_as_served(case));
     /// Whether hardly any of the requests in flight waits for a dependency.
     CallsAreFew: "calls_are_few", false,
         ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
         [PeerWaiting, InFlight],
-        |case| yes(calls_are_few(case));
+        |case| yes_no_index(calls_are_few(case));
     /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
         ["no": "clients and dependencies read the server's data in time",
@@ -440,7 +440,7 @@ features! {
         |case| {
             let by_others = case.line.read_by_others || case.past.read_by_others;
             let unread = [reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b);
-            first([window_full(case).map(|full| full && by_others), unread, writes_wait(case)])
+            first_true_position([window_full(case).map(|full| full && by_others), unread, writes_wait(case)])
         };
     /// Whether data waits in the network, or many segments are retransmitted.
     OnTheWay: "on_the_way", true,
@@ -460,22 +460,22 @@ features! {
             let reads_slowly = reads_late(case) == Some(true) || window_full(case) == Some(true);
             let lossy =
                 signal_has_risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
-            first([send, behind, lossy])
+            first_true_position([send, behind, lossy])
         };
     /// Whether responses arrive in batches of one size at even intervals.
     ComesInLumps: "comes_in_lumps", true,
         ["no": "responses do not arrive in batches of equal size",
          "yes": "responses arrive in batches of equal size at even intervals"],
         [Lumps, Goodput],
-        |case| yes(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
+        |case| yes_no_index(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
     /// Whether responses arrive at even intervals, as if paced by a clock.
     ComesEvenly: "comes_evenly", false,
         ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],
         [Dispersion],
-        |case| yes(Some(case.past.get(Signal::Dispersion)? < PERIODIC_DISPERSION_MAX));
+        |case| yes_no_index(Some(case.past.get(Signal::Dispersion)? < PERIODIC_DISPERSION_MAX));
     /// Whether the server's process has the name of a known proxy.
     IsProxy: "is_proxy", false,
         ["no": "the server's process does not have the name of a proxy", "yes": "the server's process has the name of a proxy"],
         [PeerConnections],
-        |case| yes(Some(is_proxy(case)));
+        |case| yes_no_index(Some(is_proxy(case)));
 }

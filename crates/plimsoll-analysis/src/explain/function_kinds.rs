@@ -15,14 +15,14 @@ const FUNCTIONS: &str = include_str!("functions.tsv");
 
 /// Returns the lines of [`FUNCTIONS`]. The file is parsed only once, because each stack of a
 /// profile is compared with all its lines.
-fn functions() -> &'static [[&'static str; 3]] {
+fn listed_functions() -> &'static [[&'static str; 3]] {
     static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();
     READ.get_or_init(|| FUNCTIONS.lines().filter_map(cells).collect())
 }
 
 fn is_of(kind: &str, stack: &[&str]) -> bool {
-    functions().iter().filter(|[of, ..]| *of == kind).any(|[_, how, known]| {
+    listed_functions().iter().filter(|[of, ..]| *of == kind).any(|[_, how, known]| {
         stack.iter().any(|name| match *how {
             "is" => name == known,
             "starts" => name.starts_with(known),

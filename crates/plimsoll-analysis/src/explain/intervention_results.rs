@@ -108,10 +108,10 @@ impl InterventionOutcomes {
             [first, .., last] => (last / first).ln().abs() * NOISE_TIMES,
             _ => 0.0,
         };
-        let held_back = controls.iter().find_map(hindered);
+        let held_back = controls.iter().find_map(invalid_load_reason);
         let of = |(intervention, run): &(Intervention, &Run)| {
             if let Some(LoadEnd::Stopped(Stop::Died(why))) = &run.ending {
-                return InterventionOutcome::void(*intervention, control_rps, why.clone());
+                return InterventionOutcome::void_outcome(*intervention, control_rps, why.clone());
             }
             let sight = LoadSignals::from_run(run);
             if *intervention == Intervention::Bursts {
@@ -134,10 +134,10 @@ impl InterventionOutcomes {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
                 let effect = match intervention {
                     Intervention::Stopped => effect_of_pauses(change, noise, users, control_rps),
-                    _ => effect(change, noise).ok_or("the difference is within the noise"),
+                    _ => effect_of_change(change, noise).ok_or("the difference is within the noise"),
                 };
-                let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
-                match (effect, held_back.clone().or_else(|| hindered(&sight))) {
+                let disturbed = controls.iter().chain([&sight]).find_map(disturbance_reason);
+                match (effect, held_back.clone().or_else(|| invalid_load_reason(&sight))) {
                     // The second process tests whether plimsoll is the limit, so a limit of
                     // plimsoll does not void this experiment.
                     (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
@@ -175,20 +175,20 @@ fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
         // The second process tests whether plimsoll is the limit, so only other processes matter.
-        Intervention::SecondGenerator => disturbed(&LoadSignals::from_run(run)).is_some(),
+        Intervention::SecondGenerator => disturbance_reason(&LoadSignals::from_run(run)).is_some(),
         Intervention::Together | Intervention::Abreast => {
-            hindered(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
+            invalid_load_reason(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
         }
-        _ => hindered(&LoadSignals::from_run(run)).is_some(),
+        _ => invalid_load_reason(&LoadSignals::from_run(run)).is_some(),
     }
 }
 
 /// Returns the reason why a load has no information about the server; `None` for a valid load.
-fn hindered(sight: &LoadSignals) -> Option<String> {
-    disturbed(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
+fn invalid_load_reason(sight: &LoadSignals) -> Option<String> {
+    disturbance_reason(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
 }
 
-fn disturbed(sight: &LoadSignals) -> Option<String> {
+fn disturbance_reason(sight: &LoadSignals) -> Option<String> {
     sight.disturbed.as_ref().map(|reason| format!("other processes disturbed the load: {reason}"))
 }
 
@@ -210,7 +210,7 @@ fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Re
     }
 }
 
-fn effect(ratio: f64, noise: f64) -> Option<Effect> {
+fn effect_of_change(ratio: f64, noise: f64) -> Option<Effect> {
     let change = ratio.ln();
     if change.abs() >= EFFECT_LN_MIN.max(noise) {
         return Some(if change > 0.0 { Effect::Rises } else { Effect::Falls });
@@ -225,8 +225,8 @@ fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Interven
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
     let (control_rps, refused_before) = control.unwrap_or_default();
-    let void =
-        hindered(sight).or_else(|| control.is_none().then(|| "the study measured no load at the load line".to_owned()));
+    let void = invalid_load_reason(sight)
+        .or_else(|| control.is_none().then(|| "the study measured no load at the load line".to_owned()));
     let effect = match (void.is_none(), refused - refused_before) {
         (false, _) => None,
         (true, more) if more >= 0.02 => Some(Effect::Falls),
@@ -294,7 +294,7 @@ fn result_of_simultaneous_requests(
         Some(work * 1e9)
     });
     let answers = sight.get(Signal::Goodput).unwrap_or(0.0) * sight.seconds;
-    let effect = match (alone_ns, together_ns, hindered(sight)) {
+    let effect = match (alone_ns, together_ns, invalid_load_reason(sight)) {
         (_, _, Some(reason)) => Err(reason),
         (Some(alone_ns), Some(together_ns), None) if count > 1 && full_rps > 0.0 => {
             let before = (count - 1) as f64 / 2.0;
@@ -321,7 +321,7 @@ fn result_of_simultaneous_requests(
 
 impl InterventionOutcome {
     /// Creates the outcome of a void load: its effect is unknown for the reason `why`.
-    fn void(intervention: Intervention, control_rps: f64, why: String) -> InterventionOutcome {
+    fn void_outcome(intervention: Intervention, control_rps: f64, why: String) -> InterventionOutcome {
         let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
         InterventionOutcome { intervention, figures, effect: None, void: Some(why) }
     }
@@ -331,9 +331,9 @@ impl InterventionOutcome {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
                 format!(
-                    "{}/s without the change, {}/s with the change",
-                    format::rate(control_rps),
-                    format::rate(changed_rps)
+                    "{control_rate}/s without the change, {changed_rate}/s with the change",
+                    control_rate = format::rate(control_rps),
+                    changed_rate = format::rate(changed_rps)
                 )
             }
             ChangeFigures::Taken { alone_ns, together_ns, count } => {
@@ -358,16 +358,16 @@ impl InterventionOutcome {
     /// Returns the remaining causes that become more probable by this result, compared with the
     /// other remaining causes. `posterior`: the probabilities before the experiment.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
-        self.moved(posterior, |ratio| ratio >= SPEAKS)
+        self.causes_by_likelihood_ratio(posterior, |ratio| ratio >= SPEAKS)
     }
 
     /// Returns the remaining causes that become less probable by this result. `posterior`: the
     /// probabilities before the experiment.
     pub fn less_probable_causes(&self, posterior: &Posterior) -> Vec<Cause> {
-        self.moved(posterior, |ratio| ratio <= 1.0 / SPEAKS)
+        self.causes_by_likelihood_ratio(posterior, |ratio| ratio <= 1.0 / SPEAKS)
     }
 
-    fn moved(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
+    fn causes_by_likelihood_ratio(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
         let Some(effect) = self.effect else { return Vec::new() };
         let standing = undecided_causes(posterior);
         let given =
@@ -413,8 +413,8 @@ mod tests {
         }
     }
 
-    /// A load whose second process died is void for that reason only. If plimsoll is the limit, a
-    /// second process still has a result.
+    /// The experiment with a second process is void only if that process died. It has a result even
+    /// if plimsoll was the limit.
     #[test]
     fn an_incomplete_intervention_has_no_result() {
         let mut run = Run::new(plimsoll_model::Plan::get(
@@ -514,7 +514,7 @@ mod tests {
             (1.0, 0.6, None),
             (2.0, 0.6, Some(Effect::Rises)),
         ] {
-            assert_eq!(effect(ratio, noise), expect, "{ratio} {noise}");
+            assert_eq!(effect_of_change(ratio, noise), expect, "{ratio} {noise}");
         }
     }
 }

@@ -27,7 +27,7 @@ const CHANGES_MAX: usize = 4;
 const EXPERIMENT_SCORE_MIN: f64 = 0.02;
 
 /// Returns what a cause predicts for the goodput in an experiment.
-fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
+fn prediction_of_cause(cause: &CauseProbability, intervention: Intervention) -> Prediction {
     cause.candidate.card.predicts.for_intervention(intervention)
 }
 
@@ -52,14 +52,15 @@ pub fn informative_interventions(
         let apart = standing.iter().enumerate().map(|(at, one)| {
             let others = &standing[at + 1..];
             let pair = |other: &&&CauseProbability| {
-                let distance = prediction(one, intervention).distance(&prediction(other, intervention));
+                let distance =
+                    prediction_of_cause(one, intervention).distance(&prediction_of_cause(other, intervention));
                 one.probability * other.probability * distance
             };
             others.iter().map(|other| pair(&other)).sum::<f64>()
         });
         // Even a single probable cause is tested: an experiment with a clear prediction may refute
         // it.
-        let tested = causes.first().map_or(0.0, |one| prediction(one, intervention).distance(&OPEN));
+        let tested = causes.first().map_or(0.0, |one| prediction_of_cause(one, intervention).distance(&OPEN));
         // If no cause is named, or plimsoll is the named cause, the generator is checked first.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
@@ -81,7 +82,7 @@ pub fn informative_interventions(
 /// Returns the predicted effect of an experiment in words, for each remaining cause that predicts
 /// one.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
-    let told = undecided_causes(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
+    let told = undecided_causes(posterior).into_iter().map(|it| (it.cause, prediction_of_cause(&it, intervention)));
     told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 

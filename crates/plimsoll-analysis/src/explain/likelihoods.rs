@@ -111,7 +111,7 @@ impl Likelihoods {
     /// Returns the probability of each answer to a feature under one manifestation (form) of a
     /// cause. `background`: the probabilities for any server.
     pub fn feature_probabilities(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
-        let expected = expected(way, feature, background);
+        let expected = prior_probabilities(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
         let of = |(at, prior): (usize, f64)| (counts[at] + PRIOR_CASES * prior) / (sum + PRIOR_CASES);
@@ -121,7 +121,7 @@ impl Likelihoods {
 
 /// Returns the prior probability of each answer to a feature under one manifestation of a cause,
 /// from the expectations in the cause's file.
-fn expected(way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
+fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
     // Answer `at` has this probability; the other answers share the rest in the ratio of
     // `background`.
     let one = |at: usize, probability: f64| {

@@ -156,7 +156,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     let changes = InterventionOutcomes::from_loads(made);
     let explanation = explained(&case, &changes, findings.load_line_rps);
     let (varied, functions) = (VariedSetting::from_loads(&made.varied), FunctionObservation::from_loads(&case, loads));
-    let mut doubts = doubts(findings, loads, &case);
+    let mut doubts = explanation_doubts(findings, loads, &case);
     if let Some(why) = FunctionObservation::uncaught(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
@@ -218,7 +218,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
             None => not_known::sentence(case, &names).into(),
         },
         how: first.and_then(|first| text(first.cause)?.how),
-        evidence: evidence(case, shown),
+        evidence: supporting_signals(case, shown),
         // Without any load, no cause is ruled out.
         ruled_out: if seen { ruled_out(case, &causes, changes) } else { Vec::new() },
         interventions: changes.0.iter().map(intervened).collect(),
@@ -241,7 +241,7 @@ const SPEAKS: f64 = 1.0;
 
 /// Returns the signals behind the answers that support the shown causes, the strongest first, each
 /// signal once.
-fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
+fn supporting_signals(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     let mut told: Vec<SignalRow> = Vec::new();
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
@@ -372,7 +372,7 @@ fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
 
 /// Returns the doubts about the explanation beyond the doubts of the search, such as disturbed or
 /// missing loads.
-fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
+fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
     let steady = [("low load", loads.low), ("half the load line", loads.half), ("the load line", loads.line)];
     let steady = steady.into_iter().chain([("past the line", loads.past)]);
@@ -387,7 +387,10 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
             true => format!("steady loads were disturbed, too ({names})"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
-                format!("steady loads were disturbed ({names}): {}", Interference::mean_disturbance_text(&all))
+                format!(
+                    "steady loads were disturbed ({names}): {disturbance}",
+                    disturbance = Interference::mean_disturbance_text(&all)
+                )
             }
         };
         doubts.add(DoubtKind::Others, text);
@@ -399,7 +402,10 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
             .map(|(what, _)| what)
             .collect();
     if !missing.is_empty() {
-        let text = format!("there was no {}: the change between the loads is not known", missing.join(", no "));
+        let text = format!(
+            "there was no {missing_loads}: the change between the loads is not known",
+            missing_loads = missing.join(", no ")
+        );
         doubts.add(DoubtKind::Unmeasured, text);
     }
     if findings.load_line_rps.rps <= 0.0 {
@@ -417,10 +423,10 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     }
     if let Some(ns) = case.held_back_ns {
         let text = format!(
-            "The server delays responses by up to {}, at low loads too. It sends a response in small pieces, and its kernel \
-             waits for the acknowledgement of the first piece. To avoid the delay, set TCP_NODELAY in the server, or \
-             send each response with one write.",
-            crate::format::duration(ns)
+            "The server delays responses by up to {delay}, at low loads too. It sends a response in small pieces, and \
+             its kernel waits for the acknowledgement of the first piece. To avoid the delay, set TCP_NODELAY in the \
+             server, or send each response with one write.",
+            delay = crate::format::duration(ns)
         );
         doubts.add(DoubtKind::Server, text);
     }

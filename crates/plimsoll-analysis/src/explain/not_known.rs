@@ -15,21 +15,22 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     }
     if let Some(answered_rps) = case.goodput_of_broken_server_rps() {
         return format!(
-            "not known: the server has not recovered from the search: the load line was {}, and {} of {} succeed now",
-            case.offered_text(case.lower_rps),
-            format::rate(answered_rps),
-            case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
+            "not known: the server has not recovered from the search: the load line was {load_line}, and \
+             {success_rps} of {offered_load} succeed now",
+            load_line = case.offered_text(case.lower_rps),
+            success_rps = format::rate(answered_rps),
+            offered_load = case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
     }
     if let Some(failing) = &case.constant_failure {
-        return format!("not known: {}: this breaks the SLO at any load", failing.text);
+        return format!("not known: {failure}: this breaks the SLO at any load", failure = failing.text);
     }
     if let Some(share) = case.constant_failure_share() {
         let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
         return format!(
-            "not known: {} of the requests fail even at a low load ({most}), where no request queues: this \
-             breaks the SLO at any load",
-            format::share(share)
+            "not known: {share_percent} of the requests fail even at a low load ({most}), where no request queues: \
+             this breaks the SLO at any load",
+            share_percent = format::share(share)
         );
     }
     if case.best_rps > 0.0 && !case.is_seen() {

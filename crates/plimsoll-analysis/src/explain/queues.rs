@@ -15,12 +15,12 @@ use super::thresholds::{
 use crate::find::StopReason;
 
 /// Returns whether two counts differ by at most the share `within` of the second count.
-fn agree(count: f64, other: f64, within: f64) -> bool {
+fn is_nearly_equal(count: f64, other: f64, within: f64) -> bool {
     other > 0.0 && (count / other - 1.0).abs() <= within
 }
 
 /// Returns the increase of a signal from the low load to the load above the load line.
-fn more(case: &Contrast, signal: Signal) -> Option<f64> {
+fn signal_increase(case: &Contrast, signal: Signal) -> Option<f64> {
     Some(case.past.get(signal)? - case.low.get(signal)?)
 }
 
@@ -58,7 +58,8 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
 pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
-    let all = in_flight >= (1.0 - FEW) * most && agree(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
+    let all =
+        in_flight >= (1.0 - FEW) * most && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
     let unsent = case.past.unsent_share;
     let expected = lost_share(most, in_flight / (1.0 - unsent).max(FEW));
@@ -213,10 +214,10 @@ pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
 
 fn server_core_limit(case: &Contrast) -> Option<bool> {
     let used = case.signal_max(Signal::ServerCores)?;
-    let whole = |used: f64| used.round() >= 1.0 && agree(used, used.round(), FEW);
+    let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), FEW);
     let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
     let waiting = case.signal_max(Signal::RunQueue)?;
-    let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
+    let for_each_other = signal_increase(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = in_turns(case)? && interpreter(case);
     // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
     // the server's cores.
@@ -299,20 +300,20 @@ fn is_program(kind: &str, process: &str) -> bool {
     known.into_iter().any(|(_, known)| name.starts_with(known) || program.starts_with(known))
 }
 
-fn server(case: &Contrast) -> &str {
+fn server_process_name(case: &Contrast) -> &str {
     case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default()
 }
 
 /// Returns whether the server's threads share one interpreter that runs one thread at a time, by
 /// the name of the process.
 pub(super) fn interpreter(case: &Contrast) -> bool {
-    is_program("interpreter", server(case))
+    is_program("interpreter", server_process_name(case))
 }
 
 /// Returns whether the server is a proxy: it has connections to a dependency and the name of a
 /// proxy.
 pub(super) fn is_proxy(case: &Contrast) -> bool {
-    case.peer().is_some() && is_program("proxy", server(case))
+    case.peer().is_some() && is_program("proxy", server_process_name(case))
 }
 
 /// Returns the highest rate that the server sustained after the search, divided by the lowest rate
@@ -347,7 +348,7 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     // connection.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
-        Some(more(case, Signal::InLock)? >= MOST_SHARE_MIN * count && left < MOST_SHARE_MIN * count)
+        Some(signal_increase(case, Signal::InLock)? >= MOST_SHARE_MIN * count && left < MOST_SHARE_MIN * count)
     };
     let (threads, processes) = (case.past.get(Signal::Threads), case.past.get(Signal::Processes));
     let of_processes =
@@ -366,8 +367,8 @@ pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
     let served = case.requests_in_service()?;
     let threads = are_all_threads_busy(case).unwrap_or(false) && connections >= (1.0 - AGREEMENT_SHARE) * served;
     let workers = case.worker_processes()?;
-    let processes = workers > 1.0 && connections >= workers && agree(served, workers, AGREEMENT_SHARE);
-    let named = alike(case).any(|count| (count - connections).abs() < MOST_SHARE_MIN);
+    let processes = workers > 1.0 && connections >= workers && is_nearly_equal(served, workers, AGREEMENT_SHARE);
+    let named = thread_group_sizes(case).any(|count| (count - connections).abs() < MOST_SHARE_MIN);
     Some(processes || threads || named)
 }
 
@@ -378,10 +379,11 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
         let all = case.signal_max(Signal::Processes).unwrap_or(workers);
         let alone =
             workers > 1.0 || case.signal_max(Signal::Threads).is_some_and(|threads| threads <= EQUALLY_SHORT_FACTOR);
-        let near = agree(served, workers, AGREEMENT_SHARE) && alone || all > 1.0 && agree(served, all, AGREEMENT_SHARE);
+        let near = is_nearly_equal(served, workers, AGREEMENT_SHARE) && alone
+            || all > 1.0 && is_nearly_equal(served, all, AGREEMENT_SHARE);
         near && !takes_all(case).unwrap_or(false)
     });
-    let named = alike(case).any(|count| agree(served, count, AGREEMENT_SHARE));
+    let named = thread_group_sizes(case).any(|count| is_nearly_equal(served, count, AGREEMENT_SHARE));
     let several = served >= super::thresholds::SEVERAL_IN_SERVICE_MIN;
     let at_work = [threads_at_work(case), are_all_threads_busy(case), Some(named)];
     let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
@@ -394,7 +396,7 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
 /// Returns the sizes of groups of server threads with equal names, such as pools. A size counts
 /// only if it is equal at the load line and above, and exceeds two threads for each core. Smaller
 /// groups may be event loops.
-fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
+fn thread_group_sizes(case: &Contrast) -> impl Iterator<Item = f64> {
     let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > EQUALLY_SHORT_FACTOR * cores)
@@ -407,8 +409,8 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let at_work = |sight: &LoadSignals| {
         [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)
     };
-    let low = (at_work(&case.low)?, served(case, &case.low)?);
-    let beyond = |sight: &LoadSignals| Some((at_work(sight)? - low.0, served(case, sight)? - low.1));
+    let low = (at_work(&case.low)?, mean_requests_in_service(case, &case.low)?);
+    let beyond = |sight: &LoadSignals| Some((at_work(sight)? - low.0, mean_requests_in_service(case, sight)? - low.1));
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
     // A thread that waits for the interpreter wakes up at intervals, so it looks like a sleeping
     // thread.
@@ -422,7 +424,7 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns the mean number of requests in service in a load, by Little's law.
-fn served(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
+fn mean_requests_in_service(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::Goodput)? * case.worker_time_ns()? / 1e9)
 }
 
@@ -431,17 +433,17 @@ fn served(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
 /// rises.
 fn are_all_threads_busy(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
-    let beyond = served(case, &case.past)? - served(case, &case.low)?;
-    let sleeping = more(case, Signal::InSleep)?;
+    let beyond = mean_requests_in_service(case, &case.past)? - mean_requests_in_service(case, &case.low)?;
+    let sleeping = signal_increase(case, Signal::InSleep)?;
     let as_many = beyond > 0.0
-        && agree(low - past, beyond, ROUGH_AGREEMENT_SHARE)
+        && is_nearly_equal(low - past, beyond, ROUGH_AGREEMENT_SHARE)
         && sleeping <= (1.0 + NOTICEABLE_SHARE_MIN) * beyond;
     Some(low >= super::thresholds::SEVERAL_IN_SERVICE_MIN && past <= FEW * low && as_many)
 }
 
 /// Returns whether at least two more threads wait for locks above the load line than at a low load.
 pub(super) fn more_threads_wait_for_locks(case: &Contrast) -> Option<bool> {
-    Some(more(case, Signal::InLock)? >= EQUALLY_SHORT_FACTOR)
+    Some(signal_increase(case, Signal::InLock)? >= EQUALLY_SHORT_FACTOR)
 }
 
 /// Returns whether single-threaded processes have accepted nearly all connections with requests in
@@ -457,11 +459,11 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
 
 /// Returns whether the server has one thread for each accepted connection.
 pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
-    let (threads, connections) = (more(case, Signal::Threads)?, more(case, Signal::Accepted)?);
+    let (threads, connections) = (signal_increase(case, Signal::Threads)?, signal_increase(case, Signal::Accepted)?);
     let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
     Some(
         connections >= COUNT_ABOVE_CHANCE_MIN * COUNT_ABOVE_CHANCE_MIN
-            && agree(threads, connections, ROUGH_AGREEMENT_SHARE)
+            && is_nearly_equal(threads, connections, ROUGH_AGREEMENT_SHARE)
             && waiting <= FEW * connections,
     )
 }
@@ -469,7 +471,7 @@ pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
 /// Returns whether the threads of most requests poll: they sleep for short times and check again
 /// whether they may run. The sign of polling: many more threads sleep than requests are in service.
 pub(super) fn polls(case: &Contrast) -> Option<bool> {
-    let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
+    let (beyond, in_flight) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
     // Requests beyond the number of threads have no thread yet, so they cannot poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= RISEN_FACTOR_MIN * case.requests_in_service()?;
@@ -483,7 +485,7 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
 /// Returns whether many waiting threads sleep for a time while hardly any thread waits for data.
 /// Such sleeping threads do not wait for the response of a dependency.
 fn sleeps_unasked(case: &Contrast) -> Option<bool> {
-    let (beyond, reading) = (more(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
+    let (beyond, reading) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= COUNT_ABOVE_CHANCE_MIN * reading;
     Some(many && beyond >= PART * case.past.get(Signal::InFlight)? && few)
@@ -493,7 +495,7 @@ fn sleeps_unasked(case: &Contrast) -> Option<bool> {
 /// thread waits for another thread.
 pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     let (reading, in_flight) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
-    let otherwise = more(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
+    let otherwise = signal_increase(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
     Some(
         in_flight >= COUNT_ABOVE_CHANCE_MIN
             && reading >= (1.0 - ROUGH_AGREEMENT_SHARE) * in_flight
@@ -505,7 +507,7 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
 /// do not match the requests in service, and no thread waits or sleeps. Also, no call to a
 /// dependency is open, and no connection waits to be accepted.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
-    let rises = |signal: Signal| Some(more(case, signal)? > 1.0);
+    let rises = |signal: Signal| Some(signal_increase(case, signal)? > 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
     if threads.iter().all(Option::is_none) {
         return None;
@@ -521,14 +523,14 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
 
 /// Returns the mean number of calls to dependencies without a complete response, above the load
 /// line.
-fn calls(case: &Contrast) -> Option<f64> {
+fn open_dependency_calls(case: &Contrast) -> Option<f64> {
     Some(case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0))
 }
 
 /// Returns whether hardly any request in flight waits for a dependency, and the main peer has idle
 /// connections.
 pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
-    let calls = calls(case)?;
+    let calls = open_dependency_calls(case)?;
     Some(
         calls <= NOTICEABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
             && calls < BUSY_RESOURCE_IN_SERVICE_MIN * case.peer()?.1,
@@ -538,10 +540,10 @@ pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
 /// Returns whether as many calls to dependencies are open as requests are in service, while many
 /// more requests wait.
 pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
-    let calls = calls(case)?;
+    let calls = open_dependency_calls(case)?;
     let rise = calls >= super::thresholds::SEVERAL_IN_SERVICE_MIN
         && calls >= EQUALLY_SHORT_FACTOR * case.low.get(Signal::PeerWaiting)?;
-    let as_many = agree(calls, case.requests_in_service()?, ROUGH_AGREEMENT_SHARE);
+    let as_many = is_nearly_equal(calls, case.requests_in_service()?, ROUGH_AGREEMENT_SHARE);
     Some(rise && as_many && case.past.get(Signal::InFlight)? >= EQUALLY_SHORT_FACTOR * calls)
 }
 
@@ -639,10 +641,10 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
 /// Titles of processes or wait states of threads show the number. Returns `None` if this number is
 /// not clearly higher than the number of requests in service.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
-    let titles = more(case, Signal::DownstreamInLock);
+    let titles = signal_increase(case, Signal::DownstreamInLock);
     let is_idle = case.signal_max(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
     let idle = is_idle && case.signal_reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
-    let threads = more(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
+    let threads = signal_increase(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
     let served = case.requests_in_service()?;
     titles.into_iter().chain(threads).find(|count| *count >= RISEN_FACTOR_MIN && *count >= SLOWER_FACTOR_MIN * served)
 }

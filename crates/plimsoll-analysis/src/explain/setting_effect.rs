@@ -48,7 +48,7 @@ impl VariedSetting {
             }
         };
         let steps: Vec<SettingValueLoad> = loads.iter().map(step).collect();
-        (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
+        (!steps.is_empty()).then(|| VariedSetting { elasticity: goodput_elasticity(&steps), steps })
     }
 
     /// Returns whether the setting limits the load line. `None`: the effect is too weak for a
@@ -62,7 +62,7 @@ impl VariedSetting {
     }
 }
 
-fn elasticity(steps: &[SettingValueLoad]) -> Option<f64> {
+fn goodput_elasticity(steps: &[SettingValueLoad]) -> Option<f64> {
     let counting = steps.iter().filter(|step| !step.is_void && step.value > 0.0 && step.goodput_rps > 0.0);
     let points: Vec<(f64, f64)> = counting.map(|step| (step.value.ln(), step.goodput_rps.ln())).collect();
     let n = points.len() as f64;
@@ -95,7 +95,7 @@ mod tests {
             (&[], None),
         ] {
             let steps: Vec<SettingValueLoad> = told.iter().map(step).collect();
-            let found = elasticity(&steps);
+            let found = goodput_elasticity(&steps);
             assert!(found.zip(expect).map_or(found == expect, |(a, b)| (a - b).abs() < 1e-9), "{told:?}: {found:?}");
             let holds = expect.and_then(|elasticity| match elasticity {
                 1.0 => Some(true),

@@ -370,7 +370,7 @@ impl LoadSignals {
         let host = run.probes.host.clone();
         let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
-        sight.watched(&run.probes, from_ns, to_ns, answered);
+        sight.add_probe_signals(&run.probes, from_ns, to_ns, answered);
         sight
     }
 
@@ -394,7 +394,7 @@ impl LoadSignals {
         !self.values.is_empty()
     }
 
-    fn put(&mut self, signal: Signal, value: impl Into<Option<f64>>) {
+    fn set_signal(&mut self, signal: Signal, value: impl Into<Option<f64>>) {
         if let Some(value) = value.into().filter(|value| value.is_finite()) {
             self.values.insert(signal, value);
         }
@@ -408,16 +408,16 @@ impl LoadSignals {
         let scheduled = ledger.scheduled.max(1) as f64;
         let count = |times: u64, ns: u64| (times > 0).then_some(ns as f64);
         self.requests_each = summary.requests_each;
-        self.put(Signal::Offered, ledger.scheduled as f64 / self.seconds);
-        self.put(Signal::Goodput, summary.throughput_rps);
-        self.put(Signal::P50, count(whole.response.count, whole.response.p50_ns));
-        self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
-        self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
+        self.set_signal(Signal::Offered, ledger.scheduled as f64 / self.seconds);
+        self.set_signal(Signal::Goodput, summary.throughput_rps);
+        self.set_signal(Signal::P50, count(whole.response.count, whole.response.p50_ns));
+        self.set_signal(Signal::P99, count(whole.response.count, whole.response.p99_ns));
+        self.set_signal(Signal::Service, count(whole.service.count, whole.service.p50_ns));
         self.service_mean_ns = count(whole.service.count, 0).map(|_| whole.service.mean_ns);
         self.first_byte_mean_ns = count(whole.ttfb.count, 0).map(|_| whole.ttfb.mean_ns);
-        self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
+        self.set_signal(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
         self.held_back_ns = delayed_acks::ack_delay_ns(summary);
-        self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
+        self.set_signal(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
         let failed = RequestFailure::ALL.into_iter().filter(|kind| *kind != RequestFailure::Status);
         let failed = failed.map(|kind| (kind.name().replace('_', " "), ledger.failed[kind as usize]));
         self.failures = failed.filter(|(_, times)| *times > 0).collect();
@@ -433,14 +433,14 @@ impl LoadSignals {
         let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
         self.refusals = refusals.into_iter().map(|(status, _, times)| (status, times)).collect();
         self.failures.extend(self.refusals.iter().map(|(status, times)| (format!("status {status}"), *times)));
-        self.put(Signal::Refused, too_much as f64 / requests);
-        self.put(Signal::FailedAfter, count(whole.failed.count, whole.failed.p50_ns));
-        self.put(Signal::Connect, count(load.connect.count, load.connect.p99_ns));
+        self.set_signal(Signal::Refused, too_much as f64 / requests);
+        self.set_signal(Signal::FailedAfter, count(whole.failed.count, whole.failed.p50_ns));
+        self.set_signal(Signal::Connect, count(load.connect.count, load.connect.p99_ns));
         let errors: u64 = load.connect_errors.iter().map(|(_, times)| times).sum();
         self.no_port = load.connect_errors.get(NO_PORT_LEFT);
         (self.opened, self.unsent_share) = (load.connections_opened, ledger.unsent as f64 / scheduled);
-        self.put(Signal::ConnectFailed, errors as f64 / (errors + load.connections_opened).max(1) as f64);
-        self.put(Signal::Generator, summary.generator.work_share);
+        self.set_signal(Signal::ConnectFailed, errors as f64 / (errors + load.connections_opened).max(1) as f64);
+        self.set_signal(Signal::Generator, summary.generator.work_share);
         let (mut in_flight_ns, mut work_ns, mut looked_ns, mut covered_ns, mut bytes) = (0.0, 0u64, 0u64, 0u64, 0u64);
         let (mut answers, mut silent) = (Vec::new(), Vec::new());
         let length_ns = run.plan.load.interval_ns.max(1);
@@ -459,26 +459,26 @@ impl LoadSignals {
             silent.push(whole.ledger.requests() == 0 && whole.in_flight_end > 0);
         }
         if covered_ns > 0 {
-            self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
+            self.set_signal(Signal::InFlight, in_flight_ns / covered_ns as f64);
             // A plimsoll on another machine takes no cores from the server.
             if run.probes.is_shared() {
-                self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
+                self.set_signal(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
                 self.looked_cores = looked_ns as f64 / covered_ns as f64;
             }
-            self.put(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
+            self.set_signal(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
         }
-        self.put(Signal::Dispersion, dispersion(&answers));
-        self.put(Signal::Lumps, lumps(&answers, &silent));
+        self.set_signal(Signal::Dispersion, dispersion_index(&answers));
+        self.set_signal(Signal::Lumps, batch_silence_share(&answers, &silent));
         self.limited = summary.generator.reason.clone().filter(|_| summary.generator.limited);
         self.disturbed = summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
-        self.put(Signal::Others, summary.interference.cores);
-        self.put(Signal::Steal, summary.interference.steal_share);
+        self.set_signal(Signal::Others, summary.interference.cores);
+        self.set_signal(Signal::Steal, summary.interference.steal_share);
         let refused: u64 = self.refusals.iter().map(|(_, times)| times).sum();
         summary.throughput_rps * self.seconds + refused as f64
     }
 
     /// Adds the signals that come from probes of the server, its dependencies and its machine.
-    fn watched(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
+    fn add_probe_signals(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
         let span_ns = (to_ns - from_ns).max(1) as f64;
         let change = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
@@ -509,40 +509,43 @@ impl LoadSignals {
         self.server = probes.servers.last().map(|server| server.name.clone());
 
         let server_cores = cores(table::SERVER_CPU.name);
-        self.put(Signal::ServerCores, server_cores);
-        self.put(Signal::CoresAllowed, mean(table::SERVER_CORES_ALLOWED.name));
-        self.put(Signal::ServerCpu, per_answer(change(table::SERVER_CPU.name)));
+        self.set_signal(Signal::ServerCores, server_cores);
+        self.set_signal(Signal::CoresAllowed, mean(table::SERVER_CORES_ALLOWED.name));
+        self.set_signal(Signal::ServerCpu, per_answer(change(table::SERVER_CPU.name)));
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
         // If no thread was busy, `threads` is empty, and the number of saturated threads is 0.
-        self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
+        self.set_signal(
+            Signal::FullestThread,
+            fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)),
+        );
         if server_cores.is_some() {
-            self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
+            self.set_signal(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
         }
-        self.put(Signal::Threads, most(table::SERVER_THREADS.name));
-        self.put(Signal::Processes, most(table::SERVER_PROCESSES.name));
-        self.put(Signal::RunQueue, cores(table::SERVER_RUN_QUEUE_WAIT.name));
-        self.put(Signal::Switches, per_answer(change(table::SERVER_SWITCHES_VOLUNTARY.name)));
-        self.put(Signal::Blocked, mean(table::SERVER_THREADS_BLOCKED.name));
-        self.put(Signal::MajorFaults, per_second(table::SERVER_MAJOR_FAULTS.name));
+        self.set_signal(Signal::Threads, most(table::SERVER_THREADS.name));
+        self.set_signal(Signal::Processes, most(table::SERVER_PROCESSES.name));
+        self.set_signal(Signal::RunQueue, cores(table::SERVER_RUN_QUEUE_WAIT.name));
+        self.set_signal(Signal::Switches, per_answer(change(table::SERVER_SWITCHES_VOLUNTARY.name)));
+        self.set_signal(Signal::Blocked, mean(table::SERVER_THREADS_BLOCKED.name));
+        self.set_signal(Signal::MajorFaults, per_second(table::SERVER_MAJOR_FAULTS.name));
         let of = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
-        self.put(Signal::Files, of(most(table::SERVER_FILES_OPEN.name), most(table::SERVER_FILES_MAX.name)));
-        self.put(Signal::ListenQueue, of(most(table::LISTEN_QUEUE.name), most(table::LISTEN_BACKLOG.name)));
-        self.put(Signal::Unaccepted, mean(table::LISTEN_QUEUE.name));
-        self.put(Signal::ListenOverflows, per_second(table::TCP_LISTEN_OVERFLOWS.name));
-        self.put(Signal::Accepted, most(table::ACCEPTED_CONNECTIONS.name));
-        self.put(Signal::SendQueue, mean(table::ACCEPTED_SEND_QUEUE.name));
-        self.put(Signal::WindowLimited, mean(table::ACCEPTED_WINDOW_LIMITED.name));
-        self.put(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));
+        self.set_signal(Signal::Files, of(most(table::SERVER_FILES_OPEN.name), most(table::SERVER_FILES_MAX.name)));
+        self.set_signal(Signal::ListenQueue, of(most(table::LISTEN_QUEUE.name), most(table::LISTEN_BACKLOG.name)));
+        self.set_signal(Signal::Unaccepted, mean(table::LISTEN_QUEUE.name));
+        self.set_signal(Signal::ListenOverflows, per_second(table::TCP_LISTEN_OVERFLOWS.name));
+        self.set_signal(Signal::Accepted, most(table::ACCEPTED_CONNECTIONS.name));
+        self.set_signal(Signal::SendQueue, mean(table::ACCEPTED_SEND_QUEUE.name));
+        self.set_signal(Signal::WindowLimited, mean(table::ACCEPTED_WINDOW_LIMITED.name));
+        self.set_signal(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));
         self.read_by_others = mean(table::ACCEPTED_BY_OTHERS.name).is_some_and(|share| share > 0.5);
         let of_peers = |row: SeriesRow| {
             let of_one = |name: &&String| row.label(name).is_some();
             probes.series.keys().filter(of_one).filter_map(|name| mean(name)).collect::<Vec<f64>>().into_iter()
         };
-        self.put(Signal::PeerUnread, of_peers(table::PEER_UNREAD).reduce(|a, b| a + b));
-        self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
-        self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
+        self.set_signal(Signal::PeerUnread, of_peers(table::PEER_UNREAD).reduce(|a, b| a + b));
+        self.set_signal(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
+        self.set_signal(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
         // The probe also counts calls that ended within its look-back time; their expected number
         // is subtracted.
@@ -550,24 +553,24 @@ impl LoadSignals {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * RECENT_DATA_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
         };
-        self.put(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
+        self.set_signal(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
         let received = peers().filter_map(|peer| rate(&table::PEER_RECEIVED.name_with(peer)));
-        self.put(Signal::PeerReceived, received.reduce(f64::max));
+        self.set_signal(Signal::PeerReceived, received.reduce(f64::max));
         let alike = probes.series.keys().filter_map(|name| Some((table::THREADS.label(name)?, most(name)?)));
         self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
-        self.put(Signal::DownstreamCores, cores(table::DOWNSTREAM_CPU.name));
-        self.put(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_ITS_CORES.name));
-        self.put(Signal::DownstreamProcesses, most(table::DOWNSTREAM_PROCESSES.name));
-        self.put(Signal::DownstreamInLock, mean(table::DOWNSTREAM_IN_LOCK.name));
-        self.put(Signal::DownstreamThreadsWaiting, mean(table::DOWNSTREAM_THREADS_WAITING.name));
+        self.set_signal(Signal::DownstreamCores, cores(table::DOWNSTREAM_CPU.name));
+        self.set_signal(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_ITS_CORES.name));
+        self.set_signal(Signal::DownstreamProcesses, most(table::DOWNSTREAM_PROCESSES.name));
+        self.set_signal(Signal::DownstreamInLock, mean(table::DOWNSTREAM_IN_LOCK.name));
+        self.set_signal(Signal::DownstreamThreadsWaiting, mean(table::DOWNSTREAM_THREADS_WAITING.name));
         let groups = probes.series.keys().filter_map(|name| table::DOWNSTREAM_PERIODS.label(name));
         let held_back = groups.filter_map(|name| {
             let throttled = change(&table::DOWNSTREAM_PERIODS_THROTTLED.name_with(name));
             Some((name, of(throttled, change(&table::DOWNSTREAM_PERIODS.name_with(name)))?))
         });
         if let Some((name, share)) = held_back.max_by(|a, b| a.1.total_cmp(&b.1)) {
-            self.put(Signal::DownstreamThrottled, Some(share));
-            self.put(Signal::DownstreamQuota, mean(&table::DOWNSTREAM_QUOTA.name_with(name)));
+            self.set_signal(Signal::DownstreamThrottled, Some(share));
+            self.set_signal(Signal::DownstreamQuota, mean(&table::DOWNSTREAM_QUOTA.name_with(name)));
             self.held_back_behind = Some(name.to_owned());
         }
         for name in probes.series.keys() {
@@ -584,45 +587,48 @@ impl LoadSignals {
             let named = table::PEER_PROCESS.labels(name);
             self.peer_names.extend(named.map(|(peer, process)| (peer.to_owned(), process.to_owned())));
         }
-        self.put(Signal::PeerWaiting, self.calls_to_peers.values().copied().reduce(f64::max));
-        self.put(Signal::PeerQueued, self.queued_at_peers.values().copied().reduce(f64::max));
-        self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
+        self.set_signal(Signal::PeerWaiting, self.calls_to_peers.values().copied().reduce(f64::max));
+        self.set_signal(Signal::PeerQueued, self.queued_at_peers.values().copied().reduce(f64::max));
+        self.set_signal(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
         let collecting = sampled_ns(&probes.sampled, (from_ns, to_ns), is_collecting).map(|(ns, _)| ns / span_ns);
         let spinning = sampled_ns(&probes.sampled, (from_ns, to_ns), is_spinning).map(|(ns, _)| ns / span_ns);
-        self.put(Signal::Spinning, of(spinning, server_cores.filter(|cores| *cores > 0.05)));
-        self.runtime(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
+        self.set_signal(Signal::Spinning, of(spinning, server_cores.filter(|cores| *cores > 0.05)));
+        self.add_runtime_signals(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
-        self.put(Signal::Cores, most(table::HOST_CORES.name));
+        self.set_signal(Signal::Cores, most(table::HOST_CORES.name));
         let idle =
             cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
         // Other processes may take the cores of plimsoll's busy waiting at any time, so these cores
         // count as idle.
-        self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
-        self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
-        self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
-        self.put(
+        self.set_signal(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
+        self.set_signal(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
+        self.set_signal(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
+        self.set_signal(
             Signal::Throttled,
             of(change(table::CGROUP_PERIODS_THROTTLED.name), change(table::CGROUP_PERIODS.name)),
         );
-        self.put(Signal::Quota, mean(table::CGROUP_QUOTA.name));
-        self.put(Signal::GroupMemory, of(most(table::CGROUP_MEMORY.name), most(table::CGROUP_MEMORY_MAX.name)));
-        self.put(Signal::Retransmits, of(change(table::TCP_RETRANSMITS.name), change(table::TCP_SEGMENTS_OUT.name)));
+        self.set_signal(Signal::Quota, mean(table::CGROUP_QUOTA.name));
+        self.set_signal(Signal::GroupMemory, of(most(table::CGROUP_MEMORY.name), most(table::CGROUP_MEMORY_MAX.name)));
+        self.set_signal(
+            Signal::Retransmits,
+            of(change(table::TCP_RETRANSMITS.name), change(table::TCP_SEGMENTS_OUT.name)),
+        );
         let ports =
             inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
         self.local_ports = ports;
         self.ports_behind = mean(table::TCP_TIME_WAIT_BEHIND.name).is_some_and(|share| share > 0.5);
-        self.put(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
-        self.put(Signal::InLock, mean(table::SERVER_IN_LOCK.name));
-        self.put(Signal::InSameLock, mean(table::SERVER_IN_SAME_LOCK.name));
-        self.put(Signal::InSleep, mean(table::SERVER_IN_SLEEP.name));
-        self.put(Signal::InRead, mean(table::SERVER_IN_READ.name));
-        self.put(Signal::InWrite, mean(table::SERVER_IN_WRITE.name));
-        self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
+        self.set_signal(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
+        self.set_signal(Signal::InLock, mean(table::SERVER_IN_LOCK.name));
+        self.set_signal(Signal::InSameLock, mean(table::SERVER_IN_SAME_LOCK.name));
+        self.set_signal(Signal::InSleep, mean(table::SERVER_IN_SLEEP.name));
+        self.set_signal(Signal::InRead, mean(table::SERVER_IN_READ.name));
+        self.set_signal(Signal::InWrite, mean(table::SERVER_IN_WRITE.name));
+        self.set_signal(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
     /// Adds the signals of the server's runtime: from its own metrics, from the CPU time of its
     /// named threads, and from its sampled functions.
-    fn runtime(
+    fn add_runtime_signals(
         &mut self,
         probes: &Probes,
         threads: &[FullestThread],
@@ -656,8 +662,8 @@ impl LoadSignals {
         let beside = by_metrics.or(by_memstats).into_iter().chain(by_functions).reduce(f64::max);
         self.collects_beside = by_threads.is_none() && beside.is_some();
         let gc = beside.into_iter().chain(by_threads).reduce(f64::max);
-        self.put(Signal::Gc, gc.map(|share| share.min(1.0)));
-        self.put(Signal::Compiling, used.map(|cores| named(&COMPILER_THREAD_PREFIXES) / cores));
+        self.set_signal(Signal::Gc, gc.map(|share| share.min(1.0)));
+        self.set_signal(Signal::Compiling, used.map(|cores| named(&COMPILER_THREAD_PREFIXES) / cores));
         let paused_s = counted(&[
             "jvm_gc_pause_seconds_sum",
             "jvm_gc_collection_seconds_sum",
@@ -666,7 +672,7 @@ impl LoadSignals {
         ]);
         let paused_s =
             paused_s.or_else(|| change(&table::METRICS.name_with("memstats.PauseTotalNs")).map(|ns| ns / 1e9));
-        self.put(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
+        self.set_signal(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
     }
 }
 
@@ -679,7 +685,7 @@ const EVEN: f64 = 0.35;
 
 /// Returns the share of `silent` ticks if the responses between silences come in batches of about
 /// equal size and distance. Returns 0 for other patterns, and `None` for fewer than ten ticks.
-fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
+fn batch_silence_share(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
     }
@@ -708,7 +714,7 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
 /// Returns the index of dispersion of the counts: variance divided by mean. The variance comes from
 /// differences of neighbouring counts, so slow changes of the rate cancel. Returns `None` for fewer
 /// than ten counts, or for a mean below five.
-fn dispersion(counts: &[f64]) -> Option<f64> {
+fn dispersion_index(counts: &[f64]) -> Option<f64> {
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
     if counts.len() < 10 || mean < 5.0 {
         return None;
@@ -725,7 +731,7 @@ mod tests {
     fn equal_batches_differ_from_stalls() {
         let check = |name: &str, ticks: &[f64], expect: Option<f64>| {
             let silent: Vec<bool> = ticks.iter().map(|count| *count == 0.0).collect();
-            assert_eq!(lumps(ticks, &silent), expect, "{name}");
+            assert_eq!(batch_silence_share(ticks, &silent), expect, "{name}");
         };
         let every_quarter = [60.0, 0.0, 0.0, 60.0, 0.0, 60.0, 0.0, 0.0, 58.0, 0.0, 60.0, 0.0, 0.0, 40.0, 20.0, 0.0];
         check("so many every 250 ms", &every_quarter, Some(0.5625));

@@ -66,10 +66,14 @@ impl ServerUseAtLine {
         let lowest = rates.clone().fold(f64::INFINITY, f64::min);
         let from = match (line > 0.0 && lowest.is_finite(), counted) {
             (false, _) => "the trial with the best goodput".to_owned(),
-            (true, 1) => format!("one trial at {:.0} % of the load line", lowest / line * 100.0),
-            (true, _) => format!("{counted} trials at {:.0} to {:.0} % of the load line", lowest / line * 100.0, {
-                rates.fold(0.0, f64::max) / line * 100.0
-            }),
+            (true, 1) => {
+                format!("one trial at {rate_percent:.0} % of the load line", rate_percent = lowest / line * 100.0)
+            }
+            (true, _) => format!(
+                "{counted} trials at {lowest_percent:.0} to {highest_percent:.0} % of the load line",
+                lowest_percent = lowest / line * 100.0,
+                highest_percent = rates.fold(0.0, f64::max) / line * 100.0
+            ),
         };
         Ok(ServerUseAtLine { usage: used, from })
     }

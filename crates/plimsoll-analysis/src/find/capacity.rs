@@ -93,7 +93,7 @@ impl SaturatedTrial {
     /// Returns two likelihoods of the trial's rate if the capacity is `rps`: for an undisturbed
     /// trial, and for a disturbed trial. Each likelihood is multiplied by its prior probability.
     /// `extra` is the variance between trials.
-    fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
+    fn prior_weighted_likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
         let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
@@ -113,7 +113,7 @@ impl Capacity {
     /// user, s.
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let found: Vec<(Saturation, bool)> = history.iter().filter_map(saturated_block).collect();
-        let mut capacity = Capacity::pool(&found)?;
+        let mut capacity = Capacity::from_trials(&found)?;
         // Constant service times may synchronise all workers. The measured window then contains up
         // to one completion per worker too many or too few, equally in each trial.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
@@ -128,7 +128,7 @@ impl Capacity {
 
     /// Computes the capacity from all trials together. `found` contains the saturation of each
     /// trial, and whether probes observed interference.
-    fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
+    fn from_trials(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
         let (completed, seconds) =
@@ -152,10 +152,10 @@ impl Capacity {
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);
         let first = dispersions.get(dispersions.len() / 2).copied().unwrap_or(1.0);
-        let (rps, _) = posterior(&blocks(first), 0.0)?;
+        let (rps, _) = capacity_posterior(&blocks(first), 0.0)?;
         let quiet = |blocks: &[SaturatedTrial], rps: f64| -> Vec<SaturatedTrial> {
             let is_quiet = |block: &&SaturatedTrial| {
-                let (quiet, disturbed) = block.likelihoods(rps, 0.0);
+                let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, 0.0);
                 quiet >= disturbed
             };
             blocks.iter().filter(is_quiet).copied().collect()
@@ -173,7 +173,7 @@ impl Capacity {
         let blocks = blocks(dispersion);
         let kept = quiet(&blocks, rps);
         let between = variance_between_trials(&kept);
-        let (mut rps, mut error_rps) = posterior(&blocks, between)?;
+        let (mut rps, mut error_rps) = capacity_posterior(&blocks, between)?;
         if blocks.len() > 2 && (blocks.len() - kept.len()) as f64 > SET_ASIDE_MAX * blocks.len() as f64 {
             let n = blocks.len() as f64;
             rps = blocks.iter().map(|block| block.rps).sum::<f64>() / n;
@@ -250,7 +250,7 @@ fn variance_between_trials(blocks: &[SaturatedTrial]) -> f64 {
 
 /// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. Each trial
 /// may be disturbed. `between` is the variance between trials.
-fn posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f64)> {
+fn capacity_posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
     let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
@@ -262,7 +262,7 @@ fn posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f64)> {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
         let ln = |rps: f64| -> f64 {
             let one = |block: &SaturatedTrial| {
-                let (quiet, disturbed) = block.likelihoods(rps, between);
+                let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);
                 (quiet + disturbed).max(1e-300).ln()
             };
             blocks.iter().map(one).sum()
@@ -285,7 +285,7 @@ fn posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn saturation(rps: f64, seconds: f64, dispersion: f64) -> Saturation {
+    fn saturation_at_rate(rps: f64, seconds: f64, dispersion: f64) -> Saturation {
         Saturation { completed: rps * seconds, seconds, dispersion, pieces: 20.0 }
     }
 
@@ -293,8 +293,8 @@ mod tests {
     fn capacity_and_error_are_estimated_from_completions() {
         let check = |rates: &[f64], dispersion: f64, expect: (f64, f64, usize)| {
             let found: Vec<(Saturation, bool)> =
-                rates.iter().map(|rps| (saturation(*rps, 2.0, dispersion), false)).collect();
-            let got = Capacity::pool(&found).expect("some");
+                rates.iter().map(|rps| (saturation_at_rate(*rps, 2.0, dispersion), false)).collect();
+            let got = Capacity::from_trials(&found).expect("some");
             let (rps, error, set_aside) = expect;
             assert!((got.rps / rps - 1.0).abs() < 0.005, "{rates:?}: {got:?}");
             assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
@@ -308,6 +308,6 @@ mod tests {
             let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNDETECTED_DISTURBANCE_FACTOR / 4.0);
             check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));
         }
-        assert_eq!(Capacity::pool(&[]), None);
+        assert_eq!(Capacity::from_trials(&[]), None);
     }
 }

@@ -178,7 +178,7 @@ impl<'a> CapacityDraw<'a> {
     fn bad_share_and_bunch(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
         let Some(bound_ns) = bound.bound_ns else {
             return match self.terms.rejects {
-                true => Some(self.rejection().share_and_bunch(trial)),
+                true => Some(self.build_rejection_model().share_and_bunch(trial)),
                 // Above the capacity, requests also fail because plimsoll or the server runs out of
                 // connections, or because they time out.
                 false if trial.rate_rps > self.capacity_rps => None,
@@ -196,7 +196,7 @@ impl<'a> CapacityDraw<'a> {
         }
     }
 
-    fn rejection(&self) -> RejectionModel {
+    fn build_rejection_model(&self) -> RejectionModel {
         let CapacityDraw { capacity_rps, dispersion_sum, room, burst, .. } = *self;
         RejectionModel { capacity_rps, dispersion_sum, room, burst }
     }

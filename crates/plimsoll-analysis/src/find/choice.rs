@@ -96,7 +96,7 @@ impl<'a> LoadChoice<'a> {
         if let Some(measure) = QuotaEstimate::from_history(self.all).next(&self.plans) {
             return measure;
         }
-        if let Some(measure) = self.peak() {
+        if let Some(measure) = self.next_peak_trial() {
             return measure;
         }
         if self.known.stalls.as_ref().is_some_and(|stalls| stalls.impossible_bound.is_some()) {
@@ -119,7 +119,7 @@ impl<'a> LoadChoice<'a> {
 
     /// Returns the next closed-loop trial; `None` if the climb to the peak (trials with more and
     /// more users) has ended.
-    fn peak(&self) -> Option<Result<Measure, StopReason>> {
+    fn next_peak_trial(&self) -> Option<Result<Measure, StopReason>> {
         if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
         }

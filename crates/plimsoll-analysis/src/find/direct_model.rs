@@ -43,19 +43,19 @@ struct GridArea {
 }
 
 impl GridArea {
-    fn size(&self) -> f64 {
+    fn log_area(&self) -> f64 {
         (self.ln_line.1 - self.ln_line.0) * (self.ln_power.1 - self.ln_power.0)
     }
 
     /// Returns the distance between neighbouring points of the grid: of load lines, and of powers.
-    fn steps(&self) -> (f64, f64) {
+    fn grid_steps(&self) -> (f64, f64) {
         let (line, power) = (self.ln_line, self.ln_power);
         ((line.1 - line.0) / GRID.0 as f64, (power.1 - power.0) / GRID.1 as f64)
     }
 
     /// Returns all points of the grid in this area.
-    fn points(self) -> impl Iterator<Item = (f64, f64)> {
-        let steps = self.steps();
+    fn grid_points(self) -> impl Iterator<Item = (f64, f64)> {
+        let steps = self.grid_steps();
         let line = move |x: usize| self.ln_line.0 + (x as f64 + 0.5) * steps.0;
         let power = move |y: usize| self.ln_power.0 + (y as f64 + 0.5) * steps.1;
         (0..GRID.0).flat_map(move |x| (0..GRID.1).map(move |y| (line(x), power(y))))
@@ -63,8 +63,8 @@ impl GridArea {
 
     /// Returns the part of this area that contains these points, with a margin of one grid step
     /// around the points.
-    fn around(&self, points: impl Iterator<Item = (f64, f64)>) -> GridArea {
-        let steps = self.steps();
+    fn subarea_around(&self, points: impl Iterator<Item = (f64, f64)>) -> GridArea {
+        let steps = self.grid_steps();
         let none = (f64::INFINITY, f64::NEG_INFINITY);
         let extend = |range: (f64, f64), value: f64| (range.0.min(value), range.1.max(value));
         let (line, power) = points.fold((none, none), |found, at| (extend(found.0, at.0), extend(found.1, at.1)));
@@ -104,7 +104,7 @@ pub(super) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> M
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
     let dispersion = capacity.map_or(1.0, |it| it.dispersion);
-    DirectModel { terms, capacity_rps, dispersion, bound, bunch }.fit(whole)
+    DirectModel { terms, capacity_rps, dispersion, bound, bunch }.fit_on_grid(whole)
 }
 
 /// Returns the area of all possible load lines and powers; `None` if neither a trial nor the
@@ -156,18 +156,19 @@ impl DirectModel<'_> {
     }
 
     /// Evaluates the grid, and refines it to the part with most of the likelihood.
-    fn fit(&self, whole: GridArea) -> ModelFit {
+    fn fit_on_grid(&self, whole: GridArea) -> ModelFit {
         let (mut area, mut zooms) = (whole, 0);
         loop {
-            let points = area.points().map(|(line, power)| (line, power, self.ln_likelihood(line.exp(), power.exp())));
+            let points =
+                area.grid_points().map(|(line, power)| (line, power, self.ln_likelihood(line.exp(), power.exp())));
             let points: Vec<(f64, f64, f64)> = points.collect();
             let best = points.iter().map(|point| point.2).fold(f64::NEG_INFINITY, f64::max);
             let near = points.iter().filter(|point| point.2 > best - LN_LIKELIHOOD_MARGIN);
-            let next = area.around(near.map(|point| (point.0, point.1)));
+            let next = area.subarea_around(near.map(|point| (point.0, point.1)));
             if zooms == ZOOMS || next == area {
                 let fit = ModelFit::new(points.iter().map(|(line, _, ln)| (line.exp(), *ln)).collect());
                 // Outside the last area the likelihood is practically zero.
-                let ln_likelihood = fit.ln_likelihood + (area.size() / whole.size()).ln();
+                let ln_likelihood = fit.ln_likelihood + (area.log_area() / whole.log_area()).ln();
                 return ModelFit { ln_likelihood, ..fit };
             }
             (area, zooms) = (next, zooms + 1);

@@ -177,17 +177,18 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
-        "Within {budget}, a load line of 1 000 requests/s is precise to about {}; a load line below about {}/s may \
-         not be provable.",
-        format::short_percent(width),
-        format::rate(provable_from_rps.ceil())
+        "Within {budget}, a load line of 1 000 requests/s is precise to about {precision}; a load line below about \
+         {lowest_rate}/s may not be provable.",
+        precision = format::short_percent(width),
+        lowest_rate = format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
     if pace.line_ns > Pace::for_budget(settings.budget_ns, 0).line_ns {
         sentences.push(format!(
-            "The first response took {}, so a trial takes at least {} s unless responses get faster.",
-            format::duration(answer_ns as f64),
-            format_number(line_trial_s)
+            "The first response took {response_time}, so a trial takes at least {trial_s} s unless responses get \
+             faster.",
+            response_time = format::duration(answer_ns as f64),
+            trial_s = format_number(line_trial_s)
         ));
     } else if settings.budget_ns < 60 * SECOND {
         sentences.push(
@@ -198,9 +199,9 @@ pub fn forecast(settings: &Settings) -> Forecast {
     }
     match provable_rps {
         Some(rps) => sentences.push(format!(
-            "A single trial can prove success>={} only at about {} requests/s or more.",
-            share_syntax(settings.slo.success_min),
-            format::rate(rps.ceil())
+            "A single trial can prove success>={success_share} only at about {rate_rps} requests/s or more.",
+            success_share = share_syntax(settings.slo.success_min),
+            rate_rps = format::rate(rps.ceil())
         )),
         None => sentences.push("No number of requests can prove that no request will ever fail.".to_owned()),
     }
@@ -328,7 +329,10 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if lower > 0.0 && !findings.load_line_rps.confirmed {
         let seen = match findings.longest_pass_at_line_s {
             s if s > 0.0 => {
-                format!("the longest trial at this rate took {} s", format_number((s * 10.0).round() / 10.0))
+                format!(
+                    "the longest trial at this rate took {trial_s} s",
+                    trial_s = format_number((s * 10.0).round() / 10.0)
+                )
             }
             _ => "no trial at this rate met the SLO".to_owned(),
         };
@@ -394,7 +398,7 @@ fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64)
 /// Returns the largest share of failed requests among the trials in which the server rejected
 /// requests. Also returns whether the server rejected far fewer requests in another load. In that
 /// load at least five failures were expected, and less than half of the expected failures occurred.
-fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
+fn highest_rejection_share(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
     let is_spared = |t: &TrialOutcome| {
@@ -424,7 +428,10 @@ fn end_doubts(findings: &Findings) -> Doubts {
                 .filter(|t| near_line(t))
                 .filter_map(TrialOutcome::offered_rps)
                 .fold(f64::INFINITY, f64::min);
-            let text = format!("Even the lowest load tried, {} a second, violates the SLO.", format::rate(lowest));
+            let text = format!(
+                "Even the lowest load tried, {requests} a second, violates the SLO.",
+                requests = format::rate(lowest)
+            );
             doubts.add(DoubtKind::Beyond, text);
         }
         StopReason::NothingSucceeds => {
@@ -440,7 +447,8 @@ fn end_doubts(findings: &Findings) -> Doubts {
             // Without a load line, the loss of the server is the result itself, and no doubt about
             // a figure.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
-                doubts.add(DoubtKind::Ended, format!("The results are from before this event: {}.", gone.text()));
+                let text = format!("The results are from before this event: {event}.", event = gone.text());
+                doubts.add(DoubtKind::Ended, text);
             }
         }
         StopReason::Interrupted => {
@@ -503,14 +511,19 @@ fn trial_doubts(
         let text = if capacity.set_aside == 1 {
             "A saturated trial was far slower than the rest and counts as disturbed.".to_owned()
         } else {
-            format!("{} saturated trials were far slower than the rest and count as disturbed.", capacity.set_aside)
+            format!(
+                "{slow_trials} saturated trials were far slower than the rest and count as disturbed.",
+                slow_trials = capacity.set_aside
+            )
         };
         doubts.add(DoubtKind::SetAside, text);
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.interference.disturbed).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
-        doubts.add(DoubtKind::Void, format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
+        let text =
+            format!("{voids} of {all_trials} trials were void: plimsoll was too slow.", all_trials = measured.len());
+        doubts.add(DoubtKind::Void, text);
     }
     if quota.is_none() && trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
         doubts.add(
@@ -529,7 +542,7 @@ fn trial_doubts(
         doubts.add(DoubtKind::Server, quota.sentence());
     }
     // A server process that ended refuses connections, but not because of the load.
-    match rejected(trials)
+    match highest_rejection_share(trials)
         .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
     {
         Some((_, true)) => doubts.add(
@@ -540,8 +553,8 @@ fn trial_doubts(
         Some((share, false)) if findings.load_line_rps.rps <= 0.0 => doubts.add(
             DoubtKind::Server,
             format!(
-                "Requests fail at any load, up to {} of the requests: no rate meets the SLO.",
-                format::share(share)
+                "Requests fail at any load, up to {failed_share} of the requests: no rate meets the SLO.",
+                failed_share = format::share(share)
             ),
         ),
         Some(_) | None => {}
@@ -558,8 +571,9 @@ fn trial_doubts(
         doubts.add(
             DoubtKind::Accounts,
             format!(
-                "Little's law is violated: the number of requests in flight differs from rate x response time by {}.",
-                format::short_percent(gap)
+                "Little's law is violated: the number of requests in flight differs from rate x response time by \
+                 {difference}.",
+                difference = format::short_percent(gap)
             ),
         );
     }
@@ -569,7 +583,10 @@ fn trial_doubts(
     } else if let Some(drift) = capacity_drift(trials) {
         doubts.add(
             DoubtKind::Server,
-            format!("The server's capacity drifted by {} during the search.", format::short_percent(drift)),
+            format!(
+                "The server's capacity drifted by {capacity_change} during the search.",
+                capacity_change = format::short_percent(drift)
+            ),
         );
     }
     let line = findings.load_line_rps.lower;
@@ -582,10 +599,11 @@ fn trial_doubts(
         doubts.add(
             DoubtKind::Unproven,
             format!(
-                "success>={} is not proven ({} of the {} requests that a proof takes)",
-                share_syntax(settings.slo.success_min),
-                format::count(made.round() as u64),
-                format::count(needed as u64)
+                "success>={success_share} is not proven ({requests_made} of the {requests_needed} requests that a \
+                 proof takes)",
+                success_share = share_syntax(settings.slo.success_min),
+                requests_made = format::count(made.round() as u64),
+                requests_needed = format::count(needed as u64)
             ),
         );
     }

@@ -163,11 +163,23 @@ impl Demand {
         match figure {
             None => Some("nothing was measured".to_owned()),
             Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
-                DemandFigure::Line => format!("the load line was {} {}/s", format::rate(figure), findings.counted),
-                DemandFigure::Peak => format!("the peak was {} {}/s", format::rate(figure), findings.counted),
-                DemandFigure::Scale => format!("the load line was {} times the log", format::times(figure)),
-                DemandFigure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
-                DemandFigure::Cpu => format!("the value was {} at the load line", format::duration(figure)),
+                DemandFigure::Line => format!(
+                    "the load line was {rate} {counted}/s",
+                    rate = format::rate(figure),
+                    counted = findings.counted
+                ),
+                DemandFigure::Peak => {
+                    format!("the peak was {rate} {counted}/s", rate = format::rate(figure), counted = findings.counted)
+                }
+                DemandFigure::Scale => {
+                    format!("the load line was {factor} times the log", factor = format::times(figure))
+                }
+                DemandFigure::Knee => {
+                    format!("the knee was at {users} users", users = format::count(figure as u64))
+                }
+                DemandFigure::Cpu => {
+                    format!("the value was {cpu_time} at the load line", cpu_time = format::duration(figure))
+                }
             }),
             Some(_) => None,
         }

@@ -42,11 +42,11 @@ pub struct Knee {
 
 /// Returns (users, goodput in 1/s, p99 in ns) of the trials, in ascending order of users. Among
 /// trials with equal users, the trial with the higher goodput counts.
-fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
+fn climb_points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {
         let Some(users) = trial.concurrency() else { continue };
-        let goodput = goodput(trial);
+        let goodput = trial_goodput(trial);
         match points.iter_mut().find(|p| p.0 == users) {
             Some(point) if point.1 < goodput => *point = (users, goodput, trial.p99_ns),
             Some(_) => {}
@@ -59,7 +59,7 @@ fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
 
 /// Returns the goodput of a trial, 1/s. If the server rejects requests, successes from a limiter's
 /// saved-up tokens do not count.
-fn goodput(trial: &TrialOutcome) -> f64 {
+fn trial_goodput(trial: &TrialOutcome) -> f64 {
     match trial.evidence.saturated_rps {
         Some(rps) if trial.evidence.rejecting => rps.min(trial.achieved_rps),
         _ => trial.achieved_rps,
@@ -86,7 +86,7 @@ pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
 /// Returns the number of users of the next trial of the climb, the closed-loop trials with more and
 /// more users. Returns `None` once goodput no longer grows and the knee is found.
 pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
-    let points = points(history);
+    let points = climb_points(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
     // Two consecutive numbers of users without growth end the climb, because a single step without
     // growth may be chance.
@@ -119,7 +119,7 @@ pub fn highest_goodput<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
 /// Returns the highest goodput of the closed-loop trials, and its number of users. Returns `None`
 /// if no request succeeded.
 pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
-    let points = points(history);
+    let points = climb_points(history);
     let &(concurrency, rps, _) = highest_goodput(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
@@ -132,7 +132,7 @@ const PEAK_RESPONSES_MIN: f64 = 30.0;
 /// equals the peak within chance. If the peak has few responses, the result is the number of users
 /// at the peak.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
-    let points = points(history);
+    let points = climb_points(history);
     let Some(&(users, rps, _)) = highest_goodput(&points, |p| p.1) else { return 1 };
     let trial = history.iter().find(|trial| trial.concurrency() == Some(users));
     let answers = trial.map_or(1.0, |trial| rps * trial.duration_ns as f64 / 1e9);
@@ -152,7 +152,7 @@ pub fn confirmed_peak(history: &[TrialOutcome], capacity: Option<&Capacity>) -> 
 
 /// Returns the knee: the lowest number of users with at least 95 % of the peak goodput.
 pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
-    let points = points(history);
+    let points = climb_points(history);
     let peak = highest(history)?;
     let at = points.iter().find(|p| p.1 >= KNEE_SHARE * peak.rps)?;
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
@@ -161,12 +161,12 @@ pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
 /// Returns the largest number of users of the climb, the closed-loop trials with more and more
 /// users; 0 before its first trial.
 pub fn users_tried(history: &[TrialOutcome]) -> u64 {
-    points(history).last().map_or(0, |point| point.0)
+    climb_points(history).last().map_or(0, |point| point.0)
 }
 
 /// Returns whether goodput still grew by more than 10 % in the last step of the climb.
 pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
-    match points(history).as_slice() {
+    match climb_points(history).as_slice() {
         [.., before, last] => last.1 > before.1 * STILL_GROWING_FACTOR,
         _ => false,
     }
@@ -175,7 +175,7 @@ pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
 /// Returns whether the last step of the climb added at least a fifth of the users, and goodput grew
 /// by at most 10 %.
 pub fn is_flat(history: &[TrialOutcome]) -> bool {
-    match points(history).as_slice() {
+    match climb_points(history).as_slice() {
         [.., before, last] => last.0 as f64 >= TELLING_STEP_FACTOR * before.0 as f64 && !is_still_growing(history),
         _ => false,
     }

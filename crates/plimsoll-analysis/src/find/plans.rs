@@ -75,7 +75,7 @@ impl<'a> Planner<'a> {
     pub fn closed_loop_trial(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
         let load = LoadShape::Closed { users: Curve::constant_for_duration(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
-        self.measure(purpose, self.plan(load, length_ns, 0, ready))
+        self.create_measure(purpose, self.build_plan(load, length_ns, 0, ready))
     }
 
     /// Creates a closed-loop trial that keeps the server saturated. Users start one after another.
@@ -89,7 +89,7 @@ impl<'a> Planner<'a> {
         let load =
             LoadShape::Closed { users: Curve { stages: vec![stage(1.0, ramp_ns), stage(users as f64, length_ns)] } };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
-        self.measure(Purpose::Saturate, self.plan(load, ramp_ns + length_ns, 0, ready))
+        self.create_measure(Purpose::Saturate, self.build_plan(load, ramp_ns + length_ns, 0, ready))
     }
 
     /// Creates a load with a single user. The load takes at most `length_ns` within the budget, and
@@ -108,21 +108,22 @@ impl<'a> Planner<'a> {
     /// rejects surplus requests, the limiter's token bucket must be empty. If the bucket is not
     /// empty, the returned trial is a load that empties the bucket, with the purpose `Settle`.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
-        let ready = self.ready(rate);
+        let ready = self.ready_connections(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
         let Some(limit) = rejecting_rps(self.history) else {
             let warmup_ns = WARMUP_LINE_NS.max(self.filling_warmup_ns());
-            let plan = self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, warmup_ns, ready);
-            return self.measure(purpose, plan);
+            let plan =
+                self.build_plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, warmup_ns, ready);
+            return self.create_measure(purpose, plan);
         };
         if !self.bucket_empty(limit) {
             return self.token_emptying_load(limit.max(rate * 0.7));
         }
         let stage = |level, ns| Stage { from: level, to: level, duration_ns: Some(ns) };
-        let high = self.capped(limit.max(rate) * PRIMED_STAGE_FACTOR);
+        let high = self.cap_rate(limit.max(rate) * PRIMED_STAGE_FACTOR);
         let stages = vec![stage(high, PRIMED_STAGE_NS), stage(rate, PRIMED_LEVEL_NS), stage(rate, length_ns)];
         let whole_ns = PRIMED_STAGE_NS + PRIMED_LEVEL_NS + length_ns;
-        self.measure(purpose, self.plan(self.rate(Curve { stages }), whole_ns, 0, ready))
+        self.create_measure(purpose, self.build_plan(self.rate(Curve { stages }), whole_ns, 0, ready))
     }
 
     /// Creates a drain: a low load that lasts until a server that fell behind in the last trial
@@ -149,13 +150,17 @@ impl<'a> Planner<'a> {
         }
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
         let answer_s = peak::single_user_response_ns(self.history).unwrap_or(0) as f64 / 1e9;
-        let rate = self.capped(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
+        let rate = self.cap_rate(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
         // The length covers the time to process the backlog, and then some more requests.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
-        let mut plan =
-            self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, 0, self.ready(rate));
+        let mut plan = self.build_plan(
+            self.rate(Curve::constant_for_duration(rate, length_ns)),
+            length_ns,
+            0,
+            self.ready_connections(rate),
+        );
         plan.load.grace_ns = plan.load.grace_ns.min(100 * MS);
         let watch = Watch::end_when_drained(&plan, &self.settings.slo, self.recovered_response_ns());
         let measure = Measure { purpose: Purpose::Settle, plan, watch };
@@ -165,12 +170,12 @@ impl<'a> Planner<'a> {
     /// Creates a low load that lasts until one request succeeds, or until the budget ends. Returns
     /// `None` if less than a second is left.
     pub fn low_load_until_success(&self) -> Option<Measure> {
-        let rate = self.capped(UNTIL_SERVED_RPS);
+        let rate = self.cap_rate(UNTIL_SERVED_RPS);
         let plan = |length_ns| {
             // Evenly spaced requests show best when the server serves again.
             let shape =
                 LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals: Arrivals::Constant };
-            self.plan(shape, length_ns, 0, self.ready(rate))
+            self.build_plan(shape, length_ns, 0, self.ready_connections(rate))
         };
         let room_ns = self.left_ns().checked_sub(cost_ns(&plan(0)))? / Plan::TICK_NS * Plan::TICK_NS;
         let plan = (room_ns >= SECOND).then(|| plan(room_ns))?;
@@ -189,9 +194,14 @@ impl<'a> Planner<'a> {
     }
 
     fn token_emptying_load(&self, limit: f64) -> Measure {
-        let rate = self.capped(round_rate(limit * PRIME_FACTOR));
+        let rate = self.cap_rate(round_rate(limit * PRIME_FACTOR));
         let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, PRIME_NS);
-        let plan = self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, 0, self.ready(rate));
+        let plan = self.build_plan(
+            self.rate(Curve::constant_for_duration(rate, length_ns)),
+            length_ns,
+            0,
+            self.ready_connections(rate),
+        );
         let watch = Watch::end_when_rejecting(&plan, &self.settings.slo);
         Measure { purpose: Purpose::Settle, plan, watch }
     }
@@ -209,7 +219,7 @@ impl<'a> Planner<'a> {
         last.evidence.rejecting || last.evidence.primed && near
     }
 
-    fn measure(&self, purpose: Purpose, plan: PlanRecord) -> Measure {
+    fn create_measure(&self, purpose: Purpose, plan: PlanRecord) -> Measure {
         let watch = Watch::new(purpose, &plan, &self.settings.slo);
         Measure { purpose, plan, watch }
     }
@@ -218,11 +228,11 @@ impl<'a> Planner<'a> {
         LoadShape::Open { rate, arrivals: self.settings.arrivals }
     }
 
-    fn capped(&self, rate: f64) -> f64 {
+    fn cap_rate(&self, rate: f64) -> f64 {
         rate.min(self.settings.max_rate.unwrap_or(f64::INFINITY))
     }
 
-    fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
+    fn build_plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
         // A response later than the longest latency bound of the SLO counts as bad in any case. So
         // the trial does not wait longer for late responses.
@@ -247,7 +257,7 @@ impl<'a> Planner<'a> {
     /// Returns the number of connections that plimsoll opens before a load: twice the requests in
     /// flight by Little's law, plus a margin. Near the load line the result is at least twice the
     /// users at the peak.
-    fn ready(&self, rate: f64) -> u32 {
+    fn ready_connections(&self, rate: f64) -> u32 {
         let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
         let peak = peak::highest(self.history);

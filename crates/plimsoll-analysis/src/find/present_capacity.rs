@@ -72,8 +72,8 @@ impl PresentCapacityTrials {
     /// Finds the present era, the period since the last change of the server's capacity. Returns
     /// `None` if the capacity did not change.
     pub(super) fn current(history: &[TrialOutcome]) -> Option<PresentCapacityTrials> {
-        let shown = TrialCapacity::all(history);
-        let splits = splits(&shown);
+        let shown = TrialCapacity::from_history(history);
+        let splits = change_indices(&shown);
         let last = *splits.last()?;
         let level = |from: usize, to: usize| median(&shown[from..to], |it| it.rps);
         let ends = || splits.iter().copied().skip(1).chain([shown.len()]);
@@ -110,7 +110,7 @@ impl PresentCapacityTrials {
     /// could confirm. The last saturated trials, or the last open trial, then differ from earlier
     /// trials.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
-        let shown = TrialCapacity::all(history);
+        let shown = TrialCapacity::from_history(history);
         let differ = (1..AFTER_MIN).any(|last| {
             let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= REPORTED_BEFORE_MIN) else { return false };
             let (before, after) = shown.split_at(at);
@@ -164,11 +164,11 @@ impl PresentCapacityTrials {
             false => "and earlier trials do not count",
         };
         let text = format!(
-            "The server's capacity {how} from {} to {} a second during the search, {like}, {then}. The load line is \
-             from the last {}. A larger ",
-            format::rate(self.before_rps),
-            format::rate(self.present_rps),
-            format::duration(self.seconds.round() * 1e9),
+            "The server's capacity {how} from {before_rps} to {present_rps} a second during the search, {like}, \
+             {then}. The load line is from the last {recent_time}. A larger ",
+            before_rps = format::rate(self.before_rps),
+            present_rps = format::rate(self.present_rps),
+            recent_time = format::duration(self.seconds.round() * 1e9),
         );
         (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(" shows more of this change."))
     }
@@ -176,7 +176,7 @@ impl PresentCapacityTrials {
 
 impl TrialCapacity {
     /// Returns the capacities of all trials that show a capacity, in order.
-    fn all(history: &[TrialOutcome]) -> Vec<TrialCapacity> {
+    fn from_history(history: &[TrialOutcome]) -> Vec<TrialCapacity> {
         history.iter().enumerate().filter_map(|(at, trial)| TrialCapacity::from_trial(at, trial)).collect()
     }
 
@@ -191,10 +191,10 @@ impl TrialCapacity {
 
 /// Returns all indices where the capacity changed, in order. A trial during a change has an
 /// intermediate capacity, so changes closer than two trials count as one.
-fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
+fn change_indices(shown: &[TrialCapacity]) -> Vec<usize> {
     let Some((at, ..)) = split(shown) else { return Vec::new() };
-    let after = splits(&shown[at..]).into_iter().map(|more| at + more);
-    let mut all: Vec<usize> = splits(&shown[..at]).into_iter().chain([at]).chain(after).collect();
+    let after = change_indices(&shown[at..]).into_iter().map(|more| at + more);
+    let mut all: Vec<usize> = change_indices(&shown[..at]).into_iter().chain([at]).chain(after).collect();
     for place in (1..all.len()).rev() {
         if all[place] - all[place - 1] < REPORTED_BEFORE_MIN {
             all.remove(place - 1);
@@ -214,7 +214,7 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
         let change = (to / from).ln();
         let error = |side: &[TrialCapacity]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
         let by_chance = CHANGE_ERRORS * error(before).hypot(error(after));
-        let by_scatter = CHANGE_SCATTER_ERRORS * scatter(before).hypot(scatter(after));
+        let by_scatter = CHANGE_SCATTER_ERRORS * median_standard_error(before).hypot(median_standard_error(after));
         let is_beyond = change.abs() > CHANGE_MIN.max(by_chance).max(by_scatter);
         let middle = (from * to).sqrt();
         let on_side = |side: &[TrialCapacity], high: bool| {
@@ -232,7 +232,7 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
 }
 
 /// Returns the relative standard error of the median of these trials, from their scatter.
-fn scatter(side: &[TrialCapacity]) -> f64 {
+fn median_standard_error(side: &[TrialCapacity]) -> f64 {
     let middle = median(side, |it| it.rps);
     let deviation = stats::DEVIATION_PER_MAD * median(side, |it| (it.rps / middle).ln().abs());
     MEDIAN_ERROR * deviation / (side.len() as f64).sqrt()

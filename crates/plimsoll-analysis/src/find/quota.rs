@@ -179,14 +179,14 @@ impl Quota {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
             Some(window_s) => Sentence::from(format!(
-                "The server allows {granted} requests in {} and refuses all further requests: the load line equals \
-                 this quota.",
-                format::duration((window_s * 10.0).round() * 1e8)
+                "The server allows {granted} requests in {window} and refuses all further requests: the load line \
+                 equals this quota.",
+                window = format::duration((window_s * 10.0).round() * 1e8)
             )),
             None => Sentence::from(format!(
-                "The server refused all requests for {} after {granted} requests, as with a quota per time \
-                 window. The search saw no whole window. A larger ",
-                format::duration(self.rejected_s * 1e9)
+                "The server refused all requests for {refused_time} after {granted} requests, as with a quota \
+                 per time window. The search saw no whole window. A larger ",
+                refused_time = format::duration(self.rejected_s * 1e9)
             ))
             .remedy(Remedy::Budget)
             .words(" shows a whole window."),

@@ -120,7 +120,7 @@ impl Soak {
         let broke = match at {
             Some(at) => Some(SoakBreak {
                 goodput_rps: valid.last().map_or(0.0, |piece| piece.achieved_rps),
-                manner: manner(met, &valid[at..]),
+                manner: break_manner(met, &valid[at..]),
             }),
             None => altogether.then(|| SoakBreak {
                 goodput_rps: valid.iter().map(|piece| piece.achieved_rps).sum::<f64>() / valid.len().max(1) as f64,
@@ -150,25 +150,26 @@ impl Soak {
         let rate = format::rate(self.rate_rps);
         let Some(broke) = &self.broke else {
             return match self.met_s > 0.0 {
-                true => format!("{rate} a second met the SLO for {}{void}", time(self.met_s)),
+                true => format!("{rate} a second met the SLO for {met_time}{void}", met_time = time(self.met_s)),
                 false => format!("{rate} a second: all segments of the soak were void{void}"),
             };
         };
         let goodput = format::rate(broke.goodput_rps);
         let how = match broke.manner {
             SoakBreakManner::Refuses(share) => format!(
-                "then {} of the requests got an error status and {goodput} a second succeeded, as with an \
-                 exhausted credit",
-                format::share(share)
+                "then {refused_share} of the requests got an error status and {goodput} a second succeeded, as with \
+                 an exhausted credit",
+                refused_share = format::share(share)
             ),
-            SoakBreakManner::Fails(share) => {
-                format!("then {} of the requests failed and {goodput} a second succeeded", format::share(share))
-            }
+            SoakBreakManner::Fails(share) => format!(
+                "then {failed_share} of the requests failed and {goodput} a second succeeded",
+                failed_share = format::share(share)
+            ),
             SoakBreakManner::SlowedDown(from_ns, to_ns) => format!(
-                "response times rose gradually (p50 {} to {}), as with a leak or growing data; at the end \
-                 {goodput} a second succeeded",
-                format::duration(from_ns as f64),
-                format::duration(to_ns as f64)
+                "response times rose gradually (p50 {first_p50} to {last_p50}), as with a leak or growing data; at \
+                 the end {goodput} a second succeeded",
+                first_p50 = format::duration(from_ns as f64),
+                last_p50 = format::duration(to_ns as f64)
             ),
             SoakBreakManner::CompletesLess => format!(
                 "then the server completed only {goodput} a second, as with an exhausted credit or a background task"
@@ -176,13 +177,14 @@ impl Soak {
             SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
             SoakBreakManner::InTotal => {
                 return format!(
-                    "{rate} a second violated the SLO over {} as a whole, but in no two consecutive segments{void}",
-                    time(self.seconds)
+                    "{rate} a second violated the SLO over {soak_time} as a whole, but in no two consecutive \
+                     segments{void}",
+                    soak_time = time(self.seconds)
                 );
             }
         };
         match self.met_s > 0.0 {
-            true => format!("{rate} a second met the SLO for {}; {how}{void}", time(self.met_s)),
+            true => format!("{rate} a second met the SLO for {met_time}; {how}{void}", met_time = time(self.met_s)),
             false => {
                 let how = how.strip_prefix("then ").unwrap_or(&how);
                 format!("{rate} a second violated the SLO from the start: {how}{void}")
@@ -193,7 +195,7 @@ impl Soak {
 
 /// Returns the kind of a violation. `met` contains the valid segments before the violation, and
 /// `broken` the segments since the violation.
-fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
+fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
         let of = |piece: &TrialOutcome| match kind {
@@ -232,7 +234,7 @@ mod tests {
     use crate::judge::{BoundEvidence, OfferedLoad};
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
 
-    fn settings() -> Settings {
+    fn test_settings() -> Settings {
         let base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         let slo = crate::slo::Slo::default();
         let arrivals = Arrivals::Poisson;
@@ -241,7 +243,7 @@ mod tests {
 
     /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p`: a disturbed
     /// segment met the SLO. `m`: a disturbed segment broke the SLO.
-    fn piece(sign: char) -> TrialOutcome {
+    fn segment_for_sign(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {
             (true, _) => Verdict::Pass,
@@ -261,8 +263,8 @@ mod tests {
     /// Checks a soak of a minute. Expected: seconds in which the SLO was met, whether it was
     /// broken, number of void segments, and whether the soak is finished.
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
-        let pieces: Vec<TrialOutcome> = signs.chars().map(piece).collect();
-        let soak = Soak::new(&settings(), &[], &pieces, 60 * SECOND).expect("pieces");
+        let pieces: Vec<TrialOutcome> = signs.chars().map(segment_for_sign).collect();
+        let soak = Soak::new(&test_settings(), &[], &pieces, 60 * SECOND).expect("pieces");
         let got = (soak.met_s, soak.broke.is_some(), soak.void_pieces, soak.is_over);
         assert_eq!(got, expect, "{signs}: {}", soak.text());
     }

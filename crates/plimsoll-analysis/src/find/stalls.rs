@@ -222,12 +222,13 @@ impl Stalls {
         let longest = format::duration(two_digits(self.longest_ns));
         match self.count {
             1 => format!(
-                "a stall of {longest} in {} of measured time",
-                format::duration(two_digits(self.mean_interval_ns))
+                "a stall of {longest} in {duration} of measured time",
+                duration = format::duration(two_digits(self.mean_interval_ns))
             ),
-            _ => {
-                format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.mean_interval_ns)))
-            }
+            _ => format!(
+                "stalls of up to {longest} about every {interval}",
+                interval = format::duration(two_digits(self.mean_interval_ns))
+            ),
         }
     }
 }
@@ -321,16 +322,16 @@ mod tests {
     use crate::judge::OfferedLoad;
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, PlanRecord};
 
-    fn settings(base: PlanRecord, budget_ns: u64) -> Settings {
+    fn search_settings(base: PlanRecord, budget_ns: u64) -> Settings {
         let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
         Settings { base, slo, budget_ns, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    fn base() -> PlanRecord {
+    fn base_plan() -> PlanRecord {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
-    fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
+    fn trial_outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
             p99_ns: 60 * MS,
             interference: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
@@ -341,10 +342,10 @@ mod tests {
     /// Sessions that begin together, and slow requests among fast requests, are no stalls.
     #[test]
     fn a_common_wait_of_sessions_is_not_a_stall() {
-        let mut base = base();
+        let mut base = base_plan();
         base.traffic.routes.push(base.traffic.routes[0].clone());
         let silent = |purpose, ms: u64| {
-            let mut trial = outcome(purpose, Verdict::Pass, false);
+            let mut trial = trial_outcome(purpose, Verdict::Pass, false);
             trial.evidence.stalls =
                 vec![Stall { at_ns: 100 * MS, length_ns: ms * MS, ended: true, request_was_sent: true }];
             trial
@@ -356,8 +357,10 @@ mod tests {
             (Choice::Scenarios, silent(Purpose::Climb, 150), false),
         ] {
             base.traffic.choice = choice;
-            let stalls =
-                matches!(Stalls::detect(&settings(base.clone(), SECOND), &[trial]), NoResponsePeriods::Stalls(_));
+            let stalls = matches!(
+                Stalls::detect(&search_settings(base.clone(), SECOND), &[trial]),
+                NoResponsePeriods::Stalls(_)
+            );
             assert_eq!(stalls, expect, "{choice:?}");
         }
     }
@@ -365,7 +368,7 @@ mod tests {
     /// A server that serves in order first answers the requests that the load before left waiting.
     #[test]
     fn backlog_of_an_earlier_load_is_not_a_stall() {
-        let settings = settings(base(), SECOND);
+        let settings = search_settings(base_plan(), SECOND);
         // Each row contains the unanswered requests, their rate, and the start of the time without
         // responses in the next load, ms.
         for (left, rps, at_ms, expect) in [
@@ -376,7 +379,7 @@ mod tests {
             (0, 1000.0, 0, true),
             (100, 0.0, 0, true),
         ] {
-            let [mut over, mut next] = [(); 2].map(|()| outcome(Purpose::Climb, Verdict::Fail, false));
+            let [mut over, mut next] = [(); 2].map(|()| trial_outcome(Purpose::Climb, Verdict::Fail, false));
             (over.evidence.unanswered, over.achieved_rps) = (left, rps);
             let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, request_was_sent: true };
             next.evidence.stalls = vec![stall];
@@ -389,7 +392,7 @@ mod tests {
     /// offered rate exceeds the limit.
     #[test]
     fn no_responses_only_above_capacity_is_not_a_stall() {
-        let settings = settings(base(), 60 * SECOND);
+        let settings = search_settings(base_plan(), 60 * SECOND);
         // Each load has a rate, whether it passed, and its number of stalls in a second.
         type Loads = &'static [(f64, bool, usize)];
         const FULL: Loads = &[
@@ -413,7 +416,7 @@ mod tests {
         ] {
             let of = |(rate, passed, stalls): &(f64, bool, usize)| {
                 let verdict = if *passed { Verdict::Pass } else { Verdict::Fail };
-                let mut trial = outcome(Purpose::Climb, verdict, false);
+                let mut trial = trial_outcome(Purpose::Climb, verdict, false);
                 trial.load = OfferedLoad::Rate(*rate);
                 let starts = (0..*stalls as u64).map(|n| n * 400 * MS);
                 let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, request_was_sent: true };
@@ -446,7 +449,7 @@ mod tests {
         ] {
             let ((purpose, verdict, disturbed), (ended, had_left, ms)) = (trial, silence);
             let stall = Stall { at_ns: 100 * MS, length_ns: ms * MS, ended, request_was_sent: had_left };
-            let seen = comes_from_server(&outcome(purpose, verdict, disturbed), &stall);
+            let seen = comes_from_server(&trial_outcome(purpose, verdict, disturbed), &stall);
             assert_eq!(seen, expect, "{purpose:?} {verdict:?} {silence:?}");
         }
     }

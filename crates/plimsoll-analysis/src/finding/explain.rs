@@ -43,7 +43,7 @@ pub(super) fn conclude<'a>(
     let searched = search::conclude(experiment, &spec.search)?;
     let loads = loads(&experiment.trials, &searched.doubts_and_figures().1.settings.slo);
     let experiments = changed(&experiment.trials, &spec.setting_values);
-    let explained = explained(&searched, &loads, &experiments);
+    let explained = explain_with_experiments(&searched, &loads, &experiments);
     let (doubts, found) = explained.doubts_and_figures();
     let (found, refuted) = withdraw_if_refuted(found.clone(), &loads);
     let worth = informative_interventions(
@@ -87,12 +87,12 @@ fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (Exp
     let Some(later) = later.into_iter().find(contradicts_load_line) else { return (found, None) };
     let rate_rps = later.offered_rps().unwrap_or(0.0);
     let text = format!(
-        "the search's load line is withdrawn: in a steady load of {} a second for {}, p99 was {} and {} of the \
-         requests succeeded",
-        format::rate(rate_rps),
-        format::duration(later.duration_ns as f64),
-        format::duration(later.p99_ns as f64),
-        format::share(later.success_rate),
+        "the search's load line is withdrawn: in a steady load of {offered_rate} a second for {load_time}, p99 was \
+         {p99} and {success_share} of the requests succeeded",
+        offered_rate = format::rate(rate_rps),
+        load_time = format::duration(later.duration_ns as f64),
+        p99 = format::duration(later.p99_ns as f64),
+        success_share = format::share(later.success_rate),
     );
     findings.load_line_rps = LoadLine { upper: Some(rate_rps), ..LoadLine::NONE };
     found.explanation.load_line_rps = findings.load_line_rps;
@@ -126,8 +126,10 @@ fn untried_experiment_doubts(
     });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
-        let text =
-            format!("the setting was not tried with {}: the budget left no time for the change", values.join(", "));
+        let text = format!(
+            "the setting was not tried with {values}: the budget left no time for the change",
+            values = values.join(", ")
+        );
         doubts.add(DoubtKind::Unmeasured, text);
     }
     doubts
@@ -153,7 +155,7 @@ fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
 pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
     let found = searched.doubts_and_figures().1;
     let loads = Loads::from_search(&found.findings, &found.server.runs);
-    explained(searched, &loads, &ExperimentLoads::default())
+    explain_with_experiments(searched, &loads, &ExperimentLoads::default())
 }
 
 /// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
@@ -167,7 +169,7 @@ pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), how })
 }
 
-fn explained<'a>(
+fn explain_with_experiments<'a>(
     searched: &Assessment<SearchFinding<'a>>,
     loads: &Loads,
     experiments: &ExperimentLoads,

@@ -109,7 +109,8 @@ fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
         findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }
     findings.longest_pass_at_line_s = soak.met_s;
-    Some(Doubt { kind: DoubtKind::Contradicted, text: format!("the soak broke the SLO: {}", soak.text()).into() })
+    let text = format!("the soak broke the SLO: {reason}", reason = soak.text());
+    Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() })
 }
 
 impl SearchFinding<'_> {

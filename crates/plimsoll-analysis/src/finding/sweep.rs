@@ -120,13 +120,13 @@ impl<'a> SweepFinding<'a> {
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
         let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
         if let Some((users, first)) = limits.next() {
-            let others = match limits.count() {
+            let other_levels = match limits.count() {
                 0 => String::new(),
                 1 => " (and at one further level)".to_owned(),
                 more => format!(" (and at {more} further levels)"),
             };
             let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
-            let text = format!("with {users}{others} the generator was the limit, not the server: ");
+            let text = format!("with {users}{other_levels}, plimsoll was the limit, not the server: ");
             let reason =
                 first.summary.generator.reason.clone().unwrap_or_else(|| "the generator could not keep up".into());
             doubts.add(DoubtKind::Generator, Sentence::from(text).then(&reason));
@@ -145,13 +145,13 @@ impl<'a> SweepFinding<'a> {
         if let Some(worst) = rough.iter().map(|(_, error)| *error).reduce(f64::max) {
             let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
             let text = format!(
-                "goodput varied: with {} users its error is up to {:.0} %, so small differences between levels \
-                 carry no information; more time (",
-                at.join(", "),
-                worst * 100.0
+                "goodput varied: with {users} users its error is up to {error_percent:.0} %, so small differences \
+                 between levels carry no information; more time (",
+                users = at.join(", "),
+                error_percent = worst * 100.0
             );
             let text = Sentence::from(text).remedy(Remedy::LoadTime).words(", ").remedy(Remedy::Budget);
-            doubts.add(DoubtKind::Rough, text.words(") narrows that"));
+            doubts.add(DoubtKind::Rough, text.words(") reduces this error"));
         }
         doubts
     }

@@ -85,7 +85,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
         let to = places.get(number + 1).copied().unwrap_or(logs.len());
         let (at, _) = best_split(&logs[from..to])?;
         let (before, after) = (&logs[from..from + at], &logs[from + at..to]);
-        let (shift, half) = difference(before, after);
+        let (shift, half) = mean_difference(before, after);
         let interval = ConfidenceInterval { lower: shift - half, upper: shift + half }.map(f64::exp);
         Some(ChangePoint { at: from + at, ratio: shift.exp(), interval, p: found[number].1 })
     });
@@ -115,7 +115,7 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
         return;
     }
     let Some((at, size)) = best_split(logs) else { return };
-    let p = chance(logs, size, rng);
+    let p = permutation_p_value(logs, size, rng);
     if p > FALSE_ALARM {
         return;
     }
@@ -150,7 +150,7 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
 /// Returns the share of random permutations whose maximum S (the weighted difference of the means
 /// of both parts) is at least `size`. The function stops drawing as soon as the share exceeds
 /// [`FALSE_ALARM`].
-fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
+fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM * f64::from(ORDERS + 1)).round() as u32;
     let mut as_great = 0u32;
@@ -171,15 +171,16 @@ fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
 }
 
 /// Returns the mean of the values, and the sum of their squared deviations from the mean.
-fn moments(values: &[f64]) -> (f64, f64) {
+fn mean_and_squared_deviations(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
 /// Returns the difference of the means (after minus before), and half the length of its confidence
 /// interval. The interval uses the pooled standard deviation of both parts.
-fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
-    let ((first, first_squares), (second, second_squares)) = (moments(before), moments(after));
+fn mean_difference(before: &[f64], after: &[f64]) -> (f64, f64) {
+    let ((first, first_squares), (second, second_squares)) =
+        (mean_and_squared_deviations(before), mean_and_squared_deviations(after));
     let freedom = (before.len() + after.len()).saturating_sub(2).max(1);
     let variance = (first_squares + second_squares) / freedom as f64;
     let each = 1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64;
@@ -211,15 +212,15 @@ mod tests {
     use super::*;
 
     /// Returns a normally distributed number, approximated by a sum of twelve uniform numbers.
-    fn normal(rng: &mut Rng) -> f64 {
+    fn draw_normal(rng: &mut Rng) -> f64 {
         (0..12).map(|_| rng.next_f64()).sum::<f64>() - 6.0
     }
 
     /// Creates a series of load lines around 2 000/s, with noise between runs. From index `from`
     /// on, the level is 5 % lower.
-    fn series(rng: &mut Rng, runs: usize, noise: f64, from: Option<usize>) -> Vec<f64> {
+    fn noisy_series(rng: &mut Rng, runs: usize, noise: f64, from: Option<usize>) -> Vec<f64> {
         let level = |at: usize| if from.is_some_and(|from| at >= from) { 1900.0 } else { 2000.0 };
-        (0..runs).map(|at| level(at) * (1.0 + noise * normal(rng))).collect()
+        (0..runs).map(|at| level(at) * (1.0 + noise * draw_normal(rng))).collect()
     }
 
     /// At most 2 of 200 series of an unchanged build have change points.
@@ -229,7 +230,7 @@ mod tests {
         let alarms: usize = (0..200)
             .map(|number| {
                 let runs = [20, 40, 80, 200][number % 4];
-                change_points(&series(&mut rng, runs, 0.02, None), number as u64).len()
+                change_points(&noisy_series(&mut rng, runs, 0.02, None), number as u64).len()
             })
             .sum();
         assert!(alarms <= 2, "{alarms} change points in 200 series");
@@ -241,7 +242,7 @@ mod tests {
         let mut rng = Rng::new(5);
         let mut alarms = 0;
         for seed in 0..20 {
-            let mut values = series(&mut rng, 200, 0.02, None);
+            let mut values = noisy_series(&mut rng, 200, 0.02, None);
             values.iter_mut().step_by(23).for_each(|value| *value *= 0.8);
             alarms += change_points(&values, seed).len();
         }
@@ -253,7 +254,7 @@ mod tests {
     fn an_outlier_hides_no_change() {
         let mut rng = Rng::new(6);
         for at in [0, 1, 10, 19, 20, 38, 39] {
-            let mut values = series(&mut rng, 40, 0.01, Some(20));
+            let mut values = noisy_series(&mut rng, 40, 0.01, Some(20));
             values[at] *= 9.0;
             let places: Vec<usize> = change_points(&values, 6).iter().map(|point| point.at).collect();
             assert!(places.len() == 1 && places[0].abs_diff(20) <= 1, "{at}: {places:?}");
@@ -268,7 +269,7 @@ mod tests {
         let mut right = 0;
         for seed in 0..20 {
             let from = 5 + rng.below(31) as usize;
-            let points = change_points(&series(&mut rng, 40, 0.02, Some(from)), seed);
+            let points = change_points(&noisy_series(&mut rng, 40, 0.02, Some(from)), seed);
             let named = points.iter().any(|point| point.at.abs_diff(from) <= 1 && point.ratio < 1.0);
             right += usize::from(named && points.len() == 1);
         }
@@ -285,14 +286,14 @@ mod tests {
             let mut alarms = 0;
             for seed in 0..1000 {
                 let runs = [20, 40, 80, 200][seed % 4];
-                alarms += change_points(&series(&mut rng, runs, noise, None), seed as u64).len();
+                alarms += change_points(&noisy_series(&mut rng, runs, noise, None), seed as u64).len();
             }
             println!("noise {noise}: {alarms} change points in 1 000 unchanged series");
             for (least, shown) in [(5, "at least 5 from either end"), (1, "anywhere")] {
                 let (mut right, mut seen) = (0, 0);
                 for seed in 0..1000 {
                     let from = least + rng.below(41 - 2 * least as u64) as usize;
-                    let points = change_points(&series(&mut rng, 40, noise, Some(from)), seed);
+                    let points = change_points(&noisy_series(&mut rng, 40, noise, Some(from)), seed);
                     seen += usize::from(!points.is_empty());
                     let named = points.iter().any(|point| point.at.abs_diff(from) <= 1 && point.ratio < 1.0);
                     right += usize::from(named && points.len() == 1);
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn two_changes_are_found_with_their_sizes() {
         let mut rng = Rng::new(3);
-        let mut values = series(&mut rng, 60, 0.01, None);
+        let mut values = noisy_series(&mut rng, 60, 0.01, None);
         values[20..].iter_mut().for_each(|value| *value *= 0.9);
         values[40..].iter_mut().for_each(|value| *value *= 1.2);
         let points = change_points(&values, 3);

@@ -105,7 +105,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         return no_verdict(
             before.len(),
             0,
-            format!("the run {} has no {}: {why}", candidate.file, candidate.measure()),
+            format!("the run {file} has no {measure}: {why}", file = candidate.file, measure = candidate.measure()),
         );
     }
     let (reference, new) = (logs(before), logs(candidates));
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use plimsoll_model::rng::Rng;
 
-    fn logs(rng: &mut Rng, runs: usize, noise: f64, level: f64) -> Vec<f64> {
+    fn noisy_logs(rng: &mut Rng, runs: usize, noise: f64, level: f64) -> Vec<f64> {
         let normal = |rng: &mut Rng| (0..12).map(|_| rng.next_f64()).sum::<f64>() - 6.0;
         (0..runs).map(|_| level.ln() + noise * normal(rng)).collect()
     }
@@ -178,7 +178,7 @@ mod tests {
         let mut rng = Rng::new(7);
         let mut counts = [0.0; 4];
         for _ in 0..2000 {
-            let (reference, new) = (logs(&mut rng, 20, noise, 2000.0), logs(&mut rng, runs, noise, level));
+            let (reference, new) = (noisy_logs(&mut rng, 20, noise, 2000.0), noisy_logs(&mut rng, runs, noise, level));
             let verdict = compare_levels(&reference, &new, "main").verdict;
             counts[verdict as usize] += 1.0 / 2000.0;
         }

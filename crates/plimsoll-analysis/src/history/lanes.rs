@@ -23,12 +23,19 @@ pub enum LaneOrder {
 pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     if a.measure() != b.measure() {
-        return vec![format!("one run has a {}, the other run has a {}", a.measure(), b.measure())];
+        return vec![format!(
+            "one run has a {measure_a}, the other run has a {measure_b}",
+            measure_a = a.measure(),
+            measure_b = b.measure()
+        )];
     }
     let reasons = [
         (a.traffic != b.traffic, "the traffic differs: other requests, connections, protocol or arrivals".to_owned()),
-        (a.slo != b.slo, format!("the SLO differs: {} and {}", slo(a), slo(b))),
-        (a.machine != b.machine, format!("the machine differs: {} and {}", a.machine, b.machine)),
+        (a.slo != b.slo, format!("the SLO differs: {slo_a} and {slo_b}", slo_a = slo(a), slo_b = slo(b))),
+        (
+            a.machine != b.machine,
+            format!("the machine differs: {machine_a} and {machine_b}", machine_a = a.machine, machine_b = b.machine),
+        ),
     ];
     reasons.into_iter().filter(|(differs, _)| *differs).map(|(_, reason)| reason).collect()
 }
@@ -109,7 +116,7 @@ pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
         let key = [run.service.as_str(), run.measure(), run.traffic.as_str(), slo, run.machine.as_str()];
         by_key.entry(key).or_default().push(run);
     }
-    let mut all: Vec<HistoryLane> = by_key.into_values().filter_map(|runs| lane(runs, order)).collect();
+    let mut all: Vec<HistoryLane> = by_key.into_values().filter_map(|runs| build_lane(runs, order)).collect();
     let latest = |lane: &HistoryLane| lane.runs.iter().map(|run| run.started_unix_ms).max();
     let is_of_load = |lane: &HistoryLane| lane.measure != "load line";
     all.sort_by(|a, b| {
@@ -127,7 +134,7 @@ pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     all
 }
 
-fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
+fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     let committed = |run: &HistoryRun| run.revision.as_ref().and_then(|revision| revision.committed_unix_s);
     match order {
         LaneOrder::Time => runs.sort_by_key(|run| run.started_unix_ms),

@@ -78,7 +78,7 @@ impl HistoryRun {
             origin: plan.map(|plan| plan.traffic.origin.to_string()).unwrap_or_default(),
             traffic: head.spec.traffic_digest(),
             slo: head.spec.search().map(|search| search.slo.clone()),
-            machine: machine(head),
+            machine: describe_machine(head),
             revision: head.environment.revision.clone(),
             tags,
             is_pinned: false,
@@ -179,7 +179,7 @@ fn is_too_wide(line: LineSummary) -> bool {
 }
 
 /// Describes the machine of a run. Runs with different descriptions belong to different lanes.
-fn machine(head: &Header) -> String {
+fn describe_machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };
     let mut parts = vec![format!("{} cores", environment.cores), model.to_owned()];

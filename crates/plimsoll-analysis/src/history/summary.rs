@@ -40,7 +40,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
                 let mut shares: Vec<(String, f64)> = rows.filter(|(_, share)| (0.0..=1.0).contains(share)).collect();
                 shares.sort_by(|a, b| b.1.total_cmp(&a.1));
                 shares.truncate(StudySummary::FUNCTIONS_MAX);
-                summary.functions = shares.into_iter().map(|(name, share)| (bounded(&name), share)).collect();
+                summary.functions = shares.into_iter().map(|(name, share)| (truncated_text(&name), share)).collect();
             }
             summary
         }
@@ -50,13 +50,13 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
 }
 
 /// Cuts a text to the maximum length of a text in a summary, 200 characters.
-fn bounded(text: &str) -> String {
+fn truncated_text(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
 fn with_cause(summary: StudySummary, cause: Option<(Cause, String)>) -> StudySummary {
     let Some((cause, subject)) = cause else { return summary };
-    let subject = Some(bounded(&subject)).filter(|subject| !subject.is_empty());
+    let subject = Some(truncated_text(&subject)).filter(|subject| !subject.is_empty());
     StudySummary { cause: Some(cause.word().to_owned()), cause_subject: subject, ..summary }
 }
 

@@ -119,7 +119,7 @@ impl CostChange {
         }
     }
 
-    fn test(&mut self) {
+    fn compute_z(&mut self) {
         let testable = self.events >= EVENTS_MIN && self.variance > 0.0;
         self.z = testable.then(|| self.delta() / self.variance.sqrt());
     }
@@ -140,7 +140,7 @@ pub struct DiffRow {
 }
 
 impl DiffRow {
-    fn column(&self, sort: Sort) -> &CostChange {
+    fn cost_for_sort(&self, sort: Sort) -> &CostChange {
         match sort {
             Sort::Flat => &self.flat,
             Sort::Cum => &self.cum,
@@ -188,7 +188,7 @@ pub fn diff(
     let mut sums = CostSums::default();
     sums.add(&first, false);
     sums.add(&second, true);
-    Ok(sums.tested(first.sample_type(), basis, sort))
+    Ok(sums.into_profile_diff(first.sample_type(), basis, sort))
 }
 
 /// One of several profiles of the same side. Profiles of both sides are taken alternately.
@@ -229,7 +229,7 @@ pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) ->
     sums.widen_variances(&each);
     let basis = CostDivisor::Requests { before: requests[0], after: requests[1] };
     let nothing = || ValueType { kind: String::new(), unit: String::new() };
-    Ok(sums.tested(sample_type.unwrap_or_else(nothing), basis, sort))
+    Ok(sums.into_profile_diff(sample_type.unwrap_or_else(nothing), basis, sort))
 }
 
 /// Sums of costs by function, over the profiles added so far.
@@ -314,10 +314,11 @@ impl CostSums {
             let mut seen = Vec::new();
             let mut excesses = Vec::new();
             for row in &self.rows {
-                let cost =
-                    |one: &CostSums| one.known.get(&row.function).map_or(0.0, |at| one.rows[*at].column(sort).before);
+                let cost = |one: &CostSums| {
+                    one.known.get(&row.function).map_or(0.0, |at| one.rows[*at].cost_for_sort(sort).before)
+                };
                 let variance = between(&cost);
-                let change = row.column(sort);
+                let change = row.cost_for_sort(sort);
                 if change.events >= EVENTS_MIN && change.variance > 0.0 {
                     excesses.push(variance / change.variance);
                 }
@@ -332,17 +333,17 @@ impl CostSums {
         self.total.variance = self.total.variance.max(total);
     }
 
-    fn tested(self, sample_type: ValueType, basis: CostDivisor, sort: Sort) -> ProfileDiff {
+    fn into_profile_diff(self, sample_type: ValueType, basis: CostDivisor, sort: Sort) -> ProfileDiff {
         let CostSums { mut total, mut rows, calls, .. } = self;
-        total.test();
+        total.compute_z();
         for ((caller, _), (handed, _)) in calls {
             rows[caller].costliest_callee = rows[caller].costliest_callee.max(handed);
         }
         rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
-        let tested_flat = correct(&mut rows, |row| &mut row.flat);
-        let tested_cum = correct(&mut rows, |row| &mut row.cum);
+        let tested_flat = test_and_correct(&mut rows, |row| &mut row.flat);
+        let tested_cum = test_and_correct(&mut rows, |row| &mut row.cum);
         rows.sort_by(|a, b| {
-            let (x, y) = (a.column(sort), b.column(sort));
+            let (x, y) = (a.cost_for_sort(sort), b.cost_for_sort(sort));
             (y.is_finding().cmp(&x.is_finding()))
                 .then(y.delta().abs().total_cmp(&x.delta().abs()))
                 .then_with(|| a.function.cmp(&b.function))
@@ -413,11 +414,11 @@ fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> 
 
 /// Tests one cost (flat or cumulative) of all rows, and corrects the p-values for the number of
 /// tests. Returns the number of tests.
-fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
+fn test_and_correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
     let mut by_p: Vec<(f64, usize)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
         let change = column(row);
-        change.test();
+        change.compute_z();
         by_p.extend(change.z.map(|z| (two_sided_p(z), at)));
     }
     by_p.sort_by(|a, b| a.0.total_cmp(&b.0));

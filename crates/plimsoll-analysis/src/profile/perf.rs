@@ -39,7 +39,7 @@ fn word_at(line: &str, start: usize) -> (&str, usize) {
 
 /// Parses the first line of a sample: `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`.
 /// The words before the process id are the thread's name.
-fn head(line: &str) -> Option<SampleHead<'_>> {
+fn parse_sample_head(line: &str) -> Option<SampleHead<'_>> {
     let (mut at, mut thread_end) = (0, None);
     loop {
         let (word, end) = word_at(line, at);
@@ -68,7 +68,7 @@ fn head(line: &str) -> Option<SampleHead<'_>> {
 
 /// Parses the line of a frame, such as `7f12 name+0x1a (/lib/x.so)`, and returns the frame's name.
 /// Returns `None` for any other line.
-fn frame(line: &str) -> Option<String> {
+fn parse_frame_line(line: &str) -> Option<String> {
     let line = line.trim();
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
     if address.is_empty() || !address.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -94,7 +94,7 @@ fn frame(line: &str) -> Option<String> {
 /// sample.
 pub(super) fn is_perf_output(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    first.is_some_and(|line| head(line).is_some())
+    first.is_some_and(|line| parse_sample_head(line).is_some())
 }
 
 /// Largest number of different events. Each event is a column of every sample, so many events would
@@ -119,7 +119,7 @@ struct Names {
 
 impl Names {
     /// Returns the number of a name. A new name is added and gets the next number.
-    fn number(&mut self, name: String, room: &mut MemoryBudget) -> Result<u32, ReadError> {
+    fn intern_name(&mut self, name: String, room: &mut MemoryBudget) -> Result<u32, ReadError> {
         if let Some(number) = self.known.get(&name) {
             return Ok(*number);
         }
@@ -143,7 +143,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             within = false;
         } else if line.starts_with('#') {
             // This line is a comment.
-        } else if let Some(head) = head(line) {
+        } else if let Some(head) = parse_sample_head(line) {
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
                 None if events.len() == EVENTS_MAX => {
@@ -158,15 +158,15 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             // The raw samples exist twice until the whole text is read. After that, their columns
             // take memory.
             room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
-            let stack = match frame(head.frame) {
-                Some(name) => vec![names.number(name, &mut room)?],
+            let stack = match parse_frame_line(head.frame) {
+                Some(name) => vec![names.intern_name(name, &mut room)?],
                 None => Vec::new(),
             };
             caught.push(RawSample { event, period: head.period, label: head.thread.to_owned(), stack });
             within = true;
-        } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(frame(line)) {
+        } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(parse_frame_line(line)) {
             room.take(1, 3 * size_of::<u32>())?;
-            sample.stack.push(names.number(name, &mut room)?);
+            sample.stack.push(names.intern_name(name, &mut room)?);
         } else {
             let what = "is neither the head of a sample nor a frame, as 'perf script' prints them";
             return Err(ReadError::Line { line: number + 1, what });

@@ -28,7 +28,7 @@ struct Fields<'a> {
     end: usize,
 }
 
-fn fault(at: usize, what: &'static str) -> ReadError {
+fn pprof_error(at: usize, what: &'static str) -> ReadError {
     ReadError::Pprof { at, what }
 }
 
@@ -39,17 +39,17 @@ impl<'a> Fields<'a> {
 
     /// Returns an iterator over the fields of the message `part`, which must be a subslice of
     /// `input`.
-    fn within(input: &'a [u8], part: &[u8]) -> Fields<'a> {
+    fn for_message(input: &'a [u8], part: &[u8]) -> Fields<'a> {
         let at = part.as_ptr() as usize - input.as_ptr() as usize;
         Fields { input, at, end: at + part.len() }
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, ReadError> {
+    fn read_varint(&mut self) -> Result<u64, ReadError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             if self.at == self.end {
-                return Err(fault(self.at, "a number is cut off"));
+                return Err(pprof_error(self.at, "a number is cut off"));
             }
             let byte = self.input[self.at];
             self.at += 1;
@@ -58,13 +58,13 @@ impl<'a> Fields<'a> {
                 return Ok(value);
             }
         }
-        Err(fault(self.at, "a number is too long"))
+        Err(pprof_error(self.at, "a number is too long"))
     }
 
     fn skip(&mut self, bytes: u64) -> Result<&'a [u8], ReadError> {
         let start = self.at;
         if bytes > (self.end - start) as u64 {
-            return Err(fault(start, "a field is longer than the rest of the file"));
+            return Err(pprof_error(start, "a field is longer than the rest of the file"));
         }
         self.at += bytes as usize;
         Ok(&self.input[start..self.at])
@@ -75,19 +75,19 @@ impl<'a> Fields<'a> {
         if self.at == self.end {
             return Ok(None);
         }
-        let key = self.varint()?;
+        let key = self.read_varint()?;
         if key >> 3 == 0 {
-            return Err(fault(self.at, "a field has the number 0"));
+            return Err(pprof_error(self.at, "a field has the number 0"));
         }
         let content = match key & 7 {
-            0 => Wire::Varint(self.varint()?),
+            0 => Wire::Varint(self.read_varint()?),
             1 => self.skip(8).map(|_| Wire::Fixed)?,
             2 => {
-                let length = self.varint()?;
+                let length = self.read_varint()?;
                 Wire::Bytes(self.skip(length)?)
             }
             5 => self.skip(4).map(|_| Wire::Fixed)?,
-            _ => return Err(fault(self.at, "a field has an unknown type")),
+            _ => return Err(pprof_error(self.at, "a field has an unknown type")),
         };
         Ok(Some((key >> 3, content)))
     }
@@ -95,13 +95,17 @@ impl<'a> Fields<'a> {
     /// Calls `each` for every number of a repeated field. The numbers may be packed, or single
     /// fields.
     #[inline]
-    fn numbers(&self, content: Wire<'a>, mut each: impl FnMut(u64) -> Result<(), ReadError>) -> Result<(), ReadError> {
+    fn for_each_number(
+        &self,
+        content: Wire<'a>,
+        mut each: impl FnMut(u64) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         match content {
             Wire::Varint(number) => each(number),
             Wire::Bytes(bytes) => {
-                let mut packed = Fields::within(self.input, bytes);
+                let mut packed = Fields::for_message(self.input, bytes);
                 while packed.at < packed.end {
-                    each(packed.varint()?)?;
+                    each(packed.read_varint()?)?;
                 }
                 Ok(())
             }
@@ -118,7 +122,7 @@ impl Strings<'_> {
         let bytes = usize::try_from(index).ok().and_then(|index| self.0.get(index));
         bytes
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-            .ok_or_else(|| fault(0, "a name refers to a missing string"))
+            .ok_or_else(|| pprof_error(0, "a name refers to a missing string"))
     }
 }
 
@@ -162,7 +166,7 @@ impl Ids {
 /// the field occurs several times, the last number counts.
 fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
-    let mut fields = Fields::within(input, message);
+    let mut fields = Fields::for_message(input, message);
     while let Some((field, content)) = fields.next()? {
         if let (1, Wire::Varint(number)) = (field, content) {
             id = number;
@@ -199,7 +203,7 @@ struct Parts<'a> {
     default_type: u64,
 }
 
-fn parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>, ReadError> {
+fn read_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>, ReadError> {
     let mut parts = Parts::default();
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
@@ -222,17 +226,17 @@ fn parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>, Read
         }
     }
     if parts.strings.first().is_none_or(|first| !first.is_empty()) {
-        return Err(fault(input.len(), "there is no table of strings"));
+        return Err(pprof_error(input.len(), "there is no table of strings"));
     }
     if parts.sample_types.is_empty() {
-        return Err(fault(input.len(), "the profile does not name its values"));
+        return Err(pprof_error(input.len(), "the profile does not name its values"));
     }
     Ok(parts)
 }
 
 fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueType, ReadError> {
     let (mut kind, mut unit) = (0, 0);
-    let mut fields = Fields::within(input, message);
+    let mut fields = Fields::for_message(input, message);
     while let Some((field, content)) = fields.next()? {
         match (field, content) {
             (1, Wire::Varint(index)) => kind = index,
@@ -250,7 +254,7 @@ const GROWING: usize = 3;
 /// Decodes a pprof profile that is not compressed.
 pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let room = &mut room;
-    let parts = parts(input, room)?;
+    let parts = read_parts(input, room)?;
     let strings = Strings(parts.strings);
     let mut types = Vec::new();
     for message in &parts.sample_types {
@@ -278,7 +282,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
     for message in &parts.locations {
         let (mut id, mut mapping) = (0, 0);
         inlined.clear();
-        let mut fields = Fields::within(input, message);
+        let mut fields = Fields::for_message(input, message);
         while let Some((field, content)) = fields.next()? {
             match (field, content) {
                 (1, Wire::Varint(number)) => id = number,
@@ -287,7 +291,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
                     let function = message_id(input, line)?;
                     if function != 0 {
                         let known = functions.get(function);
-                        inlined.push(known.ok_or_else(|| fault(fields.at, "a line names no function"))?);
+                        inlined.push(known.ok_or_else(|| pprof_error(fields.at, "a line names no function"))?);
                         room.check_memory(&builder, GROWING * size_of::<FunctionId>() * inlined.len())?;
                     }
                 }
@@ -315,7 +319,7 @@ fn read_functions(
     let mut functions = empty_id_map(input, messages, room)?;
     for message in messages {
         let (mut id, mut name, mut system_name, mut file) = (0, 0, 0, 0);
-        let mut fields = Fields::within(input, message);
+        let mut fields = Fields::for_message(input, message);
         while let Some((field, content)) = fields.next()? {
             match (field, content) {
                 (1, Wire::Varint(number)) => id = number,
@@ -346,7 +350,7 @@ fn read_mappings(
     let mut mappings = empty_id_map(input, messages, room)?;
     for message in messages {
         let (mut id, mut file) = (0, 0);
-        let mut fields = Fields::within(input, message);
+        let mut fields = Fields::for_message(input, message);
         while let Some((field, content)) = fields.next()? {
             match (field, content) {
                 (1, Wire::Varint(number)) => id = number,
@@ -378,21 +382,24 @@ fn read_samples(
     while let Some((field, content)) = profile.next()? {
         let (2, Wire::Bytes(sample)) = (field, content) else { continue };
         values.clear();
-        let mut fields = Fields::within(input, sample);
+        let mut fields = Fields::for_message(input, sample);
         while let Some((field, content)) = fields.next()? {
             // A packed number has at least one byte, so the length in bytes limits the count of
             // numbers.
             let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
             room.check_memory(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
-                (1, content) => fields.numbers(content, |id| {
-                    let place = places.get(id).ok_or_else(|| fault(fields.at, "a stack names no location"))?;
+                (1, content) => fields.for_each_number(content, |id| {
+                    let place = places.get(id).ok_or_else(|| pprof_error(fields.at, "a stack names no location"))?;
                     builder.push_place(place);
                     Ok(())
                 })?,
-                (2, content) => fields.numbers(content, |value| {
+                (2, content) => fields.for_each_number(content, |value| {
                     if values.len() == width {
-                        return Err(fault(fields.at, "a sample has fewer or more values than the profile has types"));
+                        return Err(pprof_error(
+                            fields.at,
+                            "a sample has fewer or more values than the profile has types",
+                        ));
                     }
                     values.push(value as i64);
                     Ok(())
@@ -406,7 +413,7 @@ fn read_samples(
             }
         }
         if values.len() != width {
-            return Err(fault(fields.end, "a sample has fewer or more values than the profile has types"));
+            return Err(pprof_error(fields.end, "a sample has fewer or more values than the profile has types"));
         }
         builder.sample(&values);
     }
@@ -415,7 +422,7 @@ fn read_samples(
 
 fn read_label(input: &[u8], message: &[u8], strings: &Strings) -> Result<Label, ReadError> {
     let (mut key, mut text, mut number, mut unit) = (0, 0, 0, 0);
-    let mut fields = Fields::within(input, message);
+    let mut fields = Fields::for_message(input, message);
     while let Some((field, content)) = fields.next()? {
         match (field, content) {
             (1, Wire::Varint(index)) => key = index,

@@ -21,7 +21,7 @@ pub enum SampleSplit<'a> {
 }
 
 impl SampleSplit<'_> {
-    fn group(&self, profile: &Profile, sample: &Sample) -> Option<String> {
+    fn group_name(&self, profile: &Profile, sample: &Sample) -> Option<String> {
         match self {
             SampleSplit::Label(key) => {
                 sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
@@ -69,7 +69,7 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
         stack.clear();
         stack.extend(sample.functions_from_root());
         stack.iter().rev().for_each(|function| builder.push_place(places[*function as usize]));
-        let group = by.group(profile, &sample);
+        let group = by.group_name(profile, &sample);
         let root = builder.function(&format!("{name}: {}", group.as_deref().unwrap_or(OTHERS)), "");
         let root = builder.place(&[root]);
         builder.push_place(root);
@@ -91,7 +91,7 @@ mod tests {
     use crate::profile::{Sort, View, read, sum_by_function};
     use plimsoll_model::profile::{Label, ValueType};
 
-    fn rows(profile: &Profile) -> Vec<(String, i64)> {
+    fn cumulative_function_costs(profile: &Profile) -> Vec<(String, i64)> {
         let sums = sum_by_function(profile, &View::all(0), Sort::Cum);
         sums.rows.iter().map(|row| (profile.functions()[row.function as usize].name.clone(), row.cum)).collect()
     }
@@ -101,7 +101,7 @@ mod tests {
         let profile = read(b"main;serve;list;json 5\nmain;serve;order 3\nmain;gc 1\n").expect("folded");
         let handler = |name: &str| ["list", "order", "json"].contains(&name);
         let result = group_samples(&profile, "handler", &SampleSplit::Function(&handler));
-        let rows = rows(&result);
+        let rows = cumulative_function_costs(&result);
         for (name, cum) in [("handler: list", 5), ("handler: order", 3), ("handler: (none)", 1), ("main", 9)] {
             assert!(rows.contains(&(name.to_owned(), cum)), "{name}: {rows:?}");
         }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(label_keys(&profile), ["endpoint"]);
         let result = group_samples(&profile, "endpoint", &SampleSplit::Label("endpoint"));
         let expect = [("main", 8), ("endpoint: /a", 5), ("endpoint: (none)", 2), ("endpoint: /b", 1)];
-        assert_eq!(rows(&result), expect.map(|(name, cum)| (name.to_owned(), cum)));
+        assert_eq!(cumulative_function_costs(&result), expect.map(|(name, cum)| (name.to_owned(), cum)));
         assert_eq!((result.period, result.functions()[0].file.as_str()), (10, "main.go"));
         assert!(has_label(&result, "endpoint"), "labels stay");
     }

@@ -142,7 +142,7 @@ impl Builder {
     }
 
     /// Merges the stacks into a tree of at most `frames_max` frames, in drawing order.
-    fn finish(self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
+    fn build_tree(self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
         let Builder { frames, mut stacks } = self;
         let mut divider = Divider {
             frames,
@@ -152,12 +152,12 @@ impl Builder {
             waiting: BinaryHeap::new(),
         };
         let mut kept: Vec<WaitingFrame> = Vec::new();
-        divider.divide(&mut stacks, 0, 0, ROOT);
+        divider.divide_by_next_function(&mut stacks, 0, 0, ROOT);
         while kept.len() < frames_max
             && let Some(widest) = divider.waiting.pop()
         {
             let part = &mut stacks[widest.start..widest.end];
-            divider.divide(part, widest.start, widest.depth + 1, kept.len() as u32);
+            divider.divide_by_next_function(part, widest.start, widest.depth + 1, kept.len() as u32);
             kept.push(widest);
         }
         let left_out = !divider.waiting.is_empty();
@@ -188,7 +188,7 @@ impl Divider {
     /// Sorts `part` of the array of stacks by the next function of each stack. Stacks that end here
     /// come first. Each next function becomes a waiting frame. `start` is the index of `part` in
     /// the whole array.
-    fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
+    fn divide_by_next_function(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
             stack.group = NO_GROUP;
@@ -307,7 +307,7 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
         builder.add(sample.functions_from_root(), SampleSums { width, value, before: 0.0, variance: 0.0 });
     }
     let functions: Vec<&Function> = profile.functions().iter().collect();
-    builder.finish(&functions, frames_max, false)
+    builder.build_tree(&functions, frames_max, false)
 }
 
 /// Merges the stacks of two profiles into one tree of at most `frames_max` frames. Each frame has
@@ -349,7 +349,7 @@ pub fn diff_tree(
             builder.add(stack, SampleSums { width: cost.abs() / 2.0, value, before, variance });
         }
     }
-    Ok(builder.finish(&functions, frames_max, true))
+    Ok(builder.build_tree(&functions, frames_max, true))
 }
 
 #[cfg(test)]
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
     use crate::profile::read;
 
-    fn lines(text: &str, frames_max: usize) -> Vec<String> {
+    fn tree_lines(text: &str, frames_max: usize) -> Vec<String> {
         let profile = read(text.as_bytes()).expect("folded stacks");
         let tree = tree(&profile, &View::all(0), frames_max);
         let line = |n: &Node| {
@@ -371,13 +371,13 @@ mod tests {
     fn merged_stacks_are_sorted_by_name() {
         let text = "main;b;c 3\nother 1\nmain;a 2\nmain;b 1\nmain;b;c;b 5\n";
         let all = ["main 11", " a 2", " b 9", "  c 8", "   b 5", "other 1"];
-        assert_eq!(lines(text, 100), all);
-        assert_eq!(lines(text, 6), all);
+        assert_eq!(tree_lines(text, 100), all);
+        assert_eq!(tree_lines(text, 6), all);
         // The cost of narrower frames appears below their caller.
         let few = ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8", "   (smaller frames) 5"];
-        assert_eq!(lines(text, 3), few);
-        assert_eq!(lines(text, 0), ["(smaller frames) 12"]);
-        assert_eq!(lines("a 0", 5), Vec::<String>::new());
+        assert_eq!(tree_lines(text, 3), few);
+        assert_eq!(tree_lines(text, 0), ["(smaller frames) 12"]);
+        assert_eq!(tree_lines("a 0", 5), Vec::<String>::new());
     }
 
     #[test]

@@ -24,13 +24,13 @@ impl View {
 
     /// Restricts the view to samples with a frame whose function name or file name `matches`.
     pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
-        self.focus = Some(matching(profile, matches));
+        self.focus = Some(matching_functions(profile, matches));
         self
     }
 
     /// Leaves out samples with a frame whose function name or file name `matches`.
     pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
-        self.ignore = Some(matching(profile, matches));
+        self.ignore = Some(matching_functions(profile, matches));
         self
     }
 
@@ -56,6 +56,6 @@ impl View {
     }
 }
 
-fn matching(profile: &Profile, matches: impl Fn(&str) -> bool) -> Vec<bool> {
+fn matching_functions(profile: &Profile, matches: impl Fn(&str) -> bool) -> Vec<bool> {
     profile.functions().iter().map(|f| matches(&f.name) || (!f.file.is_empty() && matches(&f.file))).collect()
 }

@@ -36,7 +36,7 @@ impl RouteMeasure {
     pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
 
     /// Returns the quantity from which the effect of this measure is computed.
-    fn quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
+    fn effect_quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
         let times =
             |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
         match self {
@@ -96,7 +96,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
     for (number, route) in first.routes.iter().enumerate() {
         let (both, sides) = common_blocks(counted, number);
         for measure in RouteMeasure::ALL {
-            if let Ok(effect) = measure.quantity(&sides).effect(&both) {
+            if let Ok(effect) = measure.effect_quantity(&sides).effect(&both) {
                 let p = (effect.p_two_sided() / look.part()).min(1.0);
                 tests.push(Test { route: number, measure, effect, p });
             }
@@ -160,9 +160,10 @@ pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     let letter = ["A", "B"][side];
     let other = ["A", "B"][1 - side];
     let text = format!(
-        "the targets respond differently: '{}' never succeeds on {letter}, but succeeds on {other} ({:.1} %)",
-        route.name,
-        route.success_rate[1 - side] * 100.0
+        "the targets respond differently: '{request}' never succeeds on {letter}, but succeeds on {other} \
+         ({success_percent:.1} %)",
+        request = route.name,
+        success_percent = route.success_rate[1 - side] * 100.0
     );
     Some(Doubt { kind: DoubtKind::Unlike, text: text.into() })
 }

@@ -92,7 +92,7 @@ fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
 /// At an interim evaluation, a real difference exceeds the margin if its whole interval is outside
 /// the margin. At the last evaluation, the estimate alone decides this. A difference is inside the
 /// margin if its whole equivalence interval is inside the margin.
-fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
+fn difference_verdict(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == InterimLook::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
     let inside = seen.equivalence.is_some_and(|interval| interval.is_within_ratio(margin));
@@ -146,7 +146,7 @@ pub(super) fn compare<M>(
         equivalence_interval: seen.equivalence.map(|interval| interval.map(f64::exp)),
         p: seen.p,
         margin,
-        verdict: judge(&seen, real, (1.0 + margin).ln(), more_is_better),
+        verdict: difference_verdict(&seen, real, (1.0 + margin).ln(), more_is_better),
         levels: effect.levels,
     }
 }

@@ -111,7 +111,7 @@ pub struct Proof {
 
 /// Returns the evaluation that is planned after exactly these blocks, and its decision. Returns
 /// `None` if no evaluation is planned here, or if its verdict is not certain.
-fn certain(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
+fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
     let number = interim_looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most evaluations give no certain verdict. The primary measure and the success rate alone show
     // this quickly.
@@ -130,7 +130,7 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     if void >= VOIDS_MAX && void > 2 * counted.len() {
         return Some(ComparisonEnd::Void);
     }
-    if certain(settings, &counted).is_some() {
+    if certain_decision(settings, &counted).is_some() {
         return Some(ComparisonEnd::Verdict);
     }
     settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
@@ -167,7 +167,7 @@ pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstim
 /// Computes the result of all blocks together.
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = valid_blocks(blocks, settings.primary);
-    let early = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
+    let early = if stopped_by == ComparisonEnd::Verdict { certain_decision(settings, &counted) } else { None };
     let (look, decision) = early.unwrap_or_else(|| (InterimLook::Last, decide(settings, &counted, InterimLook::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
@@ -181,7 +181,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     // failures is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
-        let text = format!("{}; the two sides may not do the same work", differing.text);
+        let text = format!("{difference}; the two sides may not do the same work", difference = differing.text);
         doubts.add(DoubtKind::Unlike, text);
     }
     doubts.extend(by_route::succeed_on_one_side(&routes));
@@ -213,7 +213,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         measures,
         success,
         routes,
-        spread: [0, 1].map(|side| spread(&counted, settings.primary, side)),
+        spread: [0, 1].map(|side| relative_deviation(&counted, settings.primary, side)),
         fresh: settings.fresh,
         blocks: counted.len(),
         blocks_void: blocks.len() - counted.len(),
@@ -226,7 +226,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
 
 /// Returns the standard deviation of a load's value on one side, as a share. The estimate uses the
 /// differences between neighbouring loads, so that drift has no effect.
-fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
+fn relative_deviation(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();
     let squares: Vec<f64> =

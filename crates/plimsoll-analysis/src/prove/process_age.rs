@@ -24,11 +24,11 @@ const CPU_RATIO_MIN: f64 = 3.0;
 /// thousand requests in this CPU time.
 const CPU_DIFFERENCE_MIN_S: f64 = 0.3;
 
-fn differ(a: f64, b: f64, times: f64, by: f64) -> bool {
+fn is_clearly_different(a: f64, b: f64, times: f64, by: f64) -> bool {
     a.max(b) > times * a.min(b) && (a - b).abs() > by
 }
 
-fn time(s: f64) -> String {
+fn format_seconds(s: f64) -> String {
     match s {
         s if s < 9.95 => format!("{s:.1} s"),
         s if s < 119.5 => format!("{s:.0} s"),
@@ -41,11 +41,15 @@ fn time(s: f64) -> String {
 /// Returns a warning if one side's processes are much older, or have used much more CPU time, than
 /// the other side's processes. Returns `None` otherwise.
 pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
-    let age = differ(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
-    let cpu = differ(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
+    let age = is_clearly_different(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
+    let cpu = is_clearly_different(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
     let of = |past: &ProcessAge| match age {
-        true => format!("was started {} ago and has used {} of CPU time", time(past.age_s), time(past.cpu_s)),
-        false => format!("has used {} of CPU time", time(past.cpu_s)),
+        true => format!(
+            "was started {age} ago and has used {cpu_time} of CPU time",
+            age = format_seconds(past.age_s),
+            cpu_time = format_seconds(past.cpu_s)
+        ),
+        false => format!("has used {cpu_time} of CPU time", cpu_time = format_seconds(past.cpu_s)),
     };
     (age || cpu).then(|| {
         let differing = if age { "age or past work" } else { "past work" };

@@ -74,10 +74,10 @@ impl Reading {
         let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
         let waits = (client_wait_share > CLIENT_WAIT_SHARE_MAX).then(|| {
             Sentence::from(format!(
-                "responses waited in plimsoll for {:.0} % of the response time, before plimsoll read them (a worker \
-                 was busy {:.0} % of the time)",
-                client_wait_share * 100.0,
-                summary.generator.work_share * 100.0
+                "responses waited in plimsoll for {wait_percent:.0} % of the response time, before plimsoll read them \
+                 (a worker was busy {busy_percent:.0} % of the time)",
+                wait_percent = client_wait_share * 100.0,
+                busy_percent = summary.generator.work_share * 100.0
             ))
         });
         Reading {
@@ -234,7 +234,10 @@ impl Blocks {
             for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
                 let length_ns = reading.goodput.per * 1e9;
                 reading.void = (usual_ns * 3.0 > length_ns).then(|| {
-                    let text = format!("no response arrived within {:.0} ms (longer loads: ", length_ns / 1e6);
+                    let text = format!(
+                        "no response arrived within {load_ms:.0} ms (longer loads: ",
+                        load_ms = length_ns / 1e6
+                    );
                     Sentence::from(text).remedy(Remedy::LoadTime).words(")")
                 });
             }
@@ -267,7 +270,11 @@ pub fn arm_name(arm: u8) -> char {
 /// why the first of them is void. Returns `None` if no block is void.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
-    let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));
+    let text = Sentence::from(format!(
+        "{void_blocks} of {all_blocks} blocks do not count: ",
+        void_blocks = void.len(),
+        all_blocks = blocks.len()
+    ));
     void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.then(reason) })
 }
 

@@ -89,7 +89,7 @@ impl LedgerTimes {
 
     /// Returns the histogram bucket of the time within which a share `q` of all requests has
     /// succeeded. Returns `None` if a smaller share succeeded.
-    fn bucket(&self, q: f64) -> Option<u32> {
+    fn quantile_bucket(&self, q: f64) -> Option<u32> {
         // The small subtraction compensates for the rounding error of products such as 0.99 * 100.
         let rank = ((q * self.scheduled as f64 - 1e-6).ceil() as u64).max(1);
         let at = self.succeeded.partition_point(|(_, until)| *until < rank);
@@ -99,7 +99,7 @@ impl LedgerTimes {
     /// Returns the time within which a share `q` of all requests has succeeded, ns. The time is
     /// infinite if a smaller share succeeded.
     pub fn quantile_ns(&self, q: f64) -> f64 {
-        self.bucket(q).map_or(f64::INFINITY, |bucket| {
+        self.quantile_bucket(q).map_or(f64::INFINITY, |bucket| {
             (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
         })
     }
@@ -130,7 +130,7 @@ pub struct ProvedEffect {
 
 /// Returns the halves (subsets) of `blocks` blocks, each as a list of block indices. For many
 /// blocks the result contains random halves, otherwise all halves.
-fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
+fn halves_of_blocks(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
     let count = if exact { (1usize << blocks) - 1 } else { HALVES };
@@ -170,7 +170,7 @@ fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
 }
 
 /// Sums the amounts of each side over the given blocks, each multiplied by the weight of its block.
-fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [BlockAmount; 2] {
+fn weighted_sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [BlockAmount; 2] {
     let mut sums = [BlockAmount::default(); 2];
     for block in blocks {
         for (sum, one) in sums.iter_mut().zip(amounts[*block]) {
@@ -185,7 +185,7 @@ impl ProvedEffect {
     /// Computes the effect by resampling. `levels` returns the values of both sides over the given
     /// blocks, and `against` compares these two values. Returns `None` if there is no block, or if
     /// the comparison gives NaN.
-    fn resample(
+    fn from_resampling(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
         against: impl Fn(f64, f64) -> f64,
@@ -202,7 +202,7 @@ impl ProvedEffect {
             let [a, b] = levels(&half);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
         };
-        let mut of_halves: Vec<f64> = halves(blocks).map(half).collect();
+        let mut of_halves: Vec<f64> = halves_of_blocks(blocks).map(half).collect();
         of_halves.sort_unstable_by(f64::total_cmp);
         Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
     }
@@ -210,8 +210,9 @@ impl ProvedEffect {
     /// Computes by how much a request costs more in B than in A, in us of server time. `amounts`
     /// contains the successes of each side and their seconds, by block.
     pub fn added_cost_us(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
-        let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
-        let effect = ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)?;
+        let costs =
+            |half: &[usize]| weighted_sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
+        let effect = ProvedEffect::from_resampling(amounts.len(), costs, |a, b| b - a)?;
         let ([a, b], [cost_a, cost_b]) = (count_resolutions(amounts), effect.levels);
         Some(ProvedEffect { resolution: (a * cost_a).hypot(b * cost_b), ..effect })
     }
@@ -219,8 +220,8 @@ impl ProvedEffect {
     /// Computes the ratio B/A of amounts that are summed over the blocks, each block with its
     /// weight.
     pub fn ratio_of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
-        let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
-        ProvedEffect::resample(amounts.len(), rates, log_ratio)
+        let rates = |half: &[usize]| weighted_sums(amounts, weights, half).map(|sum| sum.of / sum.per);
+        ProvedEffect::from_resampling(amounts.len(), rates, log_ratio)
     }
 
     /// Computes the ratio B/A of rates whose numerator counts whole requests. `amounts` contains
@@ -236,7 +237,7 @@ impl ProvedEffect {
     pub fn ratio_of_quantiles(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
         let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
-        ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
+        ProvedEffect::from_resampling(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
     /// Returns the interval of the effect at the two-sided error probability `alpha`. Returns
@@ -257,13 +258,13 @@ impl ProvedEffect {
         }
         let wider = normal_quantile(1.0 - alpha / 2.0) / self.order_quantile();
         let end = |order: f64| self.estimate + (order - self.estimate) * wider;
-        let (lower, upper) = self.ends();
+        let (lower, upper) = self.extreme_order_statistics();
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
     }
 
     /// Returns the lowest and the highest order statistic that are used directly. Beyond them the
     /// tails are assumed to be normal.
-    fn ends(&self) -> (f64, f64) {
+    fn extreme_order_statistics(&self) -> (f64, f64) {
         let last = self.halves.len().saturating_sub(ORDER_STATISTIC_MIN);
         (self.halves[ORDER_STATISTIC_MIN - 1], self.halves[last])
     }
@@ -285,7 +286,7 @@ impl ProvedEffect {
         if self.blocks <= EXACT_BLOCKS_MAX || beyond >= ORDER_STATISTIC_MIN {
             return (beyond + 1) as f64 / all;
         }
-        let (lower, upper) = self.ends();
+        let (lower, upper) = self.extreme_order_statistics();
         let room = if below { upper - self.estimate } else { self.estimate - lower };
         let z = self.estimate.abs() / room.max(f64::MIN_POSITIVE) * self.order_quantile();
         let tail = if z.is_finite() { normal_tail(z.min(35.0)) } else { 0.0 };
@@ -326,9 +327,9 @@ impl Cuts {
         let times: Vec<&LedgerTimes> = times.collect();
         // The quantile over several blocks lies between the smallest and the largest quantile of
         // these blocks.
-        let least = times.iter().filter_map(|one| one.bucket(q)).min();
+        let least = times.iter().filter_map(|one| one.quantile_bucket(q)).min();
         let last = times.iter().filter_map(|one| one.succeeded.last()).map(|last| last.0).max()?;
-        let most = times.iter().map(|one| one.bucket(q).unwrap_or(last)).max()?;
+        let most = times.iter().map(|one| one.quantile_bucket(q).unwrap_or(last)).max()?;
         let least = least.unwrap_or(last).min(most);
         let mut mass: BTreeMap<u32, u64> = BTreeMap::new();
         for one in &times {
@@ -397,7 +398,7 @@ mod tests {
     use super::*;
     use plimsoll_model::histogram::index_of;
 
-    fn ratios(values: &[(f64, f64)]) -> ProvedEffect {
+    fn effect_of_pairs(values: &[(f64, f64)]) -> ProvedEffect {
         let amounts: Vec<[BlockAmount; 2]> =
             values.iter().map(|(a, b)| [BlockAmount { of: *a, per: 1.0 }, BlockAmount { of: *b, per: 1.0 }]).collect();
         ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
@@ -407,7 +408,7 @@ mod tests {
     /// the ratios 1/2, 1 and 2. Halves of two or three blocks have the ratios 2/3, (1+1)/(2+1), ...
     #[test]
     fn few_blocks_use_every_split_into_halves() {
-        let effect = ratios(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
+        let effect = effect_of_pairs(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
         assert!((effect.estimate - 0.0).abs() < 1e-12);
         let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
         assert_eq!(seven, [0.5, 0.666667, 1.0, 1.0, 1.0, 1.5, 2.0]);
@@ -416,8 +417,8 @@ mod tests {
         assert_eq!(effect.interval(0.24), None);
         assert_eq!(effect.p_two_sided(), 1.0);
         // B is better in all blocks, which is the strongest evidence that signs can give.
-        assert_eq!(ratios(&[(1.0, 2.0); 5]).p_two_sided(), 2.0 / 32.0);
-        assert_eq!(ratios(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
+        assert_eq!(effect_of_pairs(&[(1.0, 2.0); 5]).p_two_sided(), 2.0 / 32.0);
+        assert_eq!(effect_of_pairs(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
     }
 
     /// Outlier blocks move the mean in proportion to their size. Outlier blocks also widen the
@@ -428,7 +429,7 @@ mod tests {
             (0..40).map(|n| (100.0 + f64::from(n % 5), 100.0 + f64::from((n + 2) % 5))).collect();
         let mut bad = good.clone();
         bad.iter_mut().step_by(10).for_each(|(_, b)| *b *= 0.1);
-        let (good, bad) = (ratios(&good), ratios(&bad));
+        let (good, bad) = (effect_of_pairs(&good), effect_of_pairs(&bad));
         assert!((bad.estimate.exp() - 0.91).abs() < 0.005, "{}", bad.estimate.exp());
         let [narrow, wide] = [good, bad].map(|effect| effect.interval(0.05).expect("an interval").half_width());
         assert!(narrow < 0.01 && wide > 0.05, "{narrow} {wide}");
@@ -436,8 +437,9 @@ mod tests {
 
     #[test]
     fn tails_beyond_the_draws_are_normal() {
-        let effect =
-            ratios(&(0..30).map(|n| (100.0 + f64::from(n % 7), 104.0 + f64::from((n * 3) % 7))).collect::<Vec<_>>());
+        let effect = effect_of_pairs(
+            &(0..30).map(|n| (100.0 + f64::from(n % 7), 104.0 + f64::from((n * 3) % 7))).collect::<Vec<_>>(),
+        );
         let widths: Vec<f64> = [0.05, 0.02, 0.0079, 0.0077, 0.001, 1e-5]
             .map(|alpha| effect.interval(alpha).expect("an interval").half_width())
             .into();
@@ -470,7 +472,7 @@ mod tests {
         assert_eq!(counted(&scattered).resolution, 0.0);
     }
 
-    fn times(scheduled: u64, ms: &[u64]) -> LedgerTimes {
+    fn ledger_times(scheduled: u64, ms: &[u64]) -> LedgerTimes {
         let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
         ms.iter().for_each(|ms| *buckets.entry(index_of(ms * 1_000_000)).or_default() += 1);
         LedgerTimes::new(scheduled, ms.len() as u64, buckets.into_iter())
@@ -482,13 +484,14 @@ mod tests {
         for (scheduled, q, expect_ms) in
             [(95, 0.5, 48.0), (100, 0.5, 50.0), (190, 0.5, 95.0), (200, 0.5, f64::INFINITY), (100, 0.99, f64::INFINITY)]
         {
-            let got = times(scheduled, &answered).quantile_ns(q) / 1e6;
+            let got = ledger_times(scheduled, &answered).quantile_ns(q) / 1e6;
             assert!(got == expect_ms || (got / expect_ms - 1.0).abs() < 1e-3, "{q} of {scheduled}: {got}");
         }
         // A server that fails its slow requests immediately has no better p99.
         let slow: Vec<u64> = (1..=100).map(|n| if n > 95 { 400 } else { 20 }).collect();
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
-        let blocks: Vec<[LedgerTimes; 2]> = (0..12).map(|_| [times(100, &slow), times(100, &quick)]).collect();
+        let blocks: Vec<[LedgerTimes; 2]> =
+            (0..12).map(|_| [ledger_times(100, &slow), ledger_times(100, &quick)]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
         let effect = ProvedEffect::ratio_of_quantiles(&both, 0.99, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate == f64::INFINITY && effect.levels[1] == f64::INFINITY, "{effect:?}");
@@ -502,8 +505,9 @@ mod tests {
     fn quantiles_use_pooled_ledgers() {
         let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
         let slow: Vec<u64> = (0..100).map(|n| if n < 20 { 500 } else { 10 + n % 3 }).collect();
-        let blocks: Vec<[LedgerTimes; 2]> =
-            (0..20).map(|n| [times(100, &quick), times(100, if n == 0 { &slow } else { &quick })]).collect();
+        let blocks: Vec<[LedgerTimes; 2]> = (0..20)
+            .map(|n| [ledger_times(100, &quick), ledger_times(100, if n == 0 { &slow } else { &quick })])
+            .collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
         // 20 of 2 000 requests are slow. The slow requests are 1 % of all requests, but no request
         // in most blocks.

@@ -108,7 +108,7 @@ impl Quantity<'_> {
     /// their weight is the inverse ratio of the variances. CPU times of the machine show whether a
     /// block is disturbed, and the scatter has no sign. So the weight of a block does not depend on
     /// which side is better in it, and the test keeps its error probability.
-    fn weights(&self, blocks: &[Block]) -> Vec<f64> {
+    fn block_weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.ratios_by_block();
         let middle = stats::median(&values).unwrap_or(0.0);
         let variance = |disturbed: bool| {
@@ -126,7 +126,7 @@ impl Quantity<'_> {
     /// Computes the effect of B compared with A. For a quantile, each side needs enough requests
     /// beyond the quantile.
     pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
-        let weights = self.weights(blocks);
+        let weights = self.block_weights(blocks);
         match self {
             Quantity::Counts(amounts) => {
                 ProvedEffect::ratio_of_counts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)

@@ -115,12 +115,12 @@ pub fn sign_flip_p(values: &[f64]) -> f64 {
 /// Returns P(S <= `sum`) for a random sum S that includes each element of `parts` with probability
 /// one half.
 fn lower_tail(parts: &[usize], sum: usize) -> f64 {
-    distribution(parts, sum).iter().sum()
+    sum_distribution(parts, sum).iter().sum()
 }
 
 /// Returns P(S = 0), P(S = 1), ... P(S = `sum_max`) for a random sum S. The sum includes each
 /// element of `parts` with probability one half.
-fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
+fn sum_distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
     let mut probability = vec![0.0; sum_max + 1];
     probability[0] = 1.0;
     for part in parts {

@@ -76,8 +76,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
         primary,
         more_is_better: measure.more_is_better(),
     };
-    let success = success(counted, look);
-    let secondary = secondary(settings, counted, judged, look);
+    let success = compare_success_rates(counted, look);
+    let secondary = compare_secondary_measures(settings, counted, judged, look);
     let effect = match effect(counted, settings.primary) {
         Ok(effect) => effect,
         Err(why) => {
@@ -101,7 +101,7 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
         ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, counted)
             .or_else(|| worse_secondary_measure(&secondary))
             .or_else(|| outlier_side(&values, more_is_better).map(|(_, text)| text))
-            .or_else(|| trend(counted, settings.primary)),
+            .or_else(|| describe_trend(counted, settings.primary)),
         ProveVerdict::Worse | ProveVerdict::Inconclusive => None,
     };
     let (verdict, reason) = match (said, against) {
@@ -126,12 +126,12 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimL
     let verdict = effect(counted, settings.primary)
         .map(|effect| compare(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict);
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
-        || success(counted, look).is_some_and(|success| success.has_fallen)
+        || compare_success_rates(counted, look).is_some_and(|success| success.has_fallen)
 }
 
 /// Compares the secondary measures. Each measure gets an equal part of this evaluation's error
 /// probability, and the p-values are adjusted for the number of measures.
-fn secondary(
+fn compare_secondary_measures(
     settings: &Rules,
     counted: &[Block],
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
@@ -156,7 +156,7 @@ fn secondary(
 }
 
 /// Compares the success rates of both sides; `None` without blocks.
-fn success(counted: &[Block], look: InterimLook) -> Option<Success> {
+fn compare_success_rates(counted: &[Block], look: InterimLook) -> Option<Success> {
     let amounts = side_values(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
         Some(BlockAmount { of, per })
@@ -224,8 +224,10 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     let much = (sizes[1] / sizes[0] - 1.0).abs() > SIZE_TOLERANCE;
     let digits = usize::from((sizes[1] - sizes[0]).abs() < 10.0);
     let text = format!(
-        "the sides respond differently: a response of A has {:.digits$} bytes on average, one of B {:.digits$}",
-        sizes[0], sizes[1]
+        "the sides respond differently: a response of A has {bytes_of_a:.digits$} bytes on average, one of B \
+         {bytes_of_b:.digits$}",
+        bytes_of_a = sizes[0],
+        bytes_of_b = sizes[1]
     );
     Some(AnswerMismatch { text, much })
 }
@@ -252,9 +254,9 @@ fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, 
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
     let text = format!(
-        "{side} is sometimes much worse: {most} of {} blocks are outliers against {side}, {least} blocks are \
-         outliers in its favour",
-        ratios_by_block.len()
+        "{side} is sometimes much worse: {most} of {all_blocks} blocks are outliers against {side}, {least} \
+         blocks are outliers in its favour",
+        all_blocks = ratios_by_block.len()
     );
     Some((side, text))
 }
@@ -264,7 +266,7 @@ const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
 
 /// Describes how the difference between A and B changes during the measurement; `None` if it does
 /// not.
-fn trend(counted: &[Block], measure: Criterion) -> Option<String> {
+fn describe_trend(counted: &[Block], measure: Criterion) -> Option<String> {
     if stats::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
         return None;
     }

@@ -75,7 +75,7 @@ impl Comparison {
     }
 
     pub(super) fn next(&mut self, history: &History) -> Step {
-        let (loads, climbed_ns) = match self.loads(history.trials) {
+        let (loads, climbed_ns) = match self.arm_loads(history.trials) {
             Ok(known) => known,
             Err(step) => return step,
         };
@@ -105,7 +105,7 @@ impl Comparison {
 
     /// Returns the load of each arm, and the time at which the climb (the search for these loads)
     /// ended, in ns. The error is the next step of the climb.
-    fn loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
+    fn arm_loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
         if let Some(known) = &self.loads {
             return Ok(known.clone());
         }

@@ -188,7 +188,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
     saturating_peak(&tried).ok_or(Step::Break(StudyFailure::NotReached(arm.letter())))
 }
 
-fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
+fn highest_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     crate::find::highest_goodput(tried, |peak| peak.rps).copied()
 }
 
@@ -197,7 +197,7 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
 /// saturate the server. This check is needed because a disturbance may hide that few users were
 /// enough.
 fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
-    let best = best(tried)?;
+    let best = highest_peak(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
     let times =
         if best.answers < SLOW_SERVER_RESPONSES_MAX { MORE_THAN_ENOUGH_FACTOR_SLOW } else { MORE_THAN_ENOUGH_FACTOR };
@@ -206,7 +206,7 @@ fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// Returns the peak of an arm, with the smallest number of users that saturates the server.
 fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
-    let best = best(tried)?;
+    let best = highest_peak(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH_GOODPUT_SHARE).copied();
     let mut peak = [enough, more_than_enough_users(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
     if best.answers < SLOW_SERVER_RESPONSES_MAX {
@@ -234,7 +234,7 @@ pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u
 
 fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let rate = wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
+    let rate = wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| round_to_two_digits(slowest * RATE_SHARE)));
     let lengths = peaks.iter().map(|peak| {
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
@@ -243,7 +243,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
     // responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
-    let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
+    let most_ns = fair_share_max(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
     let few_ns = measured(SLOW_SERVER_BLOCKS_MIN) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
@@ -263,7 +263,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
 /// Divides `sum` among elements that want the amounts `wanted`. Returns the largest amount that any
 /// element may get. Elements that want less leave the rest to the others. Returns `u64::MAX` if all
 /// wanted amounts fit.
-fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
+fn fair_share_max(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
     for one in wanted {
@@ -285,7 +285,7 @@ fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
 }
 
 /// Rounds a rate to two significant digits.
-fn rounded(rate: f64) -> f64 {
+fn round_to_two_digits(rate: f64) -> f64 {
     let unit = 10f64.powf(rate.max(1e-9).log10().floor() - 1.0);
     (rate / unit).round() * unit
 }
@@ -328,7 +328,8 @@ mod tests {
 
     #[test]
     fn unused_shares_go_to_larger_elements() {
-        let check = |wanted: &[u64], sum, expected| assert_eq!(even(wanted.to_vec(), sum), expected, "{wanted:?}");
+        let check =
+            |wanted: &[u64], sum, expected| assert_eq!(fair_share_max(wanted.to_vec(), sum), expected, "{wanted:?}");
         check(&[4, 4], 8, u64::MAX);
         check(&[9, 9], 8, 4);
         check(&[100, 1, 1], 12, 10);

@@ -234,14 +234,14 @@ impl Explain {
             // low load would start with the backlog and the connections of those loads.
             let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
             if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
-                return self.hold(level, rate, length_ns, &findings);
+                return self.steady_load_step(level, rate, length_ns, &findings);
             }
             return match length_ns(missing.len()) {
-                Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
-                None => self.vary(history, &findings, left_ns),
+                Some(length_ns) => self.steady_load_step(*level, *rate, length_ns, &findings),
+                None => self.next_varied_load(history, &findings, left_ns),
             };
         }
-        if let Some(step) = self.further(history, &findings, left_ns) {
+        if let Some(step) = self.further_load_above_line(history, &findings, left_ns) {
             return step;
         }
         // A disturbed load is repeated if there is time.
@@ -249,10 +249,10 @@ impl Explain {
         let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.reserved_ns()), overhead_ns(history)));
         match held_again {
             Some(((level, rate), length_ns)) if !has_changed(history.trials) => {
-                self.hold(level, rate, length_ns, &findings)
+                self.steady_load_step(level, rate, length_ns, &findings)
             }
-            _ => match self.change(history, &findings, left_ns) {
-                Step::Stop => self.vary(history, &findings, left_ns),
+            _ => match self.next_experiment_load(history, &findings, left_ns) {
+                Step::Stop => self.next_varied_load(history, &findings, left_ns),
                 step => step,
             },
         }
@@ -261,7 +261,7 @@ impl Explain {
     /// Returns another load above the load line with a higher rate, if the server sustained the
     /// last load. The server may sustain that load if the load line is known only roughly, or not
     /// at all. Without a load above the server's capacity, all steady loads would look alike.
-    fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
+    fn further_load_above_line(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
@@ -293,19 +293,19 @@ impl Explain {
         // Time is always reserved for an experiment that a flag requests.
         let kept_ns = if !self.flagged.is_empty() { self.reserved_ns() } else { self.varied_ns() };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
-        (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
+        (fits && next >= least).then(|| self.steady_load_step(HoldLevel::Past, next, length_ns, findings))
     }
 
     /// Returns the next load with another value of the server's setting (`--vary`). A value whose
     /// load was recorded as skipped is not tried again.
-    fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
+    fn next_varied_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
             // This load has twice the users of most experiments, so that the number of users is not
             // the limit.
             Some(tag) if left_ns >= self.changed_ns() => {
-                self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
+                self.experiment_load_step(tag, self.saturating_closed_loop_plan(Intervention::MoreUsers, findings))
             }
             _ => Step::Stop,
         }
@@ -318,7 +318,7 @@ impl Explain {
 
     /// Returns the next load of the experiments: a load with a change, or a control load without a
     /// change. The first and the last load are control loads.
-    fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
+    fn next_experiment_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
         if self.interventions.is_empty() || left_ns < needs_ns {
@@ -350,7 +350,7 @@ impl Explain {
             (1, _) if any => Intervention::Control,
             _ => return Step::Stop,
         };
-        self.changed(next, history.trials, findings)
+        self.intervention_step(next, history.trials, findings)
     }
 
     /// Returns the experiments that distinguish the causes remaining after the steady loads.
@@ -373,24 +373,28 @@ impl Explain {
         interventions::predictions(&weighed, intervention)
     }
 
-    fn changed(&self, intervention: Intervention, trials: &[Trial], findings: &Findings) -> Step {
+    fn intervention_step(&self, intervention: Intervention, trials: &[Trial], findings: &Findings) -> Step {
         let tag = intervention.tag();
         match intervention {
-            Intervention::Bursts => self.loaded(tag, self.bursts(reference_rate(findings) * 0.95, findings)),
+            Intervention::Bursts => {
+                self.experiment_load_step(tag, self.burst_load_plan(reference_rate(findings) * 0.95, findings))
+            }
             Intervention::Together | Intervention::Abreast => {
                 let together = ServerConcurrency::from_findings(findings, &loads(trials, &self.search.settings.slo));
                 match together.and_then(|it| Some((it.count(intervention)?, it.alone_ns))) {
-                    Some((count, alone_ns)) => self.loaded(tag, self.together(count, alone_ns)),
+                    Some((count, alone_ns)) => {
+                        self.experiment_load_step(tag, self.simultaneous_requests_plan(count, alone_ns))
+                    }
                     None => Step::Stop,
                 }
             }
-            _ => self.loaded(tag, self.filling(intervention, findings)),
+            _ => self.experiment_load_step(tag, self.saturating_closed_loop_plan(intervention, findings)),
         }
     }
 
     /// Creates the step that makes an experiment's load. All such loads get the length and the
     /// warm-up of experiments.
-    fn loaded(&self, tag: Tag, plan: PlanRecord) -> Step {
+    fn experiment_load_step(&self, tag: Tag, plan: PlanRecord) -> Step {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
             requests_max: None,
@@ -404,7 +408,7 @@ impl Explain {
     }
 
     /// Returns the plan of a closed loop with enough users to saturate the server.
-    fn filling(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
+    fn saturating_closed_loop_plan(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
         let base = &self.search.settings.base;
         let most = u64::from(base.carriage.connections_max).max(1);
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
@@ -423,7 +427,7 @@ impl Explain {
 
     /// Returns the plan of a load that sends `count` simultaneous requests again and again. The
     /// next group starts after all requests of the group before had time to complete.
-    fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
+    fn simultaneous_requests_plan(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((SIMULTANEOUS_PAUSE_FACTOR * alone_ns) as u64).max(SIMULTANEOUS_PAUSE_NS_MIN);
@@ -438,7 +442,7 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    fn bursts(&self, rate: f64, findings: &Findings) -> PlanRecord {
+    fn burst_load_plan(&self, rate: f64, findings: &Findings) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |times: u64, length: u64| {
             let level = rate * times as f64;
@@ -503,7 +507,7 @@ impl Explain {
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
     }
 
-    fn hold(&self, level: HoldLevel, rate: f64, length_ns: u64, findings: &Findings) -> Step {
+    fn steady_load_step(&self, level: HoldLevel, rate: f64, length_ns: u64, findings: &Findings) -> Step {
         let settings = &self.search.settings;
         let base = &settings.base;
         let peak = findings.peak.filter(|_| !matches!(level, HoldLevel::Low)).map_or(0, |peak| peak.concurrency);
@@ -545,19 +549,19 @@ fn is_wide(findings: &Findings) -> bool {
 }
 
 /// Returns the loads that ran to their end: neither interrupted by the user nor cut off.
-fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
+fn completed_trials(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
     let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
 /// Returns the complete loads of a level.
 fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
-    whole(trials).filter(move |trial| trial.tag == level.tag())
+    completed_trials(trials).filter(move |trial| trial.tag == level.tag())
 }
 
 /// Returns the complete loads of this experiment.
 fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
-    whole(trials).filter(move |trial| trial.tag == intervention.tag())
+    completed_trials(trials).filter(move |trial| trial.tag == intervention.tag())
 }
 
 /// Returns whether the record says that the load with this tag was skipped.
@@ -582,7 +586,7 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
         low: trials_at_level(trials, HoldLevel::Low).last().map(|trial| &trial.run),
         line: trials_at_level(trials, HoldLevel::Line).last().map(|trial| &trial.run),
         changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
-        varied: whole(trials)
+        varied: completed_trials(trials)
             .filter_map(|trial| Some((*varied.get(varied_number(&trial.tag)?)?, &trial.run)))
             .collect(),
     }

@@ -79,10 +79,10 @@ impl Overload {
         if line_rps <= 0.0 || step_ns < *STEP_NS.start() {
             return Step::Stop;
         }
-        self.steps(line_rps, step_ns, grace_ns)
+        self.rising_load_step(line_rps, step_ns, grace_ns)
     }
 
-    fn steps(&self, line_rps: f64, step_ns: u64, grace_ns: u64) -> Step {
+    fn rising_load_step(&self, line_rps: f64, step_ns: u64, grace_ns: u64) -> Step {
         let base = &self.search.settings.base;
         let stage = |(number, factor): (usize, f64)| {
             let (level, back) = (factor * line_rps, number + 1 == FACTORS.len());

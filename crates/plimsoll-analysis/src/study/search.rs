@@ -130,15 +130,15 @@ impl Search {
                 let find::Measure { purpose, plan, watch } = *measure;
                 Step::measure(Tag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
             }
-            find::SearchStep::Stop(_) => match self.planned(history) {
-                Step::Stop => self.soak(history),
+            find::SearchStep::Stop(_) => match self.next_headroom_step(history) {
+                Step::Stop => self.next_soak_step(history),
                 planned => planned,
             },
         }
     }
 
     /// Returns the step that makes the next segment of the soak, the long load at the load line.
-    fn soak(&self, history: &History) -> Step {
+    fn next_soak_step(&self, history: &History) -> Step {
         let Some(soak_ns) = self.planning.soak_ns else { return Step::Stop };
         let began_ns = history.trials.iter().find(|trial| is_after_search(trial.tag.purpose)).map(|it| it.start_ns);
         let line = self.so_far(began_ns.unwrap_or(history.elapsed_ns));
@@ -153,14 +153,14 @@ impl Search {
         // The first segment starts with a warm-up and without a queue. Each later segment continues
         // without a warm-up.
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
-        let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
+        let plan = self.steady_load_plan(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
         Step::measure(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
     /// Returns the plan of a steady load at `rate`, 1/s. `number` gives each such load another
     /// seed.
-    fn steady(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
+    fn steady_load_plan(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
         let base = &self.settings.base;
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
@@ -183,11 +183,11 @@ impl Search {
 
     /// Returns the step that makes the load with headroom below the load line, if the user
     /// requested it and it was not made yet.
-    fn planned(&self, history: &History) -> Step {
+    fn next_headroom_step(&self, history: &History) -> Step {
         let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
-        let plan = self.steady(line_rps * (1.0 - headroom), self.planned_ns, HEADROOM_WARMUP_NS, 0);
+        let plan = self.steady_load_plan(line_rps * (1.0 - headroom), self.planned_ns, HEADROOM_WARMUP_NS, 0);
         Step::measure(planned_tag(), plan, StopRule::End)
     }
 

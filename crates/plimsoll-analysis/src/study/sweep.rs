@@ -50,23 +50,23 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
     let Some(level) = due.min_by_key(|level| (level.turn + count - first) % count) else { return Step::Stop };
     match spec.lengths {
         Lengths::Fixed(length_ns) => {
-            let mut plan = level.plan(spec);
+            let mut plan = level.visit_plan(spec);
             plan.load.duration_ns = Some(match level.visits {
                 1 => length_ns,
                 visits => length_ns / visits / STEP_NS * STEP_NS,
             });
-            Step::measure(tag(Purpose::Level, level.turn), plan, StopRule::End)
+            Step::measure(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
         }
         Lengths::Budget(budget_ns) => {
             let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
             let left_ns = budget_ns.saturating_sub(history.elapsed_ns + SWEEP_END_RESERVE_NS);
             let share_ns = (left_ns as f64 * level.need_ns() as f64 / weight_ns.max(1) as f64) as u64;
-            within(spec, level, share_ns, (history.elapsed_ns, budget_ns))
+            step_within_share(spec, level, share_ns, (history.elapsed_ns, budget_ns))
         }
     }
 }
 
-fn tag(purpose: Purpose, turn: usize) -> Tag {
+fn trial_tag(purpose: Purpose, turn: usize) -> Tag {
     Tag { turn: turn as u32, ..Tag::for_purpose(purpose) }
 }
 
@@ -134,7 +134,7 @@ impl VisitedLevel {
     }
 
     /// Returns the plan of a visit, whose length the caller sets.
-    fn plan(&self, spec: &SweepSpec) -> PlanRecord {
+    fn visit_plan(&self, spec: &SweepSpec) -> PlanRecord {
         let mut plan = closed_loop_plan(&spec.base, spec.levels[self.turn]);
         plan.load.warmup_ns = self.warmup_ns;
         plan
@@ -143,11 +143,11 @@ impl VisitedLevel {
 
 /// Returns the step for a visit that may take `share_ns` in total. If the level has no response
 /// times yet, this is the step for its pilot trial.
-fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
-    let mut plan = level.plan(spec);
+fn step_within_share(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
+    let mut plan = level.visit_plan(spec);
     if share_ns < SHARE_MIN_NS / 2 {
         return match level.done {
-            0 => Step::Skip(tag(Purpose::Level, level.turn)),
+            0 => Step::Skip(trial_tag(Purpose::Level, level.turn)),
             _ => Step::Stop,
         };
     }
@@ -156,7 +156,7 @@ fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget
         plan.load.duration_ns = Some(pilot_ns(level_ns));
         plan.load.warmup_ns = 0;
         plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);
-        return Step::measure(tag(Purpose::Settle, level.turn), plan, StopRule::End);
+        return Step::measure(trial_tag(Purpose::Settle, level.turn), plan, StopRule::End);
     };
     plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / STEP_NS * STEP_NS);
     let rest_ns = share_ns - plan.load.warmup_ns;
@@ -164,5 +164,5 @@ fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget
     plan.load.duration_ns = Some(length_ns.max(STEP_NS));
     let finish_ns = now_ns + plan.load.warmup_ns + length_ns;
     plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(finish_ns).max(GRACE_MIN_NS));
-    Step::measure(tag(Purpose::Level, level.turn), plan, StopRule::End)
+    Step::measure(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
 }

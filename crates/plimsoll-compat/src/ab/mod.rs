@@ -47,7 +47,10 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         AbCommand::Usage => output::print(USAGE),
         AbCommand::Version => {
-            output::print(&format!("plimsoll {} (the command line of ab)\n", env!("CARGO_PKG_VERSION")));
+            output::print(&format!(
+                "plimsoll {version} (the command line of ab)\n",
+                version = env!("CARGO_PKG_VERSION")
+            ));
         }
         AbCommand::Load(asked) => return load(&asked, run),
     }
@@ -109,7 +112,11 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if asked.json {
         print_results(true, true);
     } else if let Some(failure) = heard.failed() {
-        output::note(&format!("{}\nTotal of {} requests completed", refusal(failure), tally.answered()));
+        output::note(&format!(
+            "{reason}\nTotal of {requests} requests completed",
+            reason = failure_message(failure),
+            requests = tally.answered()
+        ));
     } else {
         match every {
             Some(every) => {
@@ -146,8 +153,8 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if let (Some(path), true) = (&asked.gnuplot, tally.answered() > 0) {
         if tally.omitted_rows > 0 {
             output::note(&format!(
-                "warning: -g: {} requests are beyond the maximum number of lines of '{path}'",
-                tally.omitted_rows
+                "warning: -g: {requests} requests are beyond the maximum number of lines of '{path}'",
+                requests = tally.omitted_rows
             ));
         }
         write(path, gnuplot(&mut tally.rows, heard.wall_us()))?;
@@ -170,7 +177,7 @@ fn print_progress(told: &AtomicU64, every: u64, done: u64) {
 }
 
 /// Returns ab's error message for the failed request that ended the load.
-fn refusal(failure: RequestFailure) -> &'static str {
+fn failure_message(failure: RequestFailure) -> &'static str {
     match failure {
         RequestFailure::Connect => "apr_socket_recv: Connection refused (111)",
         RequestFailure::Timeout => "apr_pollset_poll: The timeout specified has expired (70007)",

@@ -44,7 +44,7 @@ pub fn heartbeat(asked: &AbOptions) -> Option<u64> {
     (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
 }
 
-fn ms(ns: f64) -> u64 {
+fn rounded_ms(ns: f64) -> u64 {
     (ns / 1e6).round() as u64
 }
 
@@ -52,11 +52,13 @@ fn ms(ns: f64) -> u64 {
 pub fn render(load: &AbReport) -> String {
     let AbReport { asked, tally, first, seconds, .. } = *load;
     let mut text = format!(
-        "\n\nServer Software:        {}\nServer Hostname:        {}\nServer Port:            {}\n",
-        first.server, load.host, load.port
+        "\n\nServer Software:        {server}\nServer Hostname:        {host}\nServer Port:            {port}\n",
+        server = first.server,
+        host = load.host,
+        port = load.port
     );
     if let Some(agreed) = load.agreed {
-        text += &tls(agreed, load.host);
+        text += &tls_lines(agreed, load.host);
     }
     let _ = writeln!(text, "\nDocument Path:          {}", load.path);
     match asked.lengths_vary {
@@ -95,30 +97,38 @@ pub fn render(load: &AbReport) -> String {
     }
     let each_ms = seconds * 1000.0 / done as f64;
     let kb = |bytes: u64| bytes as f64 / 1024.0 / seconds;
-    let _ = writeln!(text, "Requests per second:    {:.2} [#/sec] (mean)", done as f64 / seconds);
-    let _ = writeln!(text, "Time per request:       {:.3} [ms] (mean)", asked.concurrency as f64 * each_ms);
+    let _ = writeln!(text, "Requests per second:    {rate_rps:.2} [#/sec] (mean)", rate_rps = done as f64 / seconds);
+    let _ = writeln!(
+        text,
+        "Time per request:       {request_ms:.3} [ms] (mean)",
+        request_ms = asked.concurrency as f64 * each_ms
+    );
     let _ = writeln!(text, "Time per request:       {each_ms:.3} [ms] (mean, across all concurrent requests)");
-    let _ = writeln!(text, "Transfer rate:          {:.2} [Kbytes/sec] received", kb(transferred));
+    let _ = writeln!(
+        text,
+        "Transfer rate:          {received_kb_per_s:.2} [Kbytes/sec] received",
+        received_kb_per_s = kb(transferred)
+    );
     if asked.body.is_some() {
         let _ = writeln!(text, "                        {:.2} kb/s sent", kb(sent));
         let _ = writeln!(text, "                        {:.2} kb/s total", kb(transferred + sent));
     }
     if tally.answered() > 0 {
-        text += &times(asked, tally);
+        text += &connection_times_table(asked, tally);
     }
     if asked.shows_percentiles && tally.answered() > 1 {
         text += "\nPercentage of the requests served within a certain time (ms)\n";
         for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
             let within = tally.total.quantile_ns(f64::from(percent) / 100.0);
-            let _ = writeln!(text, "  {percent}%  {:>5}", ms(within as f64));
+            let _ = writeln!(text, "  {percent}%  {:>5}", rounded_ms(within as f64));
         }
-        let _ = writeln!(text, " 100%  {:>5} (longest request)", ms(tally.total.max_ns() as f64));
+        let _ = writeln!(text, " 100%  {:>5} (longest request)", rounded_ms(tally.total.max_ns() as f64));
     }
     text
 }
 
 /// Formats the lines about the negotiated TLS parameters.
-fn tls(agreed: &TlsParameters, host: &str) -> String {
+fn tls_lines(agreed: &TlsParameters, host: &str) -> String {
     let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = agreed;
     let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
     if let Some((name, bits)) = exchange {
@@ -134,7 +144,7 @@ fn tls(agreed: &TlsParameters, host: &str) -> String {
 
 /// Formats the table of connection times. Warnings follow if the mean and the median of a time
 /// differ much.
-fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
+fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
         ("Processing:", "the processing time", &tally.processing),
@@ -146,7 +156,8 @@ fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
         text += "              min   avg   max\n";
         for (name, _, times) in &all {
             let (least, mean, most) = (times.min_ns() as f64, times.mean_ns(), times.max_ns() as f64);
-            let _ = writeln!(text, "{name:<11} {:>5} {:>5}{:>5}", ms(least), ms(mean), ms(most));
+            let _ =
+                writeln!(text, "{name:<11} {:>5} {:>5}{:>5}", rounded_ms(least), rounded_ms(mean), rounded_ms(most));
         }
         return text;
     }
@@ -158,11 +169,11 @@ fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
         let _ = writeln!(
             text,
             "{name:<11} {:>5} {:>4} {:>5.1} {:>6} {:>7}",
-            ms(least),
-            ms(mean),
+            rounded_ms(least),
+            rounded_ms(mean),
             stdev / 1e6,
-            ms(median),
-            ms(most)
+            rounded_ms(median),
+            rounded_ms(most)
         );
         let apart = (mean - median).abs();
         if apart > 2.0 * stdev {
@@ -202,7 +213,7 @@ pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
         let _ = writeln!(
             text,
             "{}\t{seconds}\t{}\t{}\t{}\t{}",
-            day(seconds),
+            ctime_text(seconds),
             ms(row.connect_us),
             ms(row.total_us - row.connect_us.min(row.total_us)),
             ms(row.total_us),
@@ -213,7 +224,7 @@ pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
 }
 
 /// Formats a Unix time as C's `ctime` does, in UTC: `Sun Nov 22 13:48:27 2026`.
-fn day(unix_s: u64) -> String {
+fn ctime_text(unix_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     // The date has the format `2026-11-22 13:48:27 UTC`.

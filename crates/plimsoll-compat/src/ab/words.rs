@@ -138,7 +138,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
                 'V' => return Ok(AbCommand::Version),
                 'C' => cookies.push(format!("Cookie: {value}")),
                 'A' => authorization = Some(format!("Authorization: {}", basic(value))),
-                _ => asked.flag(letter, value)?,
+                _ => asked.apply_flag(letter, value)?,
             }
         }
     }
@@ -183,7 +183,7 @@ impl AbOptions {
         Ok(())
     }
 
-    fn flag(&mut self, letter: char, value: &str) -> Result<(), String> {
+    fn apply_flag(&mut self, letter: char, value: &str) -> Result<(), String> {
         let number = || value.parse::<u64>().map_err(|_| format!("-{letter}: '{value}' is no whole number"));
         let positive = || match number()? {
             0 => Err(format!("-{letter}: must be more than 0")),

@@ -106,8 +106,8 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         output::print(&csv(&tally.rows, began_us));
         if tally.omitted_rows > 0 {
             output::note(&format!(
-                "warning: -o csv: {} responses are beyond the maximum number of lines, and have no line",
-                tally.omitted_rows
+                "warning: -o csv: {responses} responses are beyond the maximum number of lines, and have no line",
+                responses = tally.omitted_rows
             ));
         }
     } else {

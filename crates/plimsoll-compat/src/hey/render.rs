@@ -12,7 +12,7 @@ const STEPS: u32 = 10;
 /// The length of the longest histogram bar, in characters.
 const BAR_CELLS: u64 = 40;
 
-fn seconds(ns: f64) -> String {
+fn format_seconds(ns: f64) -> String {
     format!("{:.4} secs", ns / 1e9)
 }
 
@@ -22,23 +22,28 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
     let total = &tally.total;
     let rps = if total_ns == 0 { 0.0 } else { tally.ended_count() as f64 * 1e9 / total_ns as f64 };
     let mut text = format!(
-        "\nSummary:\n  Total:\t{}\n  Slowest:\t{}\n  Fastest:\t{}\n  Average:\t{}\n  Requests/sec:\t{rps:.4}\n  \n",
-        seconds(total_ns as f64),
-        seconds(total.max_ns() as f64),
-        seconds(total.min_ns() as f64),
-        seconds(total.mean_ns()),
+        "\nSummary:\n  Total:\t{whole_time}\n  Slowest:\t{slowest}\n  Fastest:\t{fastest}\n  \
+         Average:\t{average}\n  Requests/sec:\t{rps:.4}\n  \n",
+        whole_time = format_seconds(total_ns as f64),
+        slowest = format_seconds(total.max_ns() as f64),
+        fastest = format_seconds(total.min_ns() as f64),
+        average = format_seconds(total.mean_ns()),
     );
     if tally.content_bytes > 0 {
         let each = tally.content_bytes / tally.answered().max(1);
-        let _ = writeln!(text, "  Total data:\t{} bytes\n  Size/request:\t{each} bytes", tally.content_bytes);
+        let _ = writeln!(
+            text,
+            "  Total data:\t{content_bytes} bytes\n  Size/request:\t{each} bytes",
+            content_bytes = tally.content_bytes
+        );
     }
     text += "\nResponse time histogram:\n";
-    text += &histogram(total);
+    text += &format_histogram(total);
     text += "\n\nLatency distribution:\n";
     if total.count() > 0 {
         for percent in [10, 25, 50, 75, 90, 95, 99] {
             let within = total.quantile_ns(f64::from(percent) / 100.0);
-            let _ = writeln!(text, "  {percent}% in {}", seconds(within as f64));
+            let _ = writeln!(text, "  {percent}% in {}", format_seconds(within as f64));
         }
     }
     text += "\nDetails (average, fastest, slowest):\n";
@@ -53,7 +58,8 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
         ("resp read", &tally.read),
     ] {
         let (mean, least, most) = (times.mean_ns(), times.min_ns() as f64, times.max_ns() as f64);
-        let _ = writeln!(text, "  {name}:\t{}, {}, {}", seconds(mean), seconds(least), seconds(most));
+        let _ =
+            writeln!(text, "  {name}:\t{}, {}, {}", format_seconds(mean), format_seconds(least), format_seconds(most));
     }
     text += "\nStatus code distribution:\n";
     for (status, count) in &tally.statuses {
@@ -65,7 +71,7 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
     } else {
         text += "Error distribution:\n";
         for (failure, count) in &tally.lost {
-            let _ = writeln!(text, "  [{count}]\t{}", lines(&error(asked, host, *failure)));
+            let _ = writeln!(text, "  [{count}]\t{}", lines(&go_error_message(asked, host, *failure)));
         }
         if tally.redirects_beyond_limit.0 > 0 {
             let _ =
@@ -77,7 +83,7 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
 
 /// Formats the histogram of response times, in ten steps of equal width between the fastest and the
 /// slowest response.
-fn histogram(total: &Histogram) -> String {
+fn format_histogram(total: &Histogram) -> String {
     if total.count() == 0 {
         return String::new();
     }
@@ -102,7 +108,7 @@ fn histogram(total: &Histogram) -> String {
 }
 
 /// Returns Go's error message for a request without a response.
-fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
+fn go_error_message(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
     let mut method = asked.method.to_ascii_lowercase();
     method[..1].make_ascii_uppercase();
     let why = match failure {
@@ -143,7 +149,7 @@ mod tests {
     use super::super::words::parse;
     use super::*;
 
-    fn options(line: &str) -> HeyOptions {
+    fn parse_options(line: &str) -> HeyOptions {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         parse(&words).expect("understood").expect("a load")
     }
@@ -158,7 +164,7 @@ mod tests {
             tally.read.record(100_000);
         }
         tally.statuses.extend([(200, 90), (404, 10)]);
-        let text = summary(&options("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
+        let text = summary(&parse_options("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
         let expect = "
 Summary:
   Total:\t2.0000 secs
@@ -184,10 +190,10 @@ Response time histogram:
             assert!(text.contains(part), "{part}: {text}");
         }
         tally.lost.extend([(RequestFailure::Connect, 3), (RequestFailure::Timeout, 1)]);
-        let text = summary(&options("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
+        let text = summary(&parse_options("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
         let error = "\nError distribution:\n  [3]\tPost \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n  [1]\tPost";
         assert!(text.contains(error), "{text}");
-        let none = summary(&options("http://h/"), "h:80", &ResponseTally::default(), 0);
+        let none = summary(&parse_options("http://h/"), "h:80", &ResponseTally::default(), 0);
         assert!(none.contains("  Average:\t0.0000 secs\n") && !none.contains("NaN"), "{none}");
     }
 

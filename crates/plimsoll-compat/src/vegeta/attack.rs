@@ -98,13 +98,13 @@ struct AttackState {
     redirects: AtomicU64,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Targets {
     /// Returns the target of request number `seq`; `None` if there are no more targets.
-    fn target(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
+    fn target_for_request(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
         match self.known.len() as u64 {
             count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
             // With `lazy`, the first target was read before the attack.
@@ -124,8 +124,8 @@ impl Targets {
             self.host = host;
         } else if self.host != host {
             return Err(format!(
-                "{place}: '{host}' is not '{}': all targets of an attack must have the same server",
-                self.host
+                "{place}: '{host}' is not '{first_host}': all targets of an attack must have the same server",
+                first_host = self.host
             ));
         }
         let read = |path: &str| files::read(path.as_ref(), Use::Body).map_err(|why| format!("{place}: '{path}' {why}"));
@@ -172,23 +172,23 @@ impl std::fmt::Debug for Attacker {
 }
 
 impl Attacker {
-    fn fail(&self, why: String) -> AuthorStopReason {
-        locked(&self.shared.failure).get_or_insert(why);
+    fn record_failure(&self, why: String) -> AuthorStopReason {
+        lock_ignoring_poison(&self.shared.failure).get_or_insert(why);
         AuthorStopReason::Failed
     }
 
-    fn tell(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), AuthorStopReason> {
+    fn send_result(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), AuthorStopReason> {
         result.seq = mark;
         result.sent_ns = self.shared.wall_ns + times.intended_ns;
         result.latency_ns = times.done_ns.saturating_sub(times.intended_ns);
-        result.attack.clone_from(&locked(&self.shared.targets).asked.name);
+        result.attack.clone_from(&lock_ignoring_poison(&self.shared.targets).asked.name);
         self.shared.sink.send(result).map_err(|_| AuthorStopReason::Asked)
     }
 
     /// Returns the maximum number of redirects, and the next step after a response; `None` if
     /// redirects are not followed.
-    fn step(&self, answer: &AuthorAnswer) -> Option<(u64, RedirectStep)> {
-        let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
+    fn next_redirect_step(&self, answer: &AuthorAnswer) -> Option<(u64, RedirectStep)> {
+        let redirects_max = lock_ignoring_poison(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
         let here = hop.as_ref().unwrap_or(&ready.first);
         Some((redirects_max, here.after(answer, &ready.origin, (!ready.body.is_empty(), true))))
@@ -196,7 +196,7 @@ impl Attacker {
 
     /// Removes a request from the list of requests in flight. Returns a result with the request's
     /// method, URL and size.
-    fn begun(&mut self, mark: u64) -> VegetaResult {
+    fn remove_open_request(&mut self, mark: u64) -> VegetaResult {
         let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
         VegetaResult {
             method: ready.target.method.clone(),
@@ -225,12 +225,12 @@ impl Author for Attacker {
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
-        let mut targets = locked(&self.shared.targets);
+        let mut targets = lock_ignoring_poison(&self.shared.targets);
         let seq = self.shared.seq.fetch_add(1, Ordering::Relaxed);
-        let found = targets.target(seq);
+        let found = targets.target_for_request(seq);
         let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
         drop(targets);
-        let ready = found.map_err(|why| self.fail(why))?.ok_or(AuthorStopReason::Asked)?;
+        let ready = found.map_err(|why| self.record_failure(why))?.ok_or(AuthorStopReason::Asked)?;
         batch.bytes = ready.bytes(&ready.first, seq, &name, keep_alive);
         batch.heads_only.push(ready.target.method == "HEAD");
         batch.mark = seq;
@@ -243,9 +243,9 @@ impl Author for Attacker {
     }
 
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
-        let Some((redirects_max, RedirectStep::Asks(next))) = self.step(answer) else { return false };
+        let Some((redirects_max, RedirectStep::Asks(next))) = self.next_redirect_step(answer) else { return false };
         let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
-        let targets = locked(&self.shared.targets);
+        let targets = lock_ignoring_poison(&self.shared.targets);
         batch.bytes = open.ready.bytes(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
         batch.heads_only.push(next.method == "HEAD");
         batch.mark = answer.mark;
@@ -254,7 +254,7 @@ impl Author for Attacker {
     }
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
-        let unfinished = match self.step(answer) {
+        let unfinished = match self.next_redirect_step(answer) {
             Some((redirects_max, RedirectStep::Asks(next))) => {
                 let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
                 let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
@@ -266,12 +266,12 @@ impl Author for Attacker {
             }
             Some((_, RedirectStep::Ends)) | None => None,
         };
-        let begun = self.begun(answer.mark);
+        let begun = self.remove_open_request(answer.mark);
         if let Some(refusal) = unfinished {
             // Without a refusal the redirect is valid, so the next request was not sent for lack of
             // time.
             let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
-            return self.tell(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
+            return self.send_result(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
         let mut headers: Vec<(String, Vec<String>)> = Vec::new();
         for (name, value) in answer.fields() {
@@ -287,15 +287,15 @@ impl Author for Attacker {
         let line =
             String::from_utf8_lossy(line).trim().split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
         let error = if (200..400).contains(&answer.status) { String::new() } else { line };
-        let body_max = locked(&self.shared.targets).asked.body_max;
+        let body_max = lock_ignoring_poison(&self.shared.targets).asked.body_max;
         let body = answer.content[..answer.content.len().min(body_max)].to_vec();
         let (code, bytes_in) = (answer.status, body.len() as u64);
         let result = VegetaResult { code, bytes_in, error, body, headers, ..begun };
-        self.tell(result, answer.times, answer.mark)
+        self.send_result(result, answer.times, answer.mark)
     }
 
     fn miss(&mut self, lost: &LostResponse) {
-        let begun = self.begun(lost.mark);
+        let begun = self.remove_open_request(lost.mark);
         let what = match lost.failure {
             RequestFailure::Timeout => LATE,
             RequestFailure::Connect => "connection refused",
@@ -306,7 +306,7 @@ impl Author for Attacker {
         };
         let error = format!("{} \"{}\": {what}", begun.method, begun.url);
         // The error is ignored, because the thread that receives results may have ended.
-        let _ = self.tell(VegetaResult { error, ..begun }, lost.times, lost.mark);
+        let _ = self.send_result(VegetaResult { error, ..begun }, lost.times, lost.mark);
     }
 }
 
@@ -324,7 +324,7 @@ impl AuthorFactory for Attack {
     }
 
     fn may_continue(&self) -> ControlFlow<Stop> {
-        match &*locked(&self.0.failure) {
+        match &*lock_ignoring_poison(&self.0.failure) {
             Some(why) => ControlFlow::Break(Stop::Died(why.clone())),
             None => ControlFlow::Continue(()),
         }
@@ -367,7 +367,10 @@ impl ThreadReader {
         };
         let started = std::thread::Builder::new().name("targets".into()).spawn(read);
         started.map_err(|error| {
-            Failure::start(format!("-targets: no thread could be started to read the targets: {}", system_text(&error)))
+            Failure::start(format!(
+                "-targets: no thread could be started to read the targets: {reason}",
+                reason = system_text(&error)
+            ))
         })?;
         Ok(ThreadReader { chunks, current: Vec::new(), at: 0 })
     }
@@ -395,7 +398,9 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         None => Box::new(std::io::stdin()),
         Some(path) => {
             let opened = File::open(path);
-            let cannot = |error| Failure::usage(format!("-targets: '{path}' cannot be read: {}", system_text(&error)));
+            let cannot = |error| {
+                Failure::usage(format!("-targets: '{path}' cannot be read: {reason}", reason = system_text(&error)))
+            };
             Box::new(opened.map_err(cannot)?)
         }
     };
@@ -422,9 +427,9 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         if is_beyond {
             let count = targets.known.len();
             return Err(Failure::usage(format!(
-                "-targets: the first {count} take more than {} MiB with their bodies: give fewer targets, or add \
-                 -lazy",
-                TARGETS_MEMORY_BYTES_MAX >> 20
+                "-targets: the first {count} take more than {limit_mib} MiB with their bodies: give fewer targets, \
+                 or add -lazy",
+                limit_mib = TARGETS_MEMORY_BYTES_MAX >> 20
             )));
         }
     }
@@ -450,7 +455,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         redirects: AtomicU64::new(0),
     });
     let measured = run.carry_out(question, &terms, Some(Arc::new(Attack(Arc::clone(&shared)))))?;
-    let failed = locked(&shared.failure).take();
+    let failed = lock_ignoring_poison(&shared.failure).take();
     let redirects = shared.redirects.load(Ordering::Relaxed);
     let limited = measured.generator_limited();
     drop((measured, shared));

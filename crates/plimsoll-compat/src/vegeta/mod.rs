@@ -50,17 +50,20 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         VegetaCommand::Usage => output::print(USAGE),
         VegetaCommand::Version => {
-            output::print(&format!("plimsoll {} (the command line of vegeta)\n", env!("CARGO_PKG_VERSION")));
+            output::print(&format!(
+                "plimsoll {version} (the command line of vegeta)\n",
+                version = env!("CARGO_PKG_VERSION")
+            ));
         }
         VegetaCommand::Attack(asked) => return attack::carry_out(*asked, run),
-        VegetaCommand::Report(asked) => report(&asked)?,
-        VegetaCommand::Plot(asked) => plot(&asked, run)?,
+        VegetaCommand::Report(asked) => write_report(&asked)?,
+        VegetaCommand::Plot(asked) => write_plot(&asked, run)?,
         VegetaCommand::Encode(asked) => encode(&asked)?,
     }
     Ok(exit::DONE)
 }
 
-fn report(asked: &ReportOptions) -> Result<(), Failure> {
+fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
     let mut figures = VegetaFigures::new(&asked.buckets_ns);
     for_each_result(&asked.files, &mut |result| {
         figures.add(&result);
@@ -81,7 +84,7 @@ fn report(asked: &ReportOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
+fn write_plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
     let mut course = VegetaCourse::default();
     for_each_result(&asked.files, &mut |result| {
         course.add(&result);

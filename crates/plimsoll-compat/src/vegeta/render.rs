@@ -21,14 +21,14 @@ const SHARES: &[f64] = &[
 
 /// Formats the report of `-type text`.
 pub fn text(figures: &mut VegetaFigures) -> String {
-    let time = |ns: u64| go_duration(rounded(ns));
+    let time = |ns: u64| go_duration(round_to_smaller_unit(ns));
     let (attack, wait) = (figures.attack_ns(), figures.wait_ns());
     let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
     let mean = figures.mean(figures.latency_ns_total) as u64;
     let latencies = [figures.latency_ns_min, mean, p50, p90, p95, p99, figures.latency_ns_max].map(time).join(", ");
     let VegetaFigures { requests, bytes_in, bytes_out, .. } = *figures;
     let codes: Vec<String> = figures.codes.iter().map(|(code, count)| format!("{code}:{count}  ")).collect();
-    let mut out = aligned(&[
+    let mut out = format_aligned_rows(&[
         &[
             "Requests",
             "[total, rate, throughput]",
@@ -103,7 +103,7 @@ pub fn histogram(figures: &VegetaFigures) -> String {
         ]);
     }
     let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
-    aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    format_aligned_rows(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// Formats the report of `-type hdrplot`.
@@ -116,12 +116,12 @@ pub fn plot(figures: &mut VegetaFigures) -> String {
         rows.push([format!("{value_ms:.6}"), format!("{share:.6}"), count.to_string(), format!("{over:.6}")]);
     }
     let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
-    aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    format_aligned_rows(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// Formats rows as a table with aligned columns, which are two spaces apart. The last column is not
 /// padded.
-fn aligned(rows: &[&[&str]]) -> String {
+fn format_aligned_rows(rows: &[&[&str]]) -> String {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let widest =
         |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -145,7 +145,7 @@ fn aligned(rows: &[&[&str]]) -> String {
 }
 
 /// Rounds a time in ns to the next smaller unit, such as to us if the time is printed in ms.
-fn rounded(ns: u64) -> u64 {
+fn round_to_smaller_unit(ns: u64) -> u64 {
     const UNITS_NS: [u64; 6] = [3_600_000_000_000, 60_000_000_000, 1_000_000_000, 1_000_000, 1_000, 1];
     let unit = UNITS_NS.windows(2).find(|pair| ns >= pair[0]).map_or(1, |pair| pair[1]);
     (ns + unit / 2) / unit * unit
@@ -191,7 +191,7 @@ mod tests {
         };
     }
 
-    fn figures(bounds_ns: &[u64]) -> VegetaFigures {
+    fn fixture_figures(bounds_ns: &[u64]) -> VegetaFigures {
         let mut reader = VegetaReader::new(fixture!("results.json").as_bytes());
         let mut figures = VegetaFigures::new(bounds_ns);
         while let Some(result) = reader.next_result().expect("results") {
@@ -202,12 +202,15 @@ mod tests {
 
     #[test]
     fn reports_match_vegeta_exactly() {
-        assert_eq!(text(&mut figures(&[])), fixture!("report.txt"));
-        assert_eq!(json(&mut figures(&[])).trim_end(), fixture!("report.json").trim_end());
-        assert_eq!(histogram(&figures(&[0, 100_000, 200_000, 500_000, 1_000_000])), fixture!("report-hist.txt"));
-        assert_eq!(plot(&mut figures(&[])), fixture!("report-hdrplot.txt"));
+        assert_eq!(text(&mut fixture_figures(&[])), fixture!("report.txt"));
+        assert_eq!(json(&mut fixture_figures(&[])).trim_end(), fixture!("report.json").trim_end());
+        assert_eq!(
+            histogram(&fixture_figures(&[0, 100_000, 200_000, 500_000, 1_000_000])),
+            fixture!("report-hist.txt")
+        );
+        assert_eq!(plot(&mut fixture_figures(&[])), fixture!("report-hdrplot.txt"));
         assert!(
-            json(&mut figures(&[0, 1_000_000]))
+            json(&mut fixture_figures(&[0, 1_000_000]))
                 .contains("\"min\":100400},\"buckets\":{\"0\":118,\"1000000\":2},\"bytes_in\"")
         );
     }
@@ -218,7 +221,7 @@ mod tests {
     fn many_rows_are_aligned_in_one_pass() {
         let row: &[&str] = &["a", "b", "c"];
         let began = std::time::Instant::now();
-        assert_eq!(aligned(&vec![row; 60_000]).len(), 60_000 * "a  b  c\n".len());
+        assert_eq!(format_aligned_rows(&vec![row; 60_000]).len(), 60_000 * "a  b  c\n".len());
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     }
 
@@ -244,7 +247,7 @@ mod tests {
             assert_eq!(go_duration(ns), expect);
         }
         assert_eq!(
-            [1_086_419, 533_778, 2_975_598_655, 90_499_999_999].map(rounded),
+            [1_086_419, 533_778, 2_975_598_655, 90_499_999_999].map(round_to_smaller_unit),
             [1_086_000, 533_778, 2_976_000_000, 90_000_000_000]
         );
     }

@@ -126,10 +126,10 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
     let Some(words) = parse_global_flags(words)? else { return Ok(VegetaCommand::Version) };
     let Some((command, words)) = words.split_first() else { return Ok(VegetaCommand::Usage) };
     match command.as_str() {
-        "report" => report(words),
+        "report" => parse_report(words),
         "encode" => encode(words),
-        "attack" => attack(words),
-        "plot" => plot(words),
+        "attack" => parse_attack(words),
+        "plot" => parse_plot(words),
         "-h" | "-help" | "--help" | "help" => Ok(VegetaCommand::Usage),
         other => Err(format!("vegeta {other}: unknown command; choose attack, report, plot or encode")),
     }
@@ -154,7 +154,7 @@ fn parse_global_flags(words: &[String]) -> Result<Option<Vec<String>>, String> {
     Ok(if version { None } else { Some(rest.unwrap_or_default()) })
 }
 
-fn attack(words: &[String]) -> Result<VegetaCommand, String> {
+fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
     let mut asked = AttackOptions {
         name: String::new(),
         rate_rps: 50.0,
@@ -174,7 +174,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
         passed_flags: Vec::new(),
     };
     let mut encoding_said = None;
-    let rest = flags("attack", words, &mut |flag, value| {
+    let rest = parse_flags("attack", words, &mut |flag, value| {
         let time = || go_duration_ns(value).ok_or_else(|| format!("-{flag}: '{value}' is no time such as 30s"));
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no number"));
         let truth = || match value {
@@ -206,7 +206,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
             "keepalive" => asked.keep_alive = truth()?,
             "targets" => asked.targets = file(),
             "output" => asked.output = file(),
-            "to" => encoding_said = Some(encoding(value)?),
+            "to" => encoding_said = Some(parse_encoding(value)?),
             "format" => {
                 asked.format = match value {
                     "http" => TargetFormat::Http,
@@ -273,9 +273,9 @@ fn rate_rps(text: &str) -> Result<f64, String> {
     Ok(count as f64 * 1e9 / per_ns as f64)
 }
 
-fn report(words: &[String]) -> Result<VegetaCommand, String> {
+fn parse_report(words: &[String]) -> Result<VegetaCommand, String> {
     let (mut shape, mut buckets_ns, mut output) = (ReportShape::Text, Vec::new(), None);
-    let files = flags("report", words, &mut |flag, value| {
+    let files = parse_flags("report", words, &mut |flag, value| {
         match flag {
             "type" => {
                 shape = match value {
@@ -285,7 +285,7 @@ fn report(words: &[String]) -> Result<VegetaCommand, String> {
                     _ => match value.strip_prefix("hist") {
                         Some(list) => {
                             if !list.is_empty() {
-                                buckets_ns = buckets(list)?;
+                                buckets_ns = parse_bucket_bounds(list)?;
                             }
                             ReportShape::Histogram
                         }
@@ -293,7 +293,7 @@ fn report(words: &[String]) -> Result<VegetaCommand, String> {
                     },
                 };
             }
-            "buckets" => buckets_ns = buckets(value)?,
+            "buckets" => buckets_ns = parse_bucket_bounds(value)?,
             "output" => output = Some(value.to_owned()).filter(|path| path != "stdout"),
             _ => return Ok(false),
         }
@@ -306,9 +306,9 @@ fn report(words: &[String]) -> Result<VegetaCommand, String> {
     Ok(VegetaCommand::Report(ReportOptions { shape, buckets_ns, output, files }))
 }
 
-fn plot(words: &[String]) -> Result<VegetaCommand, String> {
+fn parse_plot(words: &[String]) -> Result<VegetaCommand, String> {
     let mut asked = PlotOptions { title: String::new(), points_max: usize::MAX, output: None, files: Vec::new() };
-    let files = flags("plot", words, &mut |flag, value| {
+    let files = parse_flags("plot", words, &mut |flag, value| {
         match flag {
             "title" => asked.title = value.to_owned(),
             "threshold" => {
@@ -326,9 +326,9 @@ fn plot(words: &[String]) -> Result<VegetaCommand, String> {
 
 fn encode(words: &[String]) -> Result<VegetaCommand, String> {
     let (mut to, mut output) = (VegetaEncoding::Json, None);
-    let files = flags("encode", words, &mut |flag, value| {
+    let files = parse_flags("encode", words, &mut |flag, value| {
         match flag {
-            "to" => to = encoding(value)?,
+            "to" => to = parse_encoding(value)?,
             "output" => output = Some(value.to_owned()).filter(|path| path != "stdout"),
             _ => return Ok(false),
         }
@@ -338,7 +338,7 @@ fn encode(words: &[String]) -> Result<VegetaCommand, String> {
     Ok(VegetaCommand::Encode(EncodeOptions { encoding: to, output, files }))
 }
 
-fn encoding(name: &str) -> Result<VegetaEncoding, String> {
+fn parse_encoding(name: &str) -> Result<VegetaEncoding, String> {
     VegetaEncoding::from_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
 }
 
@@ -359,7 +359,7 @@ const SWITCHES: [&str; 8] =
 
 /// Parses the flags of a command. Returns the files after the flags, without `stdin` and `-`, which
 /// stand for standard input.
-fn flags(
+fn parse_flags(
     command: &str,
     words: &[String],
     each: &mut dyn FnMut(&str, &str) -> Result<bool, String>,
@@ -371,7 +371,7 @@ fn flags(
 
 /// Parses a list of histogram bounds such as `[0,1ms,10ms]`, as times in ns. If the first bound is
 /// above 0, a bucket from 0 is added.
-fn buckets(text: &str) -> Result<Vec<u64>, String> {
+fn parse_bucket_bounds(text: &str) -> Result<Vec<u64>, String> {
     let wrong = || format!("'{text}' is not a list of buckets: write the buckets as [0,1ms,10ms], in order");
     let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;
     let mut bounds: Vec<u64> = Vec::new();

@@ -87,7 +87,7 @@ struct TimedAuthor {
 }
 
 impl TimedAuthor {
-    fn record(&self, times: AnswerTimes) {
+    fn record_times(&self, times: AnswerTimes) {
         let mut mine = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         mine.response.record(times.done_ns.saturating_sub(times.intended_ns));
         if times.sent_ns > 0 {
@@ -123,13 +123,13 @@ impl Author for TimedAuthor {
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         if answer.is_last {
-            self.record(answer.times);
+            self.record_times(answer.times);
         }
         if self.inner.hears() { self.inner.hear(answer) } else { Ok(()) }
     }
 
     fn miss(&mut self, lost: &LostResponse) {
-        self.record(lost.times);
+        self.record_times(lost.times);
         if self.inner.hears() {
             self.inner.miss(lost);
         }

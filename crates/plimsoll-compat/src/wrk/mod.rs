@@ -30,13 +30,13 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
             if let Some(why) = why {
                 output::note(&why);
             }
-            output::print(usage(dialect));
+            output::print(usage_text(dialect));
             // As in wrk, a usage error gives the exit code 1.
             return Ok(1);
         }
     };
     if asked.version {
-        output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
+        output::print(&format!("plimsoll {version} (the command line of wrk)\n", version = env!("CARGO_PKG_VERSION")));
     }
     let (mut question, terms) = run.parse(&run_arguments_of(&asked))?;
     // As in wrk, all connections are opened before the load and kept, even those that the rate does
@@ -131,7 +131,7 @@ fn text_of(asked: &WrkOptions, told: &RunFigures) -> String {
     render(&WrkReport { summary: &told.summary, latency_us, requests: &told.requests, distribution })
 }
 
-fn usage(dialect: Dialect) -> &'static str {
+fn usage_text(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Wrk => {
             "Usage: wrk <options> <url>

@@ -41,7 +41,7 @@ pub fn opening_lines(duration_ns: u64, url: &str, threads: u64, connections: u64
 
 /// Aligns a text to the right in `width` characters. The last two characters are reserved for the
 /// unit.
-fn column(text: &str, width: usize) -> String {
+fn align_right(text: &str, width: usize) -> String {
     let letters = text.bytes().rev().take(2).take_while(u8::is_ascii_alphabetic).count();
     let pad = 2 - letters;
     format!("{text:>width$}{:pad$}", "", width = width - pad)
@@ -50,9 +50,9 @@ fn column(text: &str, width: usize) -> String {
 fn stats_line(name: &str, figures: &ScriptFigures, written: fn(f64) -> String) -> String {
     format!(
         "    {name:<10}{}{}{}{:>8.2}%\n",
-        column(&written(figures.mean()), 8),
-        column(&written(figures.stdev()), 10),
-        column(&written(figures.max() as f64), 9),
+        align_right(&written(figures.mean()), 8),
+        align_right(&written(figures.stdev()), 10),
+        align_right(&written(figures.max() as f64), 9),
         figures.within_stdev_percent(1.0),
     )
 }
@@ -69,15 +69,17 @@ pub fn render(run: &WrkReport) -> String {
             text += "  Latency Distribution\n";
             for percent in [50.0, 75.0, 90.0, 99.0] {
                 let value = time_us(latency_us.percentile(percent) as f64);
-                let _ = writeln!(text, "{percent:>7.0}%{}", column(&value, 10));
+                let _ = writeln!(text, "{percent:>7.0}%{}", align_right(&value, 10));
             }
         }
         Distribution::Full { uncorrected_us } => {
-            text += &spectrum(latency_us, "Recorded Latency");
+            text += &percentile_spectrum(latency_us, "Recorded Latency");
             if let Some(uncorrected) = uncorrected_us {
                 text += "\n";
-                text +=
-                    &spectrum(uncorrected, "Uncorrected Latency (measured without taking delayed starts into account)");
+                text += &percentile_spectrum(
+                    uncorrected,
+                    "Uncorrected Latency (measured without taking delayed starts into account)",
+                );
             }
         }
     }
@@ -85,10 +87,10 @@ pub fn render(run: &WrkReport) -> String {
     let a_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let _ = writeln!(
         text,
-        "  {} requests in {}, {}B read",
-        summary.requests,
-        time_us(summary.duration_us as f64),
-        binary(summary.bytes as f64)
+        "  {requests} requests in {duration}, {amount}B read",
+        requests = summary.requests,
+        duration = time_us(summary.duration_us as f64),
+        amount = binary(summary.bytes as f64)
     );
     let ScriptSummary {
         errors_connect: connect, errors_read: read, errors_write: write, errors_timeout: timeout, ..
@@ -97,7 +99,7 @@ pub fn render(run: &WrkReport) -> String {
         let _ = writeln!(text, "  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}");
     }
     if summary.errors_status > 0 {
-        let _ = writeln!(text, "  Non-2xx or 3xx responses: {}", summary.errors_status);
+        let _ = writeln!(text, "  Non-2xx or 3xx responses: {responses}", responses = summary.errors_status);
     }
     let _ = writeln!(text, "Requests/sec: {:>9.2}", a_second(summary.requests));
     let _ = writeln!(text, "Transfer/sec: {:>10}B", binary(a_second(summary.bytes)));
@@ -106,15 +108,15 @@ pub fn render(run: &WrkReport) -> String {
 
 /// Formats wrk2's percentiles, and its detailed percentile spectrum, which HdrHistogram tools can
 /// plot.
-fn spectrum(figures: &ScriptFigures, what: &str) -> String {
+fn percentile_spectrum(figures: &ScriptFigures, what: &str) -> String {
     let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");
     for percent in [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0] {
         let value = time_us(figures.percentile(percent) as f64);
-        let _ = writeln!(text, "{percent:>7.3}%{}", column(&value, 10));
+        let _ = writeln!(text, "{percent:>7.3}%{}", align_right(&value, 10));
     }
     text += "\n  Detailed Percentile spectrum:\n";
     let _ = writeln!(text, "{:>12} {:>12} {:>12} {:>12}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
-    for (value, share, total) in steps(figures) {
+    for (value, share, total) in spectrum_points(figures) {
         let value = value as f64 / 1000.0;
         if share < 1.0 {
             let _ = writeln!(text, "{value:>12.3} {share:>12.6} {total:>12} {:>12.2}", 1.0 / (1.0 - share));
@@ -141,7 +143,7 @@ fn spectrum(figures: &ScriptFigures, what: &str) -> String {
 
 /// Returns the points of the spectrum as (value, share, number of values up to this value). From 0
 /// to 1, the share advances by five steps for each halving of the remaining share.
-fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
+fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let count = figures.count();
     let mut found = Vec::new();
     if count == 0 {

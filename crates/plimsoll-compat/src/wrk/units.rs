@@ -51,7 +51,7 @@ pub fn metric(number: f64) -> String {
 
 /// Parses a count: digits, optionally followed by `k`, `M`, `G`, `T` or `P`.
 pub fn read_metric(text: &str) -> Option<u64> {
-    let (number, unit) = digits(text)?;
+    let (number, unit) = split_leading_number(text)?;
     let power = match unit.to_ascii_lowercase().as_str() {
         "" => 0,
         "k" => 1,
@@ -67,7 +67,7 @@ pub fn read_metric(text: &str) -> Option<u64> {
 /// Parses a time as ns: digits, followed by `ms`, `s`, `m` or `h`. Without a unit, the time is in
 /// seconds. The unit `ms` is an addition to those of wrk.
 pub fn read_time_ns(text: &str) -> Option<u64> {
-    let (number, unit) = digits(text)?;
+    let (number, unit) = split_leading_number(text)?;
     number.checked_mul(match unit.to_ascii_lowercase().as_str() {
         "ms" => 1_000_000,
         "" | "s" => 1_000_000_000,
@@ -77,7 +77,7 @@ pub fn read_time_ns(text: &str) -> Option<u64> {
     })
 }
 
-fn digits(text: &str) -> Option<(u64, &str)> {
+fn split_leading_number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }

@@ -108,7 +108,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
                 (false, Some(_)) => return Err(usage(format!("option '--{name}' doesn't allow an argument"))),
                 (false, None) => None,
             };
-            asked.flag(*letter, value.unwrap_or_default())?;
+            asked.apply_flag(*letter, value.unwrap_or_default())?;
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {
@@ -119,7 +119,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
                     return Err(usage(format!("invalid option -- '{letter}'")));
                 };
                 if !has_value {
-                    asked.flag(letter, String::new())?;
+                    asked.apply_flag(letter, String::new())?;
                     continue;
                 }
                 let value = match rest.as_str() {
@@ -127,7 +127,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
                     value => Some(value.to_owned()),
                 };
                 let value = value.ok_or_else(|| usage(format!("option requires an argument -- '{letter}'")))?;
-                asked.flag(letter, value)?;
+                asked.apply_flag(letter, value)?;
                 break;
             }
         } else {
@@ -143,7 +143,7 @@ impl WrkOptions {
         &self.words[0]
     }
 
-    fn flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
+    fn apply_flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
         let wrong = |flag: &str, what: &str| WrkRefusal(Some(format!("{flag} wants {what}, got '{value}'")));
         let count = |flag| read_metric(&value).ok_or_else(|| wrong(flag, "a number such as 100 or 1k"));
         let time = |flag| read_time_ns(&value).ok_or_else(|| wrong(flag, "a time such as 30s, 2m or 500ms"));
@@ -196,13 +196,13 @@ impl WrkOptions {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
+    fn split_words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
     fn common_command_lines_are_parsed() {
-        let base = parse(&words("u"), Dialect::Wrk).expect("a URL is enough");
+        let base = parse(&split_words("u"), Dialect::Wrk).expect("a URL is enough");
         assert_eq!(
             (base.connections, base.threads, base.duration_ns, base.timeout_ns),
             (10, 2, 10_000_000_000, 2_000_000_000)
@@ -233,7 +233,7 @@ mod tests {
         for (line, dialect, change) in rows {
             let mut expect = base.clone();
             change(&mut expect);
-            assert_eq!(parse(&words(line), dialect), Ok(expect), "{line}");
+            assert_eq!(parse(&split_words(line), dialect), Ok(expect), "{line}");
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
             ("u", Dialect::Wrk2, Some("Throughput MUST be specified with the --rate or -R option")),
         ] {
             let expect = WrkRefusal(expect.map(str::to_owned));
-            assert_eq!(parse(&words(line), dialect), Err(expect), "{line}");
+            assert_eq!(parse(&split_words(line), dialect), Err(expect), "{line}");
         }
     }
 }

@@ -24,7 +24,7 @@ impl RealNet {
     }
 }
 
-fn number(error: &io::Error) -> ConnectError {
+fn os_error_number(error: &io::Error) -> ConnectError {
     error.raw_os_error().unwrap_or(0) as ConnectError
 }
 
@@ -50,16 +50,16 @@ impl Net for RealNet {
             }),
             Peer::Unix(path) => tcp::Socket::connect_unix(path).map(|socket| (socket, true)),
         };
-        let (socket, stands) = connecting.map_err(|e| number(&e))?;
+        let (socket, stands) = connecting.map_err(|e| os_error_number(&e))?;
         if self.close_reset {
-            socket.set_reset_on_close().map_err(|e| number(&e))?;
+            socket.set_reset_on_close().map_err(|e| os_error_number(&e))?;
         }
-        self.epoll.add(socket.as_raw_fd(), token).map_err(|e| number(&e))?;
+        self.epoll.add(socket.as_raw_fd(), token).map_err(|e| os_error_number(&e))?;
         Ok((socket, stands))
     }
 
     fn connected(&mut self, socket: &tcp::Socket) -> Result<(), ConnectError> {
-        socket.take_error().map_err(|e| number(&e))
+        socket.take_error().map_err(|e| os_error_number(&e))
     }
 
     #[inline]

@@ -272,36 +272,36 @@ impl SimWorld {
         self.origin_ns = origin_ns;
     }
 
-    fn spend(&mut self, cost_ns: u64) {
+    fn spend_cpu_time(&mut self, cost_ns: u64) {
         self.now_ns += cost_ns;
         self.cpu_ns += cost_ns;
-        self.settle();
+        self.run_due_events();
     }
 
     /// Executes all events that are due at the current simulated time.
-    fn settle(&mut self) {
+    fn run_due_events(&mut self) {
         while let Some(Reverse(first)) = self.heap.peek()
             && first.at_ns <= self.now_ns
             && let Some(Reverse(happening)) = self.heap.pop()
         {
-            self.happen(happening.at_ns, happening.link, happening.what);
+            self.execute_event(happening.at_ns, happening.link, happening.what);
         }
     }
 
-    fn after(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
+    fn schedule_event(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         self.serial += 1;
         self.heap.push(Reverse(SimEvent { at_ns, serial: self.serial, link, what }));
     }
 
     /// Schedules an event that the server causes at `at_ns` and that reaches the client after the
     /// latency. Events of one connection keep their order.
-    fn deliver(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
+    fn schedule_client_event(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         let arrives_ns = (at_ns + self.server.latency_ns).max(self.links[link].last_ns);
         self.links[link].last_ns = arrives_ns;
-        self.after(arrives_ns, link, what);
+        self.schedule_event(arrives_ns, link, what);
     }
 
-    fn happen(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
+    fn execute_event(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         let it = &mut self.links[link];
         match what {
             SimEventKind::Opens => {
@@ -338,7 +338,7 @@ impl SimWorld {
             }
             SimEventKind::Reaches(count) => {
                 if it.server_closed {
-                    self.deliver(at_ns, link, SimEventKind::Breaks);
+                    self.schedule_client_event(at_ns, link, SimEventKind::Breaks);
                 } else if it.streams.is_some() {
                     it.in_pipe -= count;
                     self.hear(at_ns, link, count);
@@ -369,7 +369,11 @@ impl SimWorld {
                 if it.activity == activity && !it.server_closed {
                     let bytes: Rc<[u8]> = b"\0who is there?"[..].into();
                     let to = bytes.len();
-                    self.deliver(at_ns, link, SimEventKind::Brings(BytesInTransit { bytes, from: 0, to }));
+                    self.schedule_client_event(
+                        at_ns,
+                        link,
+                        SimEventKind::Brings(BytesInTransit { bytes, from: 0, to }),
+                    );
                 }
             }
         }
@@ -410,7 +414,7 @@ impl SimWorld {
 
     /// Creates a connection. Returns its number, and whether it is already open.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
-        self.spend(self.machine.connect_ns);
+        self.spend_cpu_time(self.machine.connect_ns);
         self.account.connects += 1;
         if self.origin_ns != u64::MAX {
             self.account.connects_under_load += 1;
@@ -459,23 +463,23 @@ impl SimWorld {
             None if self.machine.connects_at_once => {
                 self.account.connected += 1;
                 self.set_idle(link, true);
-                self.happen(self.now_ns, link, SimEventKind::Opens);
+                self.execute_event(self.now_ns, link, SimEventKind::Opens);
                 return Ok((link, true));
             }
             Some(Fault::NeverAccepts) => {}
-            Some(Fault::Refuses) => self.deliver(heard_ns, link, SimEventKind::Refuses),
+            Some(Fault::Refuses) => self.schedule_client_event(heard_ns, link, SimEventKind::Refuses),
             Some(Fault::ResetsOnAccept) => {
-                self.deliver(heard_ns, link, SimEventKind::Opens);
+                self.schedule_client_event(heard_ns, link, SimEventKind::Opens);
                 self.links[link].server_closed = true;
                 let later_ns = self.rng.below(4) * self.server.latency_ns / 2;
-                self.deliver(heard_ns + later_ns, link, SimEventKind::Breaks);
+                self.schedule_client_event(heard_ns + later_ns, link, SimEventKind::Breaks);
             }
-            _ => self.deliver(heard_ns, link, SimEventKind::Opens),
+            _ => self.schedule_client_event(heard_ns, link, SimEventKind::Opens),
         }
         Ok((link, false))
     }
 
-    fn connected(&mut self, link: usize) -> Result<(), ConnectError> {
+    fn finish_connect(&mut self, link: usize) -> Result<(), ConnectError> {
         let it = &mut self.links[link];
         match it.standing {
             SocketState::Refused => Err(REFUSED),
@@ -495,7 +499,7 @@ impl SimWorld {
 
     fn send(&mut self, link: usize, bytes: &[u8]) -> SendOutcome {
         self.count_unwaited_call();
-        self.spend(self.machine.send_ns);
+        self.spend_cpu_time(self.machine.send_ns);
         let it = &mut self.links[link];
         match it.standing {
             SocketState::Dead | SocketState::Refused => {
@@ -527,16 +531,16 @@ impl SimWorld {
         }
         it.in_pipe += count;
         self.set_idle(link, false);
-        self.after(self.now_ns + self.server.latency_ns, link, SimEventKind::Reaches(count));
+        self.schedule_event(self.now_ns + self.server.latency_ns, link, SimEventKind::Reaches(count));
         SendOutcome::Bytes(count)
     }
 
     fn receive(&mut self, link: usize, buffer: &mut [u8]) -> ReceiveOutcome {
         assert!(!buffer.is_empty(), "a read into no buffer cannot be told from an end");
         self.count_unwaited_call();
-        self.spend(self.machine.receive_ns);
+        self.spend_cpu_time(self.machine.receive_ns);
         if self.links[link].flood_at.is_some() && self.links[link].inbox.is_empty() {
-            self.spend(FLOOD_READ_NS);
+            self.spend_cpu_time(FLOOD_READ_NS);
         }
         let it = &mut self.links[link];
         let mut count = 0;
@@ -600,7 +604,7 @@ impl SimWorld {
     fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
         let (began_ns, had) = (self.now_ns, ready.len());
         self.unseen = 0;
-        self.spend(self.machine.wait_ns);
+        self.spend_cpu_time(self.machine.wait_ns);
         match wait {
             Wait::Poll => {}
             Wait::Until(until_ns) => {
@@ -608,27 +612,27 @@ impl SimWorld {
                 while self.ready.is_empty() && self.now_ns < until_ns {
                     let next_ns = self.heap.peek().map_or(u64::MAX, |Reverse(next)| next.at_ns);
                     self.now_ns = next_ns.min(until_ns);
-                    self.settle();
+                    self.run_due_events();
                 }
                 if sleeps {
                     self.now_ns += self.machine.wake_ns;
-                    self.settle();
+                    self.run_due_events();
                 }
             }
         }
         if self.ready.is_empty() && self.now_ns == began_ns {
-            self.spend(POLL_NS);
+            self.spend_cpu_time(POLL_NS);
         }
         if let Some(pause) = self.machine.pause.filter(|_| self.now_ns >= self.origin_ns) {
             self.now_ns = self.origin_ns + pause.end_of(self.now_ns - self.origin_ns);
-            self.settle();
+            self.run_due_events();
         }
-        self.fetch(ready);
+        self.take_ready_events(ready);
         self.stuck = if ready.len() > had || self.now_ns > began_ns { 0 } else { self.stuck + 1 };
         assert!(self.stuck < WAITS_WITHOUT_PROGRESS_MAX, "the worker goes round and round at {} ns", self.now_ns);
     }
 
-    fn fetch(&mut self, ready: &mut Vec<Ready>) {
+    fn take_ready_events(&mut self, ready: &mut Vec<Ready>) {
         let mut fetched = 0;
         while fetched < EVENTS
             && let Some(link) = self.ready.pop_front()
@@ -690,7 +694,7 @@ impl Net for SimNet {
     }
 
     fn connected(&mut self, socket: &SimSocket) -> Result<(), ConnectError> {
-        self.0.borrow_mut().connected(socket.link)
+        self.0.borrow_mut().finish_connect(socket.link)
     }
 
     fn send(&mut self, socket: &SimSocket, bytes: &[u8]) -> SendOutcome {

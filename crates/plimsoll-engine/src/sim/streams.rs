@@ -59,7 +59,7 @@ pub struct SimStreams {
     head: Vec<u8>,
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
@@ -82,7 +82,7 @@ impl SimStreams {
 
     /// Returns the first bytes that the server sends on a connection.
     pub fn begin(&mut self) -> Vec<u8> {
-        frame(SETTINGS, 0, 0, &[&[0, 3][..], &self.how.streams_max.to_be_bytes()].concat())
+        encode_frame(SETTINGS, 0, 0, &[&[0, 3][..], &self.how.streams_max.to_be_bytes()].concat())
     }
 
     /// Adds bytes that the client sent and that are still in transit.
@@ -113,8 +113,8 @@ impl SimStreams {
             let payload = self.take(9 + length).split_off(9);
             match kind {
                 SETTINGS if flags & ACK != 0 => self.acknowledged = true,
-                SETTINGS => return Some(StreamAction::Says(frame(SETTINGS, ACK, 0, &[]))),
-                PING if flags & ACK == 0 => return Some(StreamAction::Says(frame(PING, ACK, 0, &payload))),
+                SETTINGS => return Some(StreamAction::Says(encode_frame(SETTINGS, ACK, 0, &[]))),
+                PING if flags & ACK == 0 => return Some(StreamAction::Says(encode_frame(PING, ACK, 0, &payload))),
                 HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
                 // Data of a refused request may still arrive, so only data of an active stream
                 // completes a request.
@@ -149,7 +149,7 @@ impl SimStreams {
         self.last_stream = stream;
         if is_over || is_refused {
             return StreamAction::Untaken(
-                frame(RST_STREAM, 0, stream, &[0, 0, 0, REFUSED_STREAM]),
+                encode_frame(RST_STREAM, 0, stream, &[0, 0, 0, REFUSED_STREAM]),
                 is_over && self.acknowledged,
             );
         }
@@ -165,20 +165,21 @@ impl SimStreams {
         let (messages, _) = self.how.messages;
         let mut said = match left {
             _ if messages == 0 => {
-                [frame(HEADERS, END_HEADERS, stream, HEAD_OK), frame(DATA, END_STREAM, stream, b"hello")].concat()
+                [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, END_STREAM, stream, b"hello")]
+                    .concat()
             }
-            0 => frame(HEADERS, END_HEADERS | END_STREAM, stream, TRAILERS),
+            0 => encode_frame(HEADERS, END_HEADERS | END_STREAM, stream, TRAILERS),
             _ if left == messages => {
-                [frame(HEADERS, END_HEADERS, stream, HEAD_OK), frame(DATA, 0, stream, MESSAGE)].concat()
+                [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, 0, stream, MESSAGE)].concat()
             }
-            _ => frame(DATA, 0, stream, MESSAGE),
+            _ => encode_frame(DATA, 0, stream, MESSAGE),
         };
         if left == 0 {
             self.active.remove(at);
         }
         if !self.leaves && self.how.goaway_after.is_some_and(|most| self.opened >= most) {
             self.leaves = true;
-            said.extend(frame(GOAWAY, 0, 0, &[&self.last_stream.to_be_bytes()[..], &[0; 4]].concat()));
+            said.extend(encode_frame(GOAWAY, 0, 0, &[&self.last_stream.to_be_bytes()[..], &[0; 4]].concat()));
         }
         Some((said, self.leaves && self.active.is_empty()))
     }

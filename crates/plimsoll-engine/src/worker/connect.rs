@@ -36,7 +36,7 @@ impl<N: Net> Worker<N> {
                     connection.state = State::Connecting;
                     self.opening += 1;
                     if stands {
-                        self.connected(slot);
+                        self.handle_opened_connection(slot);
                     }
                     return Ok(());
                 }
@@ -61,7 +61,7 @@ impl<N: Net> Worker<N> {
         let connection = &self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return };
         match self.net.connected(socket) {
-            Ok(()) => self.connected(slot),
+            Ok(()) => self.handle_opened_connection(slot),
             Err(error) => {
                 self.now_ns = self.net.now_ns();
                 self.recorder.connect_failed(error, connection.address);
@@ -78,7 +78,7 @@ impl<N: Net> Worker<N> {
 
     /// Handles that the slot's connection has opened: starts the TLS handshake, or makes the
     /// connection ready for requests.
-    fn connected(&mut self, slot: u32) {
+    fn handle_opened_connection(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
         self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
         match &self.job.tls {
@@ -86,7 +86,7 @@ impl<N: Net> Worker<N> {
                 if self.job.plain_h2 {
                     self.connections[slot as usize].conn = Conn::h2(self.job.streams_max);
                 }
-                self.stands(slot);
+                self.make_connection_ready(slot);
             }
             Some(client) => {
                 let conn = Conn::over_tls(client, self.job.streams_max);
@@ -116,7 +116,7 @@ impl<N: Net> Worker<N> {
         let connection = &self.connections[slot as usize];
         self.recorder.handshake_ended(self.now_ns - connection.began_ns, resumed);
         self.job.source.report_tls_parameters(&|| connection.conn.tls_parameters());
-        self.stands(slot);
+        self.make_connection_ready(slot);
     }
 
     /// Handles a TLS failure on the slot's connection: counts the failure, and fails the
@@ -129,7 +129,7 @@ impl<N: Net> Worker<N> {
 
     /// Makes the slot's connection ready for requests after it opened, and sends the waiting
     /// exchanges.
-    fn stands(&mut self, slot: u32) {
+    fn make_connection_ready(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Standing;
         self.opening -= 1;

@@ -36,7 +36,7 @@ impl<N: Net> Worker<N> {
             self.now_ns = self.net.now_ns();
             self.count_further(number);
         }
-        self.carry(slot, number);
+        self.send_or_queue_request(slot, number);
     }
 
     /// Counts the additional messages of an exchange as requests of their own.
@@ -54,7 +54,7 @@ impl<N: Net> Worker<N> {
     /// Sends the request of an exchange on the slot's connection, at once or as soon as the
     /// connection has room.
     #[inline]
-    fn carry(&mut self, slot: u32, number: u32) {
+    fn send_or_queue_request(&mut self, slot: u32, number: u32) {
         if self.connections[slot as usize].has_room() {
             self.ask(slot, number);
         } else {
@@ -69,7 +69,7 @@ impl<N: Net> Worker<N> {
         if self.has_goaway_with_exchanges(slot) {
             let other = self.replacement_slot(slot);
             self.exchanges[number].slot = other;
-            return self.carry(other, number);
+            return self.send_or_queue_request(other, number);
         }
         let connection = &mut self.connections[slot as usize];
         self.exchanges.queue(&mut connection.waiting, number);
@@ -225,10 +225,12 @@ impl<N: Net> Worker<N> {
             match fact {
                 // The most frequent fact is handled here directly, without the general function.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
-                    if self.job.source.wants_responses() && self.hear(exchange, status, piece, true) {
+                    if self.job.source.wants_responses()
+                        && self.report_response_to_author(exchange, status, piece, true)
+                    {
                         self.send_further_request(slot, exchange, (piece, surplus), hangup);
                     } else {
-                        self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
+                        self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                     }
                 }
                 other => self.on_fact(slot, other, hangup),
@@ -251,15 +253,15 @@ impl<N: Net> Worker<N> {
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
             Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
-                if self.job.source.wants_responses() && self.hear(exchange, status, piece, true) {
+                if self.job.source.wants_responses() && self.report_response_to_author(exchange, status, piece, true) {
                     self.send_further_request(slot, exchange, (piece, surplus), hangup);
                 } else {
-                    self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
+                    self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
             }
             Fact::AnsweredWithMore { exchange, status, piece } => {
                 if self.job.source.wants_responses() {
-                    self.hear(exchange, status, piece, false);
+                    self.report_response_to_author(exchange, status, piece, false);
                 }
                 self.finish_one_message(exchange, status, piece);
             }
@@ -276,22 +278,24 @@ impl<N: Net> Worker<N> {
                 if is_kept {
                     self.read_answer(exchange, first, piece);
                 }
-                self.unfinished(exchange, status, first, piece.bytes);
+                self.store_unfinished_piece(exchange, status, first, piece.bytes);
             }
             Fact::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
                 let first = self.note_bytes(exchange, piece.bytes.len());
                 self.broke_protocol(exchange, error, first, piece.bytes);
             }
             Fact::Failed { exchange, error: ExchangeError::End(_), .. } => {
-                self.fail(exchange, RequestFailure::ClosedEarly)
+                self.fail_exchange(exchange, RequestFailure::ClosedEarly)
             }
-            Fact::Failed { exchange, error: ExchangeError::Reset, .. } => self.fail(exchange, RequestFailure::Reset),
+            Fact::Failed { exchange, error: ExchangeError::Reset, .. } => {
+                self.fail_exchange(exchange, RequestFailure::Reset)
+            }
             Fact::Failed { exchange, error: ExchangeError::StreamReset(error), .. } => {
                 self.recorder.stream_reset(error);
-                self.fail(exchange, RequestFailure::StreamReset);
+                self.fail_exchange(exchange, RequestFailure::StreamReset);
             }
             Fact::Failed { exchange, error: ExchangeError::Left(_), .. } => {
-                self.fail(exchange, RequestFailure::Goaway);
+                self.fail_exchange(exchange, RequestFailure::Goaway);
             }
             Fact::Refused { exchange, error } => self.send_again(slot, exchange, error),
             Fact::Leaves { error } => {
@@ -411,7 +415,7 @@ impl<N: Net> Worker<N> {
 
     /// Handles a piece of an unfinished response. If the response has failed or may fail, the piece
     /// is stored.
-    fn unfinished(&mut self, number: u32, status: Option<u16>, first: bool, bytes: &[u8]) {
+    fn store_unfinished_piece(&mut self, number: u32, status: Option<u16>, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
         let status = status.or_else(|| if first { status_in_partial_head(bytes) } else { None });
@@ -427,7 +431,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
         self.store_failed_response(number, AnswerKind::Protocol(error), first, last);
-        self.fail(number, RequestFailure::Protocol);
+        self.fail_exchange(number, RequestFailure::Protocol);
     }
 
     /// Stores the last piece of a failed response.
@@ -485,15 +489,15 @@ impl<N: Net> Worker<N> {
 
     /// Stores the last piece of a response, checks the response, and returns its outcome.
     #[inline(never)]
-    fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
+    fn store_and_check_response(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
         self.read_answer(number, first, last);
-        let outcome = self.judge(number, status);
+        let outcome = self.check_response(number, status);
         self.answers[number as usize].end();
         outcome
     }
 
     /// Checks a complete stored response and returns the outcome.
-    fn judge(&mut self, number: u32, status: u16) -> Outcome {
+    fn check_response(&mut self, number: u32, status: u16) -> Outcome {
         let exchange = &self.exchanges[number];
         let (user, route) = (exchange.user, exchange.route);
         let (took_ns, now_ns) = (self.now_ns - exchange.intended_ns, self.now_ns);
@@ -502,7 +506,7 @@ impl<N: Net> Worker<N> {
         let of = AnswerFacts { user, route, exchange: number, ok_status, took_ns, now_ns };
         if self.job.source.route(route).follow > 0 && is_redirect(status) && answer.fields("location").next().is_some()
         {
-            return self.redirected(of, status);
+            return self.follow_redirect(of, status);
         }
         let miss = self.job.source.judge(of, answer);
         if !ok_status {
@@ -521,7 +525,7 @@ impl<N: Net> Worker<N> {
     /// Follows the redirect in a stored response, so that its exchange sends another request to the
     /// new URL.
     #[cold]
-    fn redirected(&mut self, of: AnswerFacts, status: u16) -> Outcome {
+    fn follow_redirect(&mut self, of: AnswerFacts, status: u16) -> Outcome {
         let AnswerFacts { user, route, exchange: number, now_ns, .. } = of;
         let answer = &self.answers[number as usize];
         // The cookies of a redirect response are stored, as for every response.
@@ -548,20 +552,20 @@ impl<N: Net> Worker<N> {
 
     /// Sends the exchange's next request after a redirect, over the same connection if possible.
     #[cold]
-    fn follow(&mut self, slot: u32, number: u32, hangup: bool) {
+    fn send_redirected_request(&mut self, slot: u32, number: u32, hangup: bool) {
         self.failed_answers.given_up(number);
         self.exchanges[number].first_byte_ns = 0;
         let connection = &self.connections[slot as usize];
         if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
             self.close(slot);
         }
-        self.carry(slot, number);
+        self.send_or_queue_request(slot, number);
     }
 
     /// Reports a response to the author, or lets the author follow its redirect. A redirect is
     /// followed only before the deadline, and only if the exchange has a single response
     /// (`is_only`). Returns whether the redirect was followed.
-    fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
+    fn report_response_to_author(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.response_times_now(number);
         let exchange = &self.exchanges[number];
         let may_ask_on = is_only && is_last && self.job.source.messages(number) == 1;
@@ -576,14 +580,14 @@ impl<N: Net> Worker<N> {
         self.note_surplus(surplus);
         self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         self.recorder.count_redirect(self.exchanges[number].measured);
-        self.follow(slot, number, hangup);
+        self.send_redirected_request(slot, number, hangup);
     }
 
     /// Handles the complete response of an exchange on the slot's connection, with its gRPC status
     /// if it has one. `last`: the last piece of the response, with the number of surplus bytes.
     /// `hangup`: the peer has closed its end of the connection.
     #[inline]
-    fn answered(
+    fn handle_complete_response(
         &mut self,
         slot: u32,
         number: u32,
@@ -594,9 +598,9 @@ impl<N: Net> Worker<N> {
         self.note_surplus(surplus);
         let (status, outcome) = self.response_outcome(number, statuses, last, surplus);
         if std::mem::take(&mut self.follows) {
-            return self.follow(slot, number, hangup);
+            return self.send_redirected_request(slot, number, hangup);
         }
-        let (user, last) = self.finish(number, status, outcome);
+        let (user, last) = self.finish_exchange(number, status, outcome);
         let connection = &self.connections[slot as usize];
         if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
             self.close(slot);
@@ -647,7 +651,7 @@ impl<N: Net> Worker<N> {
             let outcome = if !succeeds && route.ok_grpc.is_some() {
                 Outcome::Failed(RequestFailure::Status)
             } else if route.kept != AnswerRetention::Nothing {
-                self.judged(number, status, first, last)
+                self.store_and_check_response(number, status, first, last)
             } else if succeeds {
                 Outcome::Success
             } else {
@@ -697,10 +701,10 @@ impl<N: Net> Worker<N> {
                 ExchangeError::Left(_) => RequestFailure::Goaway,
                 _ => RequestFailure::ClosedEarly,
             };
-            return self.fail(number, failure);
+            return self.fail_exchange(number, failure);
         };
         self.exchanges[number].slot = other;
-        self.carry(other, number);
+        self.send_or_queue_request(other, number);
         // The connection of the first attempt may be unusable now.
         let connection = &self.connections[slot as usize];
         if connection.state == State::Standing && connection.conn.is_over() {
@@ -723,7 +727,7 @@ impl<N: Net> Worker<N> {
                 self.send(slot);
             }
         }
-        self.fail(number, RequestFailure::Timeout);
+        self.fail_exchange(number, RequestFailure::Timeout);
     }
 
     /// Closes the slot's connection. The exchanges on it fail, and so do the exchanges that wait
@@ -747,7 +751,7 @@ impl<N: Net> Worker<N> {
         } else {
             self.close(slot);
             for number in fallen.drain(..) {
-                self.fail(number, failure);
+                self.fail_exchange(number, failure);
             }
         }
         self.fallen = fallen;
@@ -756,10 +760,10 @@ impl<N: Net> Worker<N> {
     /// Fails an exchange and continues its user. Closes the exchange's connection if the connection
     /// is unusable now.
     #[cold]
-    fn fail(&mut self, number: u32, failure: RequestFailure) {
+    fn fail_exchange(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
         let slot = self.exchanges[number].slot;
-        let (user, last) = self.finish(number, 0, Outcome::Failed(failure));
+        let (user, last) = self.finish_exchange(number, 0, Outcome::Failed(failure));
         let connection = &self.connections[slot as usize];
         let is_of_use = match connection.state {
             State::Standing => !connection.conn.is_over(),
@@ -776,7 +780,7 @@ impl<N: Net> Worker<N> {
 
     /// Ends an exchange and counts its outcome. Returns its user and the result of its request.
     #[inline]
-    fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
+    fn finish_exchange(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
         // The exchange's other messages without a response get the same outcome.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);

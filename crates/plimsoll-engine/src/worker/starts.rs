@@ -92,7 +92,7 @@ impl<N: Net> Worker<N> {
                 if measured
                     && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None)
                 {
-                    self.unsent(route);
+                    self.count_unsent_requests(route);
                 }
                 if let Some(sessions) = self.job.source.sessions() {
                     sessions.cut(user);
@@ -119,7 +119,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Counts the requests of a measured arrival as unsent, because the arrival cannot start.
-    fn unsent(&mut self, route: RouteNumber) {
+    fn count_unsent_requests(&mut self, route: RouteNumber) {
         for _ in 0..self.job.source.messages_per_arrival() {
             self.recorder.unsent(route);
         }
@@ -130,7 +130,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn count_unsent_arrival(&mut self, user: u64, route: RouteNumber, measured: bool) {
         if measured {
-            self.unsent(route);
+            self.count_unsent_requests(route);
         }
         self.end_session_early(user);
     }
@@ -140,7 +140,7 @@ impl<N: Net> Worker<N> {
     fn end_session_early(&mut self, user: u64) {
         let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };
         self.recorder.sessions_cut(u64::from(ended.measured));
-        self.release(ended);
+        self.close_session_connection(ended);
     }
 
     /// Counts a session that has ended, if it is measured.
@@ -149,11 +149,11 @@ impl<N: Net> Worker<N> {
         if ended.measured {
             self.recorder.session_ended(ended.completed.then(|| self.now_ns - ended.intended_ns));
         }
-        self.release(ended);
+        self.close_session_connection(ended);
     }
 
     /// Closes the connection that belonged to an ended session.
-    fn release(&mut self, ended: EndedSession) {
+    fn close_session_connection(&mut self, ended: EndedSession) {
         if let Some(slot) = ended.slot {
             self.connections[slot as usize].owned = false;
             self.close(slot);

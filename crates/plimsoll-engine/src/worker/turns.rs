@@ -70,7 +70,7 @@ impl<N: Net> Worker<N> {
             }
             let readiness = Readiness::from_event(event);
             if connection.deferred == Readiness::NONE {
-                self.handle(slot, readiness);
+                self.handle_readiness(slot, readiness);
             } else {
                 self.defer(slot, readiness);
             }
@@ -88,7 +88,7 @@ impl<N: Net> Worker<N> {
             let connection = &mut self.connections[slot as usize];
             if connection.generation == generation {
                 let readiness = std::mem::replace(&mut connection.deferred, Readiness::NONE);
-                self.handle(slot, readiness);
+                self.handle_readiness(slot, readiness);
             }
         }
         self.readable_ns = readable_ns;
@@ -108,7 +108,7 @@ impl<N: Net> Worker<N> {
     }
 
     #[inline]
-    fn handle(&mut self, slot: u32, readiness: Readiness) {
+    fn handle_readiness(&mut self, slot: u32, readiness: Readiness) {
         let generation = self.connections[slot as usize].generation;
         if readiness.writable {
             self.on_writable(slot);

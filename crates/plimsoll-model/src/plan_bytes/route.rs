@@ -21,8 +21,8 @@ pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
     number(out, 8, *timeout_ns);
     let TemplateFlags { target, headers, body } = *filled;
     number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
-    field(out, 10, |out| expectations(out, expect));
-    captures.iter().for_each(|it| field(out, 11, |out| capture(out, it)));
+    field(out, 10, |out| write_expectations(out, expect));
+    captures.iter().for_each(|it| field(out, 11, |out| write_capture(out, it)));
     if let Some(GrpcCall { ok, content, types, returns_stream, in_turn }) = grpc {
         field(out, 12, |out| {
             bytes(out, 1, ok.to_string().as_bytes());
@@ -86,7 +86,7 @@ fn read_call(message: Reader) -> Option<GrpcCall> {
     Some(GrpcCall { ok: ok?, content, types, returns_stream: how & 1 != 0, in_turn: how & 2 != 0 })
 }
 
-fn expectations(out: &mut Vec<u8>, expect: &Expectations) {
+fn write_expectations(out: &mut Vec<u8>, expect: &Expectations) {
     let Expectations { within_ns, headers, json, body } = expect;
     within_ns.iter().for_each(|ns| number(out, 1, *ns));
     for (name, expected) in headers {
@@ -169,7 +169,7 @@ fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
     Some((path?, expected?))
 }
 
-fn capture(out: &mut Vec<u8>, AnswerCapture { name, from, default }: &AnswerCapture) {
+fn write_capture(out: &mut Vec<u8>, AnswerCapture { name, from, default }: &AnswerCapture) {
     bytes(out, 1, name.as_bytes());
     bytes(out, 2, from.text().as_bytes());
     default.iter().for_each(|default| bytes(out, 3, default.as_bytes()));
@@ -201,7 +201,7 @@ pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
         bytes(&mut out, 4, value.as_bytes());
     }
     if !route.expect.is_empty() {
-        field(&mut out, 10, |out| expectations(out, &route.expect));
+        field(&mut out, 10, |out| write_expectations(out, &route.expect));
     }
     for AnswerCapture { name, from, default } in &route.captures {
         bytes(&mut out, 11, name.as_bytes());

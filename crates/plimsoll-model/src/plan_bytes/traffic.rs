@@ -48,9 +48,9 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     );
     routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
     first.iter().for_each(|first| number(out, 7, u64::from(*first)));
-    data.iter().for_each(|it| field(out, 8, |out| table(out, it)));
+    data.iter().for_each(|it| field(out, 8, |out| encode_table(out, it)));
     variables.iter().for_each(|(name, value)| pair(out, 9, name, value));
-    scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
+    scenarios.iter().for_each(|it| field(out, 10, |out| encode_scenario(out, it)));
     listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
     let SetupTeardown { setup, cleanup, captured_values: given } = around;
     setup.iter().for_each(|it| field(out, 11, |out| encode_one_off_requests(out, it)));
@@ -148,7 +148,7 @@ pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
 
 /// Appends a scenario: name, weight, own connection, program, and cookies. Each operation is a
 /// message with its kind and numbers.
-fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
+fn encode_scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, cookies, ops } = scenario;
     bytes(out, 1, name.as_bytes());
     number(out, 2, u64::from(*weight));
@@ -233,7 +233,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
 }
 
 /// Appends a table: its options, and the cells of each row.
-fn table(out: &mut Vec<u8>, data: &Data) {
+fn encode_table(out: &mut Vec<u8>, data: &Data) {
     bytes(out, 1, data.name.as_bytes());
     data.columns.iter().for_each(|column| bytes(out, 2, column.as_bytes()));
     let (kind, exponent_milli) = match data.pick {

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 pub(super) fn carriage(out: &mut Vec<u8>, carriage: &ConnectionPlan) {
     let ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
         carriage;
-    addresses.iter().for_each(|it| field(out, 1, |out| address(out, it)));
+    addresses.iter().for_each(|it| field(out, 1, |out| encode_address(out, it)));
     unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
     if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
         field(out, 3, |out| {
@@ -63,7 +63,7 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
 }
 
 /// Appends the bytes of the IP address and the port; for IPv6 also the flow label and the scope.
-fn address(out: &mut Vec<u8>, address: &SocketAddr) {
+fn encode_address(out: &mut Vec<u8>, address: &SocketAddr) {
     match address {
         SocketAddr::V4(v4) => out.extend_from_slice(&v4.ip().octets()),
         SocketAddr::V6(v6) => out.extend_from_slice(&v6.ip().octets()),

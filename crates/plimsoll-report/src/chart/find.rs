@@ -98,7 +98,7 @@ fn mark_of(verdict: Verdict) -> Mark {
     }
 }
 
-fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
+fn trial_tooltip(rate_rps: f64, trial: &TrialOutcome) -> String {
     let reason = if trial.reason.is_empty() { String::new() } else { format!(": {}", spelled(&trial.reason)) };
     format!(
         "{}/s for {}: p99 {}{}, {}{reason}",
@@ -307,7 +307,7 @@ fn draw_trials_beyond_axis(
             if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::new(*number, all.len()).broke_slo };
         let right = area.right() + 3.0;
         canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
-        let hint = hint(*rate, trial);
+        let hint = trial_tooltip(*rate, trial);
         canvas.add_pointer_text((area.right(), at), || hint.replacen(": p99", "\np99", 1));
         place = at;
     }
@@ -440,7 +440,7 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
             let head = [(at.0 - 3.0, top + 3.5), (at.0, top), (at.0 + 3.0, top + 3.5)];
             canvas.polyline(head.map(Some), Stroke::new(paint, 1.4));
         }
-        let hint = hint(*rate, trial);
+        let hint = trial_tooltip(*rate, trial);
         canvas.mark(at, mark_of(trial.verdict), radius, paint, &hint);
         canvas.add_pointer_text(at, || hint.replacen(": p99", "\np99", 1));
     }

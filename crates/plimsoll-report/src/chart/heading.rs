@@ -60,7 +60,10 @@ pub fn line_title(findings: &Findings) -> String {
     };
     match (line.rps > 0.0, upper) {
         (true, Some(_)) if line.provable => {
-            format!("The service {carries} {over}about {} {counted} a second while {promise}", rate(line.rps))
+            format!(
+                "The service {carries} {over}about {rate_rps} {counted} a second while {promise}",
+                rate_rps = rate(line.rps)
+            )
         }
         (true, Some(upper)) => {
             let (lower, upper) = (round_down_text(line.lower), rate(upper));
@@ -71,7 +74,7 @@ pub fn line_title(findings: &Findings) -> String {
             format!("The service {carries} {over}{rate} {counted} a second, and maybe more, while {promise}")
         }
         (false, Some(upper)) => {
-            format!("Even {} {counted} a second break the SLO: {promise}", round_down_text(upper))
+            format!("Even {rate_rps} {counted} a second break the SLO: {promise}", rate_rps = round_down_text(upper))
         }
         (false, None) => format!("No rate was found at which {promise}"),
     }
@@ -98,7 +101,10 @@ fn slo_sentence(findings: &Findings) -> String {
         match bound.quantile {
             q if q >= 1.0 => format!("every response{of} arrives within {within}"),
             0.5 => format!("half of the responses{of} arrive within {within}"),
-            q => format!("{} % of responses{of} arrive within {within}", (q * 1e6).round() / 1e4),
+            q => format!(
+                "{share_percent} % of responses{of} arrive within {within}",
+                share_percent = (q * 1e6).round() / 1e4
+            ),
         }
     };
     let mut parts: Vec<String> = findings.slo.latency.iter().map(|it| bound("", it)).collect();
@@ -133,7 +139,11 @@ fn title_at_load(over: LoadUnit, load: f64) -> String {
 pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
     let title = match best {
-        Some(best) => format!("At most {} requests/s, at {}", rate(best.rps), title_at_load(over, best.load)),
+        Some(best) => format!(
+            "At most {rate_rps} requests/s, at {load}",
+            rate_rps = rate(best.rps),
+            load = title_at_load(over, best.load)
+        ),
         None => "Throughput and time to last byte".into(),
     };
     Heading { title, subtitle: subtitle.into() }
@@ -151,13 +161,13 @@ pub fn success(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     Heading { title, subtitle: subtitle.into() }
 }
 
-fn percent(change: f64) -> String {
+fn signed_percentage(change: f64) -> String {
     format!("{:+.1} %", change * 100.0).replace('-', "\u{2212}")
 }
 
-fn range(values: impl Iterator<Item = f64>) -> Option<String> {
+fn percentage_range(values: impl Iterator<Item = f64>) -> Option<String> {
     let (lo, hi) = super::scale::extent(values)?;
-    let (lo, hi) = (percent(lo), percent(hi));
+    let (lo, hi) = (signed_percentage(lo), signed_percentage(hi));
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
@@ -188,19 +198,23 @@ pub fn comparison_caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
             .into();
     }
     format!(
-        "Two separate recordings prove no difference smaller than their own variation: {}; {} (coefficient of \
-         variation of the goodput).",
-        spread(a.0, a.1),
-        spread(b.0, b.1)
+        "Two separate recordings prove no difference smaller than their own variation: {variation_of_a}; \
+         {variation_of_b} (coefficient of variation of the goodput).",
+        variation_of_a = spread(a.0, a.1),
+        variation_of_b = spread(b.0, b.1)
     )
 }
 
 /// Creates the heading of the chart of throughput and latency of two recordings.
 pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let changes = changes(a.1, b.1);
-    let title = match range(changes.iter().filter_map(|c| c.rps)) {
+    let title = match percentage_range(changes.iter().filter_map(|c| c.rps)) {
         Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
-        None => format!("{} and {} have no common number of users or rate", b.0, a.0),
+        None => format!(
+            "{recording_b} and {recording_a} have no common number of users or rate",
+            recording_b = b.0,
+            recording_a = a.0
+        ),
     };
     Heading { title, subtitle: comparison_caveat(a, b) }
 }
@@ -211,14 +225,29 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let extent = super::scale::extent(changes.iter().map(|c| c.success_points * 100.0));
     let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
     let title = match extent {
-        None => format!("{} and {} have no common number of users or rate", b.0, a.0),
+        None => format!(
+            "{recording_b} and {recording_a} have no common number of users or rate",
+            recording_b = b.0,
+            recording_a = a.0
+        ),
         Some((lo, hi)) if lo.abs() < 0.005 && hi.abs() < 0.005 => {
-            format!("{} against {}: equal success rates", b.0, a.0)
+            format!("{recording_b} against {recording_a}: equal success rates", recording_b = b.0, recording_a = a.0)
         }
         Some((lo, hi)) if points(lo) == points(hi) => {
-            format!("{} against {}: success rate {} points", b.0, a.0, points(lo))
+            format!(
+                "{recording_b} against {recording_a}: success rate {change} points",
+                recording_b = b.0,
+                recording_a = a.0,
+                change = points(lo)
+            )
         }
-        Some((lo, hi)) => format!("{} against {}: success rate {} to {} points", b.0, a.0, points(lo), points(hi)),
+        Some((lo, hi)) => format!(
+            "{recording_b} against {recording_a}: success rate {lowest_change} to {highest_change} points",
+            recording_b = b.0,
+            recording_a = a.0,
+            lowest_change = points(lo),
+            highest_change = points(hi)
+        ),
     };
     Heading { title, subtitle: comparison_caveat(a, b) }
 }
@@ -251,7 +280,11 @@ pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
         0 => "No latency was measured".to_owned(),
         _ => match (response.quantiles.p50, response.quantiles.p99) {
             (Quantile::Time(_), Quantile::Few) | (Quantile::Few, _) => {
-                format!("Half of {} responses within {}", count(response.count), duration(response.p50_ns as f64))
+                format!(
+                    "Half of {responses} responses within {median}",
+                    responses = count(response.count),
+                    median = duration(response.p50_ns as f64)
+                )
             }
             (half, most @ Quantile::Time(_)) => format!("Half of the responses within {half}, 99 % within {most}"),
             (half @ Quantile::Time(_), _) => format!("Half of the responses within {half}, more than 1 % failed"),
@@ -277,11 +310,11 @@ pub fn heat_map_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
 pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),
-        subtitle: format!("{load}; {}", blocks(ladder.blocks, ladder.blocks_void)),
+        subtitle: format!("{load}; {}", blocks_text(ladder.blocks, ladder.blocks_void)),
     }
 }
 
-fn blocks(counting: usize, void: usize) -> String {
+fn blocks_text(counting: usize, void: usize) -> String {
     match void {
         0 => format!("{counting} blocks"),
         void => format!("{counting} blocks, {void} void"),
@@ -296,6 +329,6 @@ pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
         title.replace_range(..1, &first);
     }
     let named: Vec<String> = ["A", "B"].iter().zip(sides).map(|(name, side)| format!("{name}: {side}")).collect();
-    let blocks = blocks(proof.blocks, proof.blocks_void);
+    let blocks = blocks_text(proof.blocks, proof.blocks_void);
     Heading { title, subtitle: format!("{}; {load}; {blocks}", named.join("; ")) }
 }

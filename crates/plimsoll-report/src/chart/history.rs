@@ -35,7 +35,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
     let top = heading.height_in(theme.width()) + 22.0 + Y_NAME_ROW;
     let left = EDGE + margin(&[&axis]);
     let area = Area { x: left, y: top, width: theme.width() - left - EDGE, height: PLOT_HEIGHT };
-    let causes = causes(lane);
+    let causes = lane_bottlenecks(lane);
     let key = key_places(&causes, &area);
     let key_rows = key.last().map_or(1.0, |(_, row)| row + 1.0);
     let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP_HEIGHT + 40.0 + key_rows * KEY_ROW);
@@ -123,7 +123,7 @@ fn point_bottleneck(lane: &HistoryLane, at: usize) -> Option<&str> {
 
 /// Returns the bottlenecks of a lane (a series of comparable runs), in the order in which they
 /// first occur.
-fn causes(lane: &HistoryLane) -> Vec<&str> {
+fn lane_bottlenecks(lane: &HistoryLane) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
     for cause in (0..lane.points.len()).filter_map(|at| point_bottleneck(lane, at)) {
         if !causes.contains(&cause) {

@@ -21,7 +21,7 @@ pub struct TextLabel<'a> {
 impl TextLabel<'_> {
     /// Returns the rectangle (left, top, right, bottom) that the label covers if its baseline is at
     /// the point (x, y).
-    fn rectangle(&self, (x, y): (f64, f64), anchor: TextAnchor) -> [f64; 4] {
+    fn label_rectangle(&self, (x, y): (f64, f64), anchor: TextAnchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
         let left = match anchor {
             TextAnchor::Start => x,
@@ -50,9 +50,9 @@ impl OccupiedArea {
     }
 
     /// Returns the number of occupied shapes that a rectangle covers.
-    fn covered(&self, room: &[f64; 4]) -> usize {
+    fn count_covered(&self, room: &[f64; 4]) -> usize {
         let boxes = self.boxes.iter().filter(|b| b[0] < room[2] && b[2] > room[0] && b[1] < room[3] && b[3] > room[1]);
-        boxes.count() + self.lines.iter().filter(|(from, to)| crosses(room, *from, *to)).count()
+        boxes.count() + self.lines.iter().filter(|(from, to)| is_crossed_by_line(room, *from, *to)).count()
     }
 
     /// Chooses one of the positions `places` for a label inside `area`, and marks the label's
@@ -67,15 +67,15 @@ impl OccupiedArea {
         let inside = |room: &[f64; 4]| {
             room[0] >= area.x && room[2] <= area.right() && room[1] >= area.y && room[3] <= area.bottom()
         };
-        let rooms = places.into_iter().map(|(at, anchor)| (at, anchor, words.rectangle(at, anchor)));
-        let best = rooms.filter(|place| inside(&place.2)).min_by_key(|place| self.covered(&place.2))?;
+        let rooms = places.into_iter().map(|(at, anchor)| (at, anchor, words.label_rectangle(at, anchor)));
+        let best = rooms.filter(|place| inside(&place.2)).min_by_key(|place| self.count_covered(&place.2))?;
         self.boxes.push(best.2);
         Some((best.0, best.1))
     }
 }
 
 /// Returns whether a line crosses a rectangle, by the Liang-Barsky clipping algorithm.
-fn crosses(room: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
+fn is_crossed_by_line(room: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);
     for (step, reach) in
@@ -119,7 +119,7 @@ mod tests {
             ((0.0, 0.0), (1.0, 10.0), false),
             ((4.0, 0.0), (4.0, 2.0), false),
         ] {
-            assert_eq!(crosses(&[3.0, 3.0, 5.0, 5.0], from, to), expect, "{from:?} {to:?}");
+            assert_eq!(is_crossed_by_line(&[3.0, 3.0, 5.0, 5.0], from, to), expect, "{from:?} {to:?}");
         }
     }
 }

@@ -84,10 +84,10 @@ fn level_text(level: &Level) -> String {
     let time = |ns: f64| told(ns, |ns| AxisUnit::Time.tick(ns));
     let p99 = level.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", time(p99)));
     format!(
-        "{} requests/s\nmean {}{p99}\n{} succeeded",
-        told(level.rps, crate::format::rate),
-        time(level.mean_ns),
-        told(level.success_rate, success_figure)
+        "{rate_rps} requests/s\nmean {mean_time}{p99}\n{success_share} succeeded",
+        rate_rps = told(level.rps, crate::format::rate),
+        mean_time = time(level.mean_ns),
+        success_share = told(level.success_rate, success_figure)
     )
 }
 
@@ -175,7 +175,7 @@ fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
 fn success_axis_title(axis: &Axis) -> String {
     match axis.scale.range().0 {
         0.0 => "success rate".into(),
-        from => format!("success rate; the axis begins at {}", AxisUnit::Share.tick(from)),
+        from => format!("success rate; the axis begins at {lowest_rate}", lowest_rate = AxisUnit::Share.tick(from)),
     }
 }
 
@@ -250,7 +250,7 @@ struct LevelPanel {
     change: fn(&LevelChange) -> Option<String>,
 }
 
-fn percent(change: f64) -> String {
+fn percent_change_text(change: f64) -> String {
     let percent = change * 100.0;
     match percent.abs() {
         p if p < 0.05 => "0 %".into(),
@@ -355,13 +355,13 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Named
             title: "successful requests/s",
             unit: AxisUnit::Count,
             value: |l| l.rps,
-            change: |c| c.rps.filter(|c| c.is_finite()).map(percent),
+            change: |c| c.rps.filter(|c| c.is_finite()).map(percent_change_text),
         },
         LevelPanel {
             title: "mean time to last byte",
             unit: AxisUnit::Time,
             value: |l| l.mean_ns,
-            change: |c| c.mean.filter(|c| c.is_finite()).map(percent),
+            change: |c| c.mean.filter(|c| c.is_finite()).map(percent_change_text),
         },
     ];
     let axis = |panel: &LevelPanel, values: &[f64]| match panel.unit {

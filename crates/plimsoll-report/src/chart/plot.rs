@@ -29,15 +29,15 @@ pub enum AxisUnit {
     Bytes,
 }
 
-fn trimmed(value: f64, digits: usize) -> String {
+fn format_trimmed(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Formats `value` with about four significant digits, without trailing zeros.
-fn plain(value: f64) -> String {
+fn format_significant(value: f64) -> String {
     let magnitude = value.abs().max(1e-12).log10().floor();
-    trimmed(value, (3.0 - magnitude).clamp(0.0, 9.0) as usize)
+    format_trimmed(value, (3.0 - magnitude).clamp(0.0, 9.0) as usize)
 }
 
 impl AxisUnit {
@@ -60,23 +60,23 @@ impl AxisUnit {
             }
             AxisUnit::Count => match value.abs() {
                 v if v >= 1e15 => format!("{value:.0e}"),
-                v if v >= 999.95e9 => format!("{} T", plain(value / 1e12)),
-                v if v >= 999.95e6 => format!("{} G", plain(value / 1e9)),
-                v if v >= 999.95e3 => format!("{} M", plain(value / 1e6)),
+                v if v >= 999.95e9 => format!("{} T", format_significant(value / 1e12)),
+                v if v >= 999.95e6 => format!("{} G", format_significant(value / 1e9)),
+                v if v >= 999.95e3 => format!("{} M", format_significant(value / 1e6)),
                 v if v >= 10e3 && value > 0.0 => crate::format::count(value.round() as u64),
-                _ => plain(value),
+                _ => format_significant(value),
             },
             AxisUnit::Time => match value.abs() {
                 v if v < 1e-9 => "0".into(),
-                v if v < 999.95 => format!("{} ns", plain(value)),
-                v if v < 999.95e3 => format!("{} us", plain(value / 1e3)),
-                v if v < 999.95e6 => format!("{} ms", plain(value / 1e6)),
-                v if v < 1e18 => format!("{} s", plain(value / 1e9)),
+                v if v < 999.95 => format!("{} ns", format_significant(value)),
+                v if v < 999.95e3 => format!("{} us", format_significant(value / 1e3)),
+                v if v < 999.95e6 => format!("{} ms", format_significant(value / 1e6)),
+                v if v < 1e18 => format!("{} s", format_significant(value / 1e9)),
                 _ => format!("{:.0e} s", value / 1e9),
             },
-            AxisUnit::Share => format!("{} %", trimmed(value * 100.0, 6)),
+            AxisUnit::Share => format!("{} %", format_trimmed(value * 100.0, 6)),
             AxisUnit::Clock if value >= 120.0 && value % 60.0 == 0.0 => format!("{:.0} min", value / 60.0),
-            AxisUnit::Clock => format!("{} s", plain(value)),
+            AxisUnit::Clock => format!("{} s", format_significant(value)),
             AxisUnit::Bytes => crate::format::bytes(value),
         }
     }
@@ -428,7 +428,7 @@ impl Heading {
         Heading { title: String::new(), ..self }
     }
 
-    fn lines(&self, width: f64) -> (Vec<String>, Vec<String>) {
+    fn wrap_heading(&self, width: f64) -> (Vec<String>, Vec<String>) {
         // A narrow chart has fewer characters in a line, so its heading may have more lines.
         let (most, width) = (if width < WIDTH { 6 } else { 2 }, width - 2.0 * EDGE);
         let lines = |text: &str, size: f64, bold: bool| match text.is_empty() {
@@ -445,13 +445,13 @@ impl Heading {
 
     /// Returns the height of the heading on a chart of this width, in SVG user units.
     pub fn height_in(&self, width: f64) -> f64 {
-        let (title, subtitle) = self.lines(width);
+        let (title, subtitle) = self.wrap_heading(width);
         16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
     }
 
     /// Draws the heading at the top of the canvas and returns its height in SVG user units.
     pub fn draw(&self, canvas: &mut Canvas) -> f64 {
-        let (title, subtitle) = self.lines(canvas.width());
+        let (title, subtitle) = self.wrap_heading(canvas.width());
         let mut y = 12.0;
         for line in &title {
             y += 22.0;

@@ -14,7 +14,7 @@ pub const PICTURE_SUFFIX: &str = "png";
 static FONTS: [&[u8]; 2] =
     [include_bytes!("../../fonts/Inter-Regular.otf"), include_bytes!("../../fonts/Inter-SemiBold.otf")];
 
-fn fonts() -> Arc<usvg::fontdb::Database> {
+fn font_database() -> Arc<usvg::fontdb::Database> {
     static DATABASE: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
     let make = || {
         let mut database = usvg::fontdb::Database::new();
@@ -36,7 +36,7 @@ pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
 }
 
 fn render_png(svg: &str) -> Vec<u8> {
-    let options = usvg::Options { fontdb: fonts(), font_family: "Inter".into(), ..usvg::Options::default() };
+    let options = usvg::Options { fontdb: font_database(), font_family: "Inter".into(), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(svg, &options).expect("the charts are well-formed");
     let size = tree.size();
     let pixels = |length: f32| (length * PIXELS_PER_UNIT).ceil().max(1.0) as u32;

@@ -61,12 +61,12 @@ fn measure_axis(measure: Criterion) -> (&'static str, AxisUnit) {
     }
 }
 
-fn signed(share: f64) -> String {
+fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0).replace('-', "\u{2212}")
 }
 
 /// Returns the value of one side in each block; `None` if the block is void or has no value.
-fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
+fn block_values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let drawn = |value: &f64| value.is_finite();
     let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(drawn).filter(|_| block.void().is_none());
     blocks.iter().map(of).collect()
@@ -104,7 +104,7 @@ impl ChangePointer {
             ProveVerdict::Small => Paint::Ink,
             ProveVerdict::Same | ProveVerdict::Inconclusive => Paint::Muted,
         };
-        let text = format!("{}, {verdict}", signed(primary.ratio - 1.0));
+        let text = format!("{}, {verdict}", signed_percent(primary.ratio - 1.0));
         ChangePointer { text, up: found.then_some(primary.ratio > 1.0), paint }
     }
 }
@@ -123,7 +123,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         );
     }
     let measure = primary.measure;
-    let sides = [values(blocks, measure, 0), values(blocks, measure, 1)];
+    let sides = [block_values(blocks, measure, 0), block_values(blocks, measure, 1)];
     let all: Vec<f64> = sides.iter().flatten().flatten().copied().collect();
     if all.is_empty() {
         return empty_chart(heading, "no block is valid: there is nothing to draw", theme);
@@ -245,7 +245,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
             }
             match (block.void(), values.as_slice()) {
                 (Some(reason), _) => text.push_str(&format!("\ndoes not count: {}", spelled(reason))),
-                (None, [Some(a), Some(b)]) => text.push_str(&format!("\nB against A {}", signed(b / a - 1.0))),
+                (None, [Some(a), Some(b)]) => text.push_str(&format!("\nB against A {}", signed_percent(b / a - 1.0))),
                 _ => {}
             }
             text
@@ -379,10 +379,10 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     let mut name = |y: f64, text: &str| canvas.text((area.right() + at.0, y + at.1), text, font);
     name(zero, "no difference");
     if zero - top > SMALL + 3.0 {
-        name(top, &format!("margin {}", signed(margin)));
+        name(top, &format!("margin {}", signed_percent(margin)));
     }
     if bottom - zero > SMALL + 3.0 {
-        name(bottom, &format!("margin {}", signed(-margin)));
+        name(bottom, &format!("margin {}", signed_percent(-margin)));
     }
     canvas.close();
     open_axis_group(canvas, 'z', area, y, AxisSide::Left);
@@ -409,7 +409,7 @@ mod tests {
     use plimsoll_analysis::prove::ComparisonEnd;
 
     /// Returns a comparison with this verdict, measure and ratio of B to A.
-    fn compared(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
+    fn sample_proof(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
         let (margin, p) = (0.02, 0.5);
@@ -458,7 +458,7 @@ mod tests {
             (Inconclusive, Criterion::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
             (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {
-            let proof = compared(verdict, measure, ratio);
+            let proof = sample_proof(verdict, measure, ratio);
             let pointer = ChangePointer::for_verdict(verdict, &proof.measures[0]);
             assert_eq!(pointer, ChangePointer { text: text.into(), up, paint });
             let [a, b] = proof.measures[0].levels;
@@ -467,9 +467,9 @@ mod tests {
             assert!(answer.contains(said), "{answer}");
             assert_eq!(answer.contains("more than"), verdict == Inconclusive, "{answer}");
         }
-        let answer = prove_answer(&compared(Same, Criterion::Goodput, 1.001));
+        let answer = prove_answer(&sample_proof(Same, Criterion::Goodput, 1.001));
         assert_eq!(answer, "B is the same as A: goodput +0.1 % (90 %: -0.9 to +1.1 %), inside the margin of 2.0 %");
-        let answer = prove_answer(&compared(Inconclusive, Criterion::Goodput, 1.011));
+        let answer = prove_answer(&sample_proof(Inconclusive, Criterion::Goodput, 1.011));
         assert_eq!(
             answer,
             "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (the margin is 2.0 \

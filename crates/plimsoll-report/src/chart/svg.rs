@@ -164,7 +164,7 @@ pub struct Canvas {
     axis: String,
 }
 
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     let rounded = (value * 100.0).round() / 100.0;
     // The value -0.0 is replaced by 0.0, because it would be written as `-0`.
     format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
@@ -188,7 +188,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-fn finite(values: &[f64]) -> bool {
+fn are_all_drawable(values: &[f64]) -> bool {
     values.iter().all(|v| v.is_finite() && v.abs() < 1e7)
 }
 
@@ -217,7 +217,7 @@ impl Canvas {
     /// Adds a text that a page shows when the pointer is at the position `at`. In standalone charts
     /// this method has no effect.
     pub fn add_pointer_text(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
-        if self.in_page() && finite(&[at.0, at.1]) {
+        if self.in_page() && are_all_drawable(&[at.0, at.1]) {
             self.places.push((at.0, at.1, text()));
         }
     }
@@ -230,8 +230,8 @@ impl Canvas {
     /// Sets the horizontal axis along which the page's script zooms the chart. `x` and `width` are
     /// the position of the axis in SVG user units. `lo` and `hi` are the values at its ends.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
-        if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
-            let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
+        if self.in_page() && are_all_drawable(&[x, width]) && lo.is_finite() && hi.is_finite() {
+            let json = serde_json::json!([format_number(x), format_number(width), kind, lo, hi, unit]);
             self.axis = format!(r#" data-axis="{}""#, escaped(&json.to_string()));
         }
     }
@@ -241,8 +241,8 @@ impl Canvas {
     /// has the ticks of the axis between the heights `y`, with labels at the height `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
-            let [y1, y2] = [y.0, y.1].map(number);
-            let label = label.map_or(String::new(), |at| format!(r#" data-label="{}""#, number(at)));
+            let [y1, y2] = [y.0, y.1].map(format_number);
+            let label = label.map_or(String::new(), |at| format!(r#" data-label="{}""#, format_number(at)));
             let _ = writeln!(self.body, r#"<g class="{class}" data-y="{y1} {y2}"{label}>"#);
         }
     }
@@ -253,7 +253,7 @@ impl Canvas {
     /// `v` for the ticks of the axis. `scale` describes the axis.
     pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
-            let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
+            let ([y1, y2], scale) = ([y.0, y.1].map(format_number), escaped(&scale.to_string()));
             let _ = writeln!(self.body, r#"<g class="{class}" data-y="{y1} {y2}" data-scale="{scale}">"#);
         }
     }
@@ -280,23 +280,25 @@ impl Canvas {
         format!(r#"{} data-nearest="{nearest}" data-places="{}""#, self.axis, escaped(&json))
     }
 
-    fn stroke(&self, stroke: Stroke) -> String {
-        let mut out = format!(r#"stroke="{}" stroke-width="{}""#, stroke.paint.css(self.theme), number(stroke.width));
+    fn stroke_attributes(&self, stroke: Stroke) -> String {
+        let mut out =
+            format!(r#"stroke="{}" stroke-width="{}""#, stroke.paint.css(self.theme), format_number(stroke.width));
         if let Some((dash, gap)) = stroke.dash {
-            let _ = write!(out, r#" stroke-dasharray="{} {}""#, number(dash), number(gap));
+            let _ = write!(out, r#" stroke-dasharray="{} {}""#, format_number(dash), format_number(gap));
         }
         if stroke.opacity < 1.0 {
-            let _ = write!(out, r#" stroke-opacity="{}""#, number(stroke.opacity));
+            let _ = write!(out, r#" stroke-opacity="{}""#, format_number(stroke.opacity));
         }
         out
     }
 
     /// Draws a filled rectangle.
     pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, paint: Paint, opacity: f64) {
-        if finite(&[x, y, width, height]) && width > 0.0 && height > 0.0 {
-            let [x, y, width, height] = [x, y, width, height].map(number);
+        if are_all_drawable(&[x, y, width, height]) && width > 0.0 && height > 0.0 {
+            let [x, y, width, height] = [x, y, width, height].map(format_number);
             let fill = paint.css(self.theme);
-            let opacity = if opacity < 1.0 { format!(r#" fill-opacity="{}""#, number(opacity)) } else { String::new() };
+            let opacity =
+                if opacity < 1.0 { format!(r#" fill-opacity="{}""#, format_number(opacity)) } else { String::new() };
             let _ = writeln!(
                 self.body,
                 r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}"{opacity}/>"#
@@ -306,9 +308,9 @@ impl Canvas {
 
     /// Draws a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
-        if finite(&[from.0, from.1, to.0, to.1]) {
-            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
-            let stroke = self.stroke(stroke);
+        if are_all_drawable(&[from.0, from.1, to.0, to.1]) {
+            let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(format_number);
+            let stroke = self.stroke_attributes(stroke);
             let _ = writeln!(self.body, r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {stroke}/>"#);
         }
     }
@@ -318,16 +320,16 @@ impl Canvas {
         let mut path = String::new();
         let mut drawing = false;
         for point in points {
-            match point.filter(|(x, y)| finite(&[*x, *y])) {
+            match point.filter(|(x, y)| are_all_drawable(&[*x, *y])) {
                 Some((x, y)) => {
                     let command = if std::mem::replace(&mut drawing, true) { 'L' } else { 'M' };
-                    let _ = write!(path, "{command}{} {}", number(x), number(y));
+                    let _ = write!(path, "{command}{} {}", format_number(x), format_number(y));
                 }
                 None => drawing = false,
             }
         }
         if !path.is_empty() {
-            let stroke = self.stroke(stroke);
+            let stroke = self.stroke_attributes(stroke);
             let _ = writeln!(
                 self.body,
                 r#"<path d="{path}" fill="none" {stroke} stroke-linejoin="round" stroke-linecap="round"/>"#
@@ -339,8 +341,8 @@ impl Canvas {
     /// visible seam.
     pub fn cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
         let mut path = String::new();
-        for &(x, y, width, height) in cells.iter().filter(|c| finite(&[c.0, c.1, c.2, c.3])) {
-            let [x, y, width, height, back] = [x, y, width, height, -width].map(number);
+        for &(x, y, width, height) in cells.iter().filter(|c| are_all_drawable(&[c.0, c.1, c.2, c.3])) {
+            let [x, y, width, height, back] = [x, y, width, height, -width].map(format_number);
             let _ = write!(path, "M{x} {y}h{width}v{height}h{back}z");
         }
         if !path.is_empty() {
@@ -351,8 +353,9 @@ impl Canvas {
 
     /// Draws a filled polygon.
     pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
-        if points.iter().all(|(x, y)| finite(&[*x, *y])) {
-            let points: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+        if points.iter().all(|(x, y)| are_all_drawable(&[*x, *y])) {
+            let points: Vec<String> =
+                points.iter().map(|(x, y)| format!("{},{}", format_number(*x), format_number(*y))).collect();
             let fill = paint.css(self.theme);
             let _ = writeln!(self.body, r#"<polygon points="{}" fill="{fill}"/>"#, points.join(" "));
         }
@@ -360,9 +363,10 @@ impl Canvas {
 
     /// Fills the area inside `points`, without an outline.
     pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
-        if points.len() > 2 && points.iter().all(|(x, y)| finite(&[*x, *y])) {
-            let corners: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", number(*x), number(*y))).collect();
-            let (fill, opacity) = (paint.css(self.theme), number(opacity));
+        if points.len() > 2 && points.iter().all(|(x, y)| are_all_drawable(&[*x, *y])) {
+            let corners: Vec<String> =
+                points.iter().map(|(x, y)| format!("{} {}", format_number(*x), format_number(*y))).collect();
+            let (fill, opacity) = (paint.css(self.theme), format_number(opacity));
             let _ =
                 writeln!(self.body, r#"<path d="M{}Z" fill="{fill}" fill-opacity="{opacity}"/>"#, corners.join("L"));
         }
@@ -370,9 +374,9 @@ impl Canvas {
 
     /// Draws a circle with an outline, filled with the page's background colour.
     pub fn ring(&mut self, at: (f64, f64), radius: f64, stroke: Stroke) {
-        if finite(&[at.0, at.1, radius]) {
-            let [x, y, r] = [at.0, at.1, radius].map(number);
-            let (fill, stroke) = (Paint::Surface.css(self.theme), self.stroke(stroke));
+        if are_all_drawable(&[at.0, at.1, radius]) {
+            let [x, y, r] = [at.0, at.1, radius].map(format_number);
+            let (fill, stroke) = (Paint::Surface.css(self.theme), self.stroke_attributes(stroke));
             let _ = writeln!(self.body, r#"<circle cx="{x}" cy="{y}" r="{r}" fill="{fill}" {stroke}/>"#);
         }
     }
@@ -380,13 +384,13 @@ impl Canvas {
     /// Draws the mark of a data point. `hint` is the text of the mark's tooltip, which only
     /// standalone charts have; empty for no tooltip.
     pub fn mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
-        if !finite(&[at.0, at.1, radius]) {
+        if !are_all_drawable(&[at.0, at.1, radius]) {
             return;
         }
         let (x, y, r) = (at.0, at.1, radius);
         let css = paint.css(self.theme);
         let page = Paint::Surface.css(self.theme);
-        let n = number;
+        let n = format_number;
         let hint = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(hint)) };
         let (shape, rest) = match mark {
             Mark::Disc => (
@@ -439,7 +443,7 @@ impl Canvas {
 
     /// Draws one line of text. The y coordinate of `at` is the baseline of the text.
     pub fn text(&mut self, at: (f64, f64), text: &str, font: Font) {
-        if !finite(&[at.0, at.1]) || text.is_empty() {
+        if !are_all_drawable(&[at.0, at.1]) || text.is_empty() {
             return;
         }
         let mut rest = String::new();
@@ -455,14 +459,14 @@ impl Canvas {
             let page = Paint::Surface.css(self.theme);
             let _ = write!(rest, r#" stroke="{page}" stroke-width="4" stroke-linejoin="round" paint-order="stroke""#);
         }
-        let [x, y, size] = [at.0, at.1, font.size].map(number);
+        let [x, y, size] = [at.0, at.1, font.size].map(format_number);
         let (fill, text) = (font.paint.css(self.theme), escaped(text));
         let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
     }
 
     /// Returns the SVG document. Screen readers read out `label` instead of the drawing.
     pub fn finish(self, label: &str) -> String {
-        let [width, height] = [self.width, self.height].map(number);
+        let [width, height] = [self.width, self.height].map(format_number);
         let (page, label, data) = (Paint::Surface.css(self.theme), escaped(label), self.script_data());
         format!(
             concat!(

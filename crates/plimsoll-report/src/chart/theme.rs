@@ -74,7 +74,7 @@ const HEAT_DARK: [&str; 10] =
     ["#1a2b3c", "#1d3a55", "#1f4a70", "#225c8c", "#2b70a8", "#3f87c0", "#5fa0d3", "#88bce3", "#b5d7f0", "#e6f3fc"];
 
 impl Paint {
-    fn names(self) -> (&'static str, &'static str, &'static str) {
+    fn name_and_colours(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Paint::Surface => ("surface", "#ffffff", "#12171d"),
             Paint::Ink => ("ink", "#1a2129", "#e8edf2"),
@@ -93,7 +93,7 @@ impl Paint {
 
     /// Returns the colour in the syntax of SVG and CSS.
     pub fn css(self, theme: Theme) -> String {
-        let (name, light, dark) = self.names();
+        let (name, light, dark) = self.name_and_colours();
         match (theme, self) {
             (Theme::Light, _) => light.to_owned(),
             (Theme::Dark, _) => dark.to_owned(),
@@ -112,7 +112,7 @@ pub fn css_variables() -> String {
     let paints = || paints.into_iter().chain(SERIES).chain((0..10).map(Paint::Heat));
     let list = |theme: Theme| {
         let one = |paint: Paint| {
-            let (name, ..) = paint.names();
+            let (name, ..) = paint.name_and_colours();
             match paint {
                 Paint::Heat(step) => format!("  --plimsoll-{name}-{step}: {};\n", paint.css(theme)),
                 _ => format!("  --plimsoll-{name}: {};\n", paint.css(theme)),
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     /// Returns the relative luminance of a colour (WCAG 2).
-    fn luminance(hex: &str) -> f64 {
+    fn relative_luminance(hex: &str) -> f64 {
         let channel = |at: usize| {
             let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")) / 255.0;
             if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn text_colours_have_enough_contrast() {
         for theme in [Theme::Light, Theme::Dark] {
-            let page = luminance(&Paint::Surface.css(theme));
+            let page = relative_luminance(&Paint::Surface.css(theme));
             for paint in [Paint::Ink, Paint::Muted, Paint::Water].into_iter().chain(SERIES) {
-                let own = luminance(&paint.css(theme));
+                let own = relative_luminance(&paint.css(theme));
                 let contrast = (page.max(own) + 0.05) / (page.min(own) + 0.05);
                 assert!(contrast >= 4.5, "{paint:?} on {theme:?}: {contrast:.2}");
             }

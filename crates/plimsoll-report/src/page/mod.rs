@@ -24,14 +24,14 @@ fn font_faces() -> String {
     let face = |(weight, bytes): &(u32, &[u8])| {
         format!(
             "@font-face {{ font-family: Inter; font-weight: {weight}; src: url(data:font/otf;base64,{}); }}\n",
-            base64(bytes)
+            encode_base64(bytes)
         )
     };
     FONTS.iter().map(face).collect()
 }
 
 /// Encodes bytes as Base64 with padding (RFC 4648).
-fn base64(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
@@ -91,7 +91,7 @@ pub fn render_body(report: &Report) -> String {
                 let _ = writeln!(body, "<h2>{}</h2>", escaped(text));
             }
             ReportBlock::Text(Tone::Answer, text) if !std::mem::replace(&mut answered, true) => {
-                let _ = writeln!(body, "<h1>{}</h1>", escaped(&capitalised(text)));
+                let _ = writeln!(body, "<h1>{}</h1>", escaped(&capitalise_first_letter(text)));
                 warning_box(&mut body, &warnings);
             }
             ReportBlock::Text(Tone::Warning, _) if at < first_answer => {}
@@ -115,8 +115,8 @@ pub fn render_body(report: &Report) -> String {
                 }
                 body.push_str("</dl>\n");
             }
-            ReportBlock::Table(headings, rows) => table(&mut body, headings, rows),
-            ReportBlock::Chart(chart) => figure(&mut body, chart),
+            ReportBlock::Table(headings, rows) => write_table(&mut body, headings, rows),
+            ReportBlock::Chart(chart) => write_chart(&mut body, chart),
             ReportBlock::Fragment(html) => {
                 let _ = writeln!(body, "<div class=\"fragment\">{html}</div>");
             }
@@ -144,14 +144,14 @@ fn warning_box(out: &mut String, warnings: &[&str]) {
     };
 }
 
-fn capitalised(text: &str) -> String {
+fn capitalise_first_letter(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 /// Renders a chart that can be scrolled on narrow screens. A table with its figures follows, which
 /// is hidden until the reader opens it.
-fn figure(out: &mut String, chart: &ChartBlock) {
+fn write_chart(out: &mut String, chart: &ChartBlock) {
     let wide = if chart.narrow.is_some() { "wide" } else { "only" };
     let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
     if let Some(narrow) = &chart.narrow {
@@ -159,7 +159,7 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     }
     if !chart.rows.is_empty() {
         out.push_str("<details><summary>The figures behind this chart</summary>\n");
-        table(out, &chart.headings, &chart.rows);
+        write_table(out, &chart.headings, &chart.rows);
         out.push_str("</details>\n");
     }
     out.push_str("</figure>\n");
@@ -169,7 +169,7 @@ fn figure(out: &mut String, chart: &ChartBlock) {
 /// is wrapped.
 const WRAPPED_FROM: usize = 34;
 
-fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
+fn write_table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
     let number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+".contains(c));
     let right: Vec<bool> =
         (0..headings.len()).map(|column| rows.iter().filter_map(|row| row.get(column)).all(number)).collect();
@@ -207,7 +207,7 @@ mod tests {
         for (text, expect) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("\u{ff}?", "w78/")]
         {
-            assert_eq!(base64(text.as_bytes()), expect);
+            assert_eq!(encode_base64(text.as_bytes()), expect);
         }
     }
 

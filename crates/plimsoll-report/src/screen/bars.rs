@@ -36,7 +36,7 @@ impl Bars {
 
     /// Returns the rows of the histogram: the upper bound of the row in ns, and the number of times
     /// in it.
-    fn counted(&self) -> Vec<(u64, u64)> {
+    fn histogram_rows(&self) -> Vec<(u64, u64)> {
         let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
         let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
         let mut bounds: Vec<u64> = (1..self.rows).map(|row| three_digits(bound(row))).collect();
@@ -54,7 +54,7 @@ impl Bars {
 
     /// Renders the title and the rows of the histogram.
     pub(super) fn text(&self) -> String {
-        let rows = self.counted();
+        let rows = self.histogram_rows();
         let most = rows.iter().map(|row| row.1).max().unwrap_or(1).max(1) as f64;
         let cells: Vec<[String; 2]> = rows.iter().map(|row| [duration(row.0 as f64), count(row.1)]).collect();
         let [bound_width, count_width] =
@@ -87,7 +87,7 @@ mod tests {
         (1..=200).for_each(|at| times.record(at * 1_000));
         times.record(1_000_000);
         let bars = Bars::new("response time", times).expect("times");
-        let counted = bars.counted();
+        let counted = bars.histogram_rows();
         assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 201);
         assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
         let shown = bars.text();
@@ -100,7 +100,7 @@ mod tests {
     fn equal_times_share_one_row() {
         let mut times = Histogram::new();
         times.record_n(5_000, 3);
-        assert_eq!(Bars::new("t", times).map(|bars| bars.counted()), Some(vec![(5_000, 3)]));
+        assert_eq!(Bars::new("t", times).map(|bars| bars.histogram_rows()), Some(vec![(5_000, 3)]));
         assert!(Bars::new("t", Histogram::new()).is_none());
     }
 }

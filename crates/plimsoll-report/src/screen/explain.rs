@@ -34,7 +34,12 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
     let mut text = match rest.first() {
         None => "no other cause has 1 % or more".to_owned(),
         Some(next) => {
-            format!("the next cause is {} with {} ({})", next.cause, whole_percent(next.probability), next.subject)
+            format!(
+                "the next cause is {cause} with {probability_percent} ({subject})",
+                cause = next.cause,
+                probability_percent = whole_percent(next.probability),
+                subject = next.subject
+            )
         }
     };
     for made in &explanation.interventions {
@@ -50,7 +55,7 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
 
 /// Returns table rows for the first `SHOWN` signals that changed with the load. If the diagnosis
 /// names a cause, only signals that support this cause are included.
-fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
+fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
         vec![words, low, line, past]
@@ -197,7 +202,7 @@ pub(crate) fn explain_screen(
             screen.note(1, note);
         }
     }
-    let rows = strongest(explanation);
+    let rows = strongest_signal_rows(explanation);
     if !rows.is_empty() {
         let name = if explanation.abstained { "signal" } else { "evidence" };
         let [low, line, past] = level_headings(findings);

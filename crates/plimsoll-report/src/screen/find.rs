@@ -31,28 +31,33 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
     {
         let bound = stalls.impossible_bound.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
-        return format!("no load line: {}: no rate was shown to meet {bound}", stalls.text());
+        return format!("no load line: {stalls}: no rate was shown to meet {bound}", stalls = stalls.text());
     }
     if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
         return format!("no load line: {}", gone.text());
     }
     if let Some(failing) = findings.constant_failure {
-        return format!("no load line: {}: no rate meets {slo}", failing.text());
+        return format!("no load line: {failures}: no rate meets {slo}", failures = failing.text());
     }
     let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
     match (rps > 0.0, upper) {
         (false, _) => not_found_text(findings),
         (true, None) => {
-            format!("load line: at least {}{} {counted}/s under {slo} ({arrivals})", times(lower), rate(lower))
+            format!(
+                "load line: at least {log_times}{lower_rate} {counted}/s under {slo} ({arrivals})",
+                log_times = times(lower),
+                lower_rate = rate(lower)
+            )
         }
         (true, Some(upper)) if provable => proven_text(findings, upper, ""),
         (true, Some(upper)) => format!(
-            "load line: {}{} to {} {counted}/s under {slo} (90 %; not provable in {}; {arrivals})",
-            times(lower),
-            rate(lower),
-            rate(upper),
-            duration((findings.elapsed_s * 1e9).round())
+            "load line: {log_times}{lower_rate} to {upper_rate} {counted}/s under {slo} (90 %; not provable in \
+             {elapsed}; {arrivals})",
+            log_times = times(lower),
+            lower_rate = rate(lower),
+            upper_rate = rate(upper),
+            elapsed = duration((findings.elapsed_s * 1e9).round())
         ),
     }
 }
@@ -68,7 +73,9 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.confirmed {
         let time = duration(findings.longest_pass_at_line_s * 1e9);
         let at = rate(line.lower);
-        parts.insert(0, format!("confirmed: the server met the SLO for {time} at {at} {}/s", findings.counted));
+        let text =
+            format!("confirmed: the server met the SLO for {time} at {at} {rate_unit}/s", rate_unit = findings.counted);
+        parts.insert(0, text);
     } else if parts.is_empty() {
         parts.push("not confirmed by a separate trial".to_owned());
     }
@@ -81,7 +88,7 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     // A longer budget is not recommended on a disturbed machine. A warning on the screen states the
     // remedy.
     if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
-        parts.push(format!("--budget {} narrows the interval", budget_text(s)));
+        parts.push(format!("--budget {budget} narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))
 }

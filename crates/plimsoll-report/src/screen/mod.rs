@@ -139,8 +139,8 @@ impl<'a> Screen<'a> {
     /// serious warnings, and for those without space, the screen states only their number.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
-        warnings.retain(|(kind, _)| weight(*kind).is_some());
-        warnings.sort_by_key(|(kind, _)| weight(*kind));
+        warnings.retain(|(kind, _)| warning_rank(*kind).is_some());
+        warnings.sort_by_key(|(kind, _)| warning_rank(*kind));
         let mut lines = 0;
         for (_, text) in warnings.iter().take(WARNINGS_MAX) {
             let text = clip(&format!("warning: {}", visible(text)), 0, WARNING_LINES_MAX - 1);
@@ -233,7 +233,7 @@ const FACT_INDENT: usize = 19;
 
 /// Returns the rank of a warning by its kind. Rank 0 is for warnings that change the meaning of the
 /// figures most. Returns `None` if the screen only counts warnings of this kind.
-fn weight(kind: DoubtKind) -> Option<u8> {
+fn warning_rank(kind: DoubtKind) -> Option<u8> {
     Some(match kind {
         DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
         DoubtKind::Contradicted | DoubtKind::Unlike | DoubtKind::Ended => 1,

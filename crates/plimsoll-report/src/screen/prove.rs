@@ -25,7 +25,7 @@ const ROUTES_MAX: usize = 3;
 /// Returns the smallest numbers of servers (A, B) with about equal capacity, where B needs fewer.
 /// `cost_ratio` is the cost of a request on B divided by the cost on A. Returns `None` if B needs
 /// fewer servers only beyond `SERVERS_MAX`.
-fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
+fn smallest_server_counts(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
     better.min_by(|x, y| (f64::from(x.1) / f64::from(x.0)).total_cmp(&(f64::from(y.1) / f64::from(y.0))))
@@ -43,14 +43,14 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
         ProveVerdict::Better => ("A", "B", interval.upper),
         _ => ("B", "A", 1.0 / interval.lower),
     };
-    let (many, fewer) = servers(ratio)?;
+    let (many, fewer) = smallest_server_counts(ratio)?;
     let servers = if fewer == 1 { "server" } else { "servers" };
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
 /// Formats what the result of a comparison means in practice. The text claims nothing beyond the
 /// measured figures.
-fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
+fn practical_meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
     let load = match context.measured.loads.as_slice() {
@@ -92,7 +92,7 @@ fn routes_text(routes: &[RouteComparison]) -> String {
     format!("{told}; {} requests: --verbose", routes.len())
 }
 
-fn sides(screen: &mut Screen<'_>, context: &ProveContext) {
+fn add_side_facts(screen: &mut Screen<'_>, context: &ProveContext) {
     const NAMES: [&str; RUNGS_MAX] = ["A", "B", "C", "D", "E", "F", "G", "H"];
     for (name, side) in NAMES.into_iter().zip(&context.measured.arms) {
         screen.fact(2, name, side.clone());
@@ -106,8 +106,8 @@ fn elapsed_text(context: &ProveContext) -> String {
 /// Renders the first screen of a comparison.
 pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
-    sides(&mut screen, context);
-    if let Some(text) = meaning(context, proof) {
+    add_side_facts(&mut screen, context);
+    if let Some(text) = practical_meaning(context, proof) {
         screen.fact(0, "meaning", text);
     }
     if !proof.fresh {
@@ -139,7 +139,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     if let Some(b) = context.measured.arms.get(1).filter(|arm| arm.contains("://") && !arm.contains(' '))
         && proof.verdict != ProveVerdict::Inconclusive
     {
-        screen.next(format!("plimsoll find {} (the load line of B)", shell::word(b)));
+        screen.next(format!("plimsoll find {url} (the load line of B)", url = shell::word(b)));
     }
     screen
 }
@@ -147,7 +147,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
 /// Renders the first screen of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'static> {
     let mut screen = Screen::new(ladder_answer(ladder));
-    sides(&mut screen, context);
+    add_side_facts(&mut screen, context);
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
     screen.fact(3, "load", compared_load(context));
@@ -156,8 +156,9 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {
         let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
-        let alone =
-            first.map_or_else(String::new, |rung| format!("; the first step completes {}/s", rate(rung.goodput_rps)));
+        let alone = first.map_or_else(String::new, |rung| {
+            format!("; the first step completes {goodput}/s", goodput = rate(rung.goodput_rps))
+        });
         screen.fact(1, "costliest", format!("step {name}: {cost} more for each request than the previous step{alone}"));
     }
     let (headings, rows) = rung_rows(ladder);
@@ -174,7 +175,7 @@ mod tests {
         for (ratio, expect) in
             [(0.5, Some((2, 1))), (0.721, Some((4, 3))), (0.6, Some((5, 3))), (0.9, None), (1.2, None)]
         {
-            assert_eq!(servers(ratio), expect, "{ratio}");
+            assert_eq!(smallest_server_counts(ratio), expect, "{ratio}");
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
         text
     };
     while text(&short, false, COLUMNS_MAX, left_out).lines().count() > lines_max {
-        match shrink(&mut short) {
+        match shrink_tables(&mut short) {
             0 => break,
             rows => left_out += rows,
         }
@@ -46,7 +46,7 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
 
 /// Removes one row from the longest table. If several tables are left and none is long, removes the
 /// last table instead. Returns the number of removed rows; 0 if nothing can be removed.
-fn shrink(report: &mut Report) -> usize {
+fn shrink_tables(report: &mut Report) -> usize {
     let rows = |block: &ReportBlock| match block {
         ReportBlock::Table(_, rows) => Some(rows.len()),
         _ => None,

@@ -89,14 +89,17 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         screen.table(2, &headings, rows, ROUTES_MAX);
     }
     let times = found.trial.run.totals().routes_sum.response;
-    let title = format!("response time of {} requests", count(times.count()));
+    let title = format!("response time of {requests} requests", requests = count(times.count()));
     if let Some(bars) = Bars::new(title, times) {
         screen.bars(bars);
     }
     if let [_] = context.plan.traffic.routes.as_slice()
         && ledger.succeeded > 0
     {
-        screen.next(format!("plimsoll find {} (the rate that the server sustains)", shell::word(&context.url())));
+        screen.next(format!(
+            "plimsoll find {url} (the rate that the server sustains)",
+            url = shell::word(&context.url())
+        ));
     }
     screen
 }

@@ -23,7 +23,7 @@ pub(crate) fn message(error: &Error) -> String {
         // called the function.
         Error::CallbackError { traceback, cause } => {
             let text = message(cause);
-            return match caller(traceback).filter(|_| !has_place(&text)) {
+            return match caller_position(traceback).filter(|_| !has_place(&text)) {
                 Some(place) => format!("{place}: {text}"),
                 None => text,
             };
@@ -49,7 +49,7 @@ fn without_internal_place(text: &str) -> &str {
 
 /// Returns script and line of the innermost call in a traceback that lies in a script, and not in C
 /// or plimsoll's own Lua code.
-fn caller(traceback: &str) -> Option<&str> {
+fn caller_position(traceback: &str) -> Option<&str> {
     let place = |line: &str| {
         let end = line.find(": in ")?;
         let (name, number) = line[..end].rsplit_once(':')?;
@@ -73,8 +73,8 @@ mod tests {
     #[test]
     fn the_position_of_the_caller_is_found() {
         let calls = "stack traceback:\n\t[C]: in function 'set'\n\twrk:9: in function 'f'\n\ta b.lua:3: in function <a b.lua:2>";
-        assert_eq!(caller(calls), Some("a b.lua:3"));
-        assert_eq!(caller("stack traceback:\n\t[C]: in ?"), None);
+        assert_eq!(caller_position(calls), Some("a b.lua:3"));
+        assert_eq!(caller_position("stack traceback:\n\t[C]: in ?"), None);
         for (text, expect) in [("a.lua:3: oh", true), ("oh: a.lua:3: no", false), ("oh", false), ("a.lua:: x", false)] {
             assert_eq!(has_place(text), expect, "{text}");
         }

@@ -81,10 +81,10 @@ impl Script {
                 state.wrk()?.get::<Function>("init")?.call::<()>(args)
             };
             state.run_as_hook(HookName::Init, init)?;
-            let mut author = self.author(number)?;
+            let mut author = self.create_author(number)?;
             if number == 0 {
                 let mut batch = Batch::default();
-                author.ask(&mut batch)?;
+                author.call_request_hook(&mut batch)?;
                 messages::find_messages(&mut batch).map_err(|flaw| ScriptError::Request {
                     reason: flaw.reason,
                     line: flaw.line,
@@ -102,7 +102,7 @@ impl Script {
         Ok(authors)
     }
 
-    fn author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
+    fn create_author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
         let (state, facts) = &self.threads[number];
         let (ask, hear, wait) = state.run_as_hook(HookName::Load, || state.calls())?;
         Ok(ScriptAuthor {
@@ -210,7 +210,7 @@ pub struct ScriptAuthor {
 
 impl ScriptAuthor {
     /// Calls `request()` and stores the returned text in `batch`, without counting its messages.
-    fn ask(&self, batch: &mut Batch) -> Result<(), ScriptError> {
+    fn call_request_hook(&self, batch: &mut Batch) -> Result<(), ScriptError> {
         batch.clear();
         self.state.run_as_hook(HookName::Request, || {
             match self.ask.call::<Value>(())? {
@@ -226,14 +226,14 @@ impl ScriptAuthor {
     }
 
     #[cold]
-    fn fail(&self, error: ScriptError) -> AuthorStopReason {
+    fn record_failure(&self, error: ScriptError) -> AuthorStopReason {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         AuthorStopReason::Failed
     }
 
     fn go_on<R>(&self, result: Result<R, ScriptError>) -> Result<R, AuthorStopReason> {
         match result {
-            Err(error) => Err(self.fail(error)),
+            Err(error) => Err(self.record_failure(error)),
             Ok(_) if self.facts.is_stopped() => Err(AuthorStopReason::Asked),
             Ok(result) => Ok(result),
         }
@@ -258,14 +258,14 @@ impl Author for ScriptAuthor {
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
-        let asked = self.ask(batch);
+        let asked = self.call_request_hook(batch);
         self.go_on(asked)?;
         if batch.bytes == self.last.bytes {
             batch.heads_only.clone_from(&self.last.heads_only);
         } else if batch.bytes.is_empty() {
             // An empty text is an error, because there would be no request and no response.
             let flaw = ScriptError::Request { reason: "incomplete request", line: 1, column: 1 };
-            return Err(self.fail(flaw));
+            return Err(self.record_failure(flaw));
         } else {
             messages::count(batch);
             self.last.clone_from(batch);

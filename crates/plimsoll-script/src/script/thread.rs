@@ -43,7 +43,7 @@ pub(crate) struct ThreadHandle {
 }
 
 impl ThreadHandle {
-    fn state(&self) -> Result<Lua> {
+    fn upgrade_state(&self) -> Result<Lua> {
         self.state.try_upgrade().ok_or_else(|| Error::runtime("the thread has ended"))
     }
 }
@@ -51,11 +51,11 @@ impl ThreadHandle {
 impl UserData for ThreadHandle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("get", |lua, this, name: Value| {
-            let value: Value = this.state()?.globals().get(transfer(&name, &this.state()?)?)?;
+            let value: Value = this.upgrade_state()?.globals().get(transfer(&name, &this.upgrade_state()?)?)?;
             transfer(&value, lua)
         });
         methods.add_method("set", |_, this, (name, value): (Value, Value)| {
-            let state = this.state()?;
+            let state = this.upgrade_state()?;
             state.globals().set(transfer(&name, &state)?, transfer(&value, &state)?)
         });
         methods.add_method("stop", |_, this, ()| {
@@ -83,7 +83,7 @@ impl UserData for ThreadHandle {
                     *this.facts.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.0);
                     Ok(())
                 }
-                _ => Err(Error::runtime(format!("cannot set '{}' on thread", key.to_string()?))),
+                _ => Err(Error::runtime(format!("cannot set '{field}' on thread", field = key.to_string()?))),
             }
         });
     }

@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 200;
 /// Copies `value` to the state `into`. Functions, userdata and coroutines belong to their state, so
 /// they are refused with wrk's error text.
 pub(crate) fn transfer(value: &Value, into: &Lua) -> Result<Value> {
-    TableCopier { into, copied: HashMap::new() }.value(value, 0)
+    TableCopier { into, copied: HashMap::new() }.copy_value(value, 0)
 }
 
 struct TableCopier<'a> {
@@ -20,7 +20,7 @@ struct TableCopier<'a> {
 }
 
 impl TableCopier<'_> {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<Value> {
+    fn copy_value(&mut self, value: &Value, depth: usize) -> Result<Value> {
         Ok(match value {
             Value::Nil => Value::Nil,
             Value::Boolean(boolean) => Value::Boolean(*boolean),
@@ -28,12 +28,17 @@ impl TableCopier<'_> {
             Value::Number(number) => Value::Number(*number),
             // The whole string is copied, whereas wrk cuts it at the first NUL byte.
             Value::String(string) => Value::String(self.into.create_string(string.as_bytes())?),
-            Value::Table(table) => Value::Table(self.table(table, depth)?),
-            other => return Err(Error::runtime(format!("cannot transfer '{}' to thread", other.type_name()))),
+            Value::Table(table) => Value::Table(self.copy_table(table, depth)?),
+            other => {
+                return Err(Error::runtime(format!(
+                    "cannot transfer '{type_name}' to thread",
+                    type_name = other.type_name()
+                )));
+            }
         })
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> Result<Table> {
+    fn copy_table(&mut self, table: &Table, depth: usize) -> Result<Table> {
         if depth == DEPTH_MAX {
             return Err(Error::runtime(format!("cannot transfer a table of more than {DEPTH_MAX} levels to thread")));
         }
@@ -45,7 +50,7 @@ impl TableCopier<'_> {
         self.copied.insert(place, copy.clone());
         for pair in table.pairs::<Value, Value>() {
             let (key, value) = pair?;
-            copy.raw_set(self.value(&key, depth + 1)?, self.value(&value, depth + 1)?)?;
+            copy.raw_set(self.copy_value(&key, depth + 1)?, self.copy_value(&value, depth + 1)?)?;
         }
         Ok(copy)
     }

@@ -208,7 +208,7 @@ impl ServedConnection {
             let input = match self.tls {
                 None => &tools.input[..received],
                 Some(_) => {
-                    self.decrypt(received, tools);
+                    self.decrypt_received(received, tools);
                     &tools.plain[..]
                 }
             };
@@ -228,7 +228,7 @@ impl ServedConnection {
 
     /// Decrypts received bytes into `plain`, and continues a handshake if there is one. A TLS error
     /// ends the connection.
-    fn decrypt(&mut self, received: usize, tools: &mut ThreadBuffers) {
+    fn decrypt_received(&mut self, received: usize, tools: &mut ThreadBuffers) {
         let Some(tls) = &mut self.tls else { return };
         tools.plain.clear();
         let news = tls.receive(&tools.input[..received], &mut tools.plain);

@@ -56,15 +56,15 @@ impl ServedStreams {
                 }
                 Resource::Burn(us) => {
                     burn(us);
-                    self.answer(stream, request);
+                    self.send_response(stream, request);
                 }
-                _ => self.answer(stream, request),
+                _ => self.send_response(stream, request),
             }
         }
         due_ns
     }
 
-    fn answer(&mut self, stream: u32, request: ServedRequest) {
+    fn send_response(&mut self, stream: u32, request: ServedRequest) {
         let BareAnswer { status, kind, content } = answer(request.resource);
         self.server.answer(stream, status, kind, content, request.head);
     }
@@ -74,7 +74,7 @@ impl ServedStreams {
     pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {
             let (_, stream, request) = self.delayed.swap_remove(at);
-            self.answer(stream, request);
+            self.send_response(stream, request);
         }
         self.delayed.iter().map(|delayed| delayed.0).min()
     }

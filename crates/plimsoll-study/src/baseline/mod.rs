@@ -161,7 +161,7 @@ struct Connections {
 impl Connections {
     /// Runs one turn of the connection in `slot`, if there is a connection, and closes it if the
     /// turn returns [`ConnectionNeed::Close`].
-    fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> ConnectionNeed) {
+    fn run_turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> ConnectionNeed) {
         let Some(place) = self.slots.get_mut(slot as usize) else { return };
         let Some(connection) = place else { return };
         match turn(connection) {
@@ -215,17 +215,17 @@ impl Loop {
                 match event.token() {
                     TOKEN_STOP => return Ok(()),
                     TOKEN_LISTENER => self.accept_due_ns = Some(0),
-                    slot => self.connections.turn(slot as u32, |c| c.on_event(*event, &mut self.tools)),
+                    slot => self.connections.run_turn(slot as u32, |c| c.on_event(*event, &mut self.tools)),
                 }
             }
             for slot in std::mem::take(&mut self.connections.again) {
-                self.connections.turn(slot, |c| {
+                self.connections.run_turn(slot, |c| {
                     c.queued = false;
                     c.advance(&mut self.tools)
                 });
             }
             self.fire_timers();
-            self.accept();
+            self.accept_connections();
         }
     }
 
@@ -247,11 +247,11 @@ impl Loop {
         let now_ns = clock::monotonic_ns();
         while let Some(Reverse((due_ns, slot))) = self.tools.timers.peek().copied().filter(|t| t.0.0 <= now_ns) {
             self.tools.timers.pop();
-            self.connections.turn(slot, |c| c.on_timer(due_ns, &mut self.tools));
+            self.connections.run_turn(slot, |c| c.on_timer(due_ns, &mut self.tools));
         }
     }
 
-    fn accept(&mut self) {
+    fn accept_connections(&mut self) {
         if self.accept_due_ns.is_none_or(|due_ns| due_ns > 0 && due_ns > clock::monotonic_ns()) {
             return;
         }

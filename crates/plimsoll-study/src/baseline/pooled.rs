@@ -43,7 +43,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
                 let thread = std::thread::Builder::new().name("items".into()).stack_size(STACK_BYTES);
                 // The error is ignored: a client that leaves during a request does not affect
                 // others.
-                thread.spawn(move || drop(serve(stream, &pool)))
+                thread.spawn(move || drop(serve_connection(stream, &pool)))
             });
             if begun.is_err() {
                 std::thread::sleep(PAUSE);
@@ -54,7 +54,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
 }
 
 /// Serves one connection until the client closes it.
-fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
+fn serve_connection(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut parser = RequestParser::new();
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
@@ -103,14 +103,14 @@ impl LinkPool {
         LinkPool { address, request, free: Mutex::new((0..connections).map(|_| None).collect()), freed: Condvar::new() }
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<Option<TcpStream>>> {
+    fn lock_free_connections(&self) -> MutexGuard<'_, Vec<Option<TcpStream>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a free connection of the pool, and sends one request to the downstream server on
     /// this connection.
     fn query_upstream(&self) -> io::Result<()> {
-        let mut free = self.free();
+        let mut free = self.lock_free_connections();
         let taken = loop {
             match free.pop() {
                 Some(taken) => break taken,
@@ -127,7 +127,7 @@ impl LinkPool {
             Ok(link) => (Some(link), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        self.free().push(back);
+        self.lock_free_connections().push(back);
         self.freed.notify_one();
         result
     }
@@ -173,7 +173,7 @@ mod tests {
     use crate::baseline::{Options, start as start_plain};
     use std::time::Instant;
 
-    fn fetch(address: SocketAddr, target: &str) -> String {
+    fn fetch_response(address: SocketAddr, target: &str) -> String {
         let mut stream = TcpStream::connect(address).expect("connects");
         write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").expect("is sent");
         let mut held = [0; 512];
@@ -187,9 +187,9 @@ mod tests {
         let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
         let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
-        assert!(fetch(address, "/other").starts_with("HTTP/1.1 404"));
+        assert!(fetch_response(address, "/other").starts_with("HTTP/1.1 404"));
         let began = Instant::now();
-        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || fetch(address, "/items"))).collect();
+        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || fetch_response(address, "/items"))).collect();
         for asker in askers {
             assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
         }
@@ -197,7 +197,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
         // A failed downstream server is reported with 502, and the error does not persist.
         drop(store);
-        assert!(fetch(address, "/items").starts_with("HTTP/1.1 502"));
+        assert!(fetch_response(address, "/items").starts_with("HTTP/1.1 502"));
     }
 
     #[test]

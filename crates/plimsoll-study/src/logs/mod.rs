@@ -60,7 +60,7 @@ pub struct Counts {
 impl Counts {
     fn count_unparsed(&mut self, name: &str, line: u64, text: &[u8]) {
         self.unparsed += 1;
-        self.first.get_or_insert_with(|| (format!("{name}:{line}"), beginning(text)));
+        self.first.get_or_insert_with(|| (format!("{name}:{line}"), redacted_beginning(text)));
     }
 }
 
@@ -180,9 +180,9 @@ fn add_replay_flag(error: &FormatError, flag: &str) -> Failure {
 
 impl LogBuffer {
     /// Returns the first lines for format detection. The lines stay in the buffer.
-    fn sample(&mut self) -> Result<Vec<&[u8]>, Failure> {
+    fn read_sample_lines(&mut self) -> Result<Vec<&[u8]>, Failure> {
         while self.to < SAMPLE_BYTES && !self.ended && lines_in(&self.buffer[..self.to]) <= SAMPLE_LINES {
-            self.fill()?;
+            self.fill_buffer()?;
         }
         if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
             // The byte order mark at the beginning is skipped.
@@ -201,7 +201,7 @@ impl LogBuffer {
     }
 
     /// Reads more bytes into the buffer, which grows if it is full.
-    fn fill(&mut self) -> Result<(), Failure> {
+    fn fill_buffer(&mut self) -> Result<(), Failure> {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);
             self.to -= self.from;
@@ -216,7 +216,7 @@ impl LogBuffer {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
                 let why = system_text(&error);
-                return Err(Failure::start(format!("'{}' cannot be read to its end: {why}", self.name)));
+                return Err(Failure::start(format!("'{log}' cannot be read to its end: {why}", log = self.name)));
             }
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Log {
             ended: false,
             line_end: b'\n',
         };
-        let lines = text.sample()?;
+        let lines = text.read_sample_lines()?;
         let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
         let format = match said {
             Some(format) => format.clone().add_missing_prefixes(&lines),
@@ -245,7 +245,7 @@ impl Log {
                 FormatError::Session(..) => add_replay_flag(&error, "--log-format"),
                 FormatError::NoTimes => failed(error.to_string()),
                 error => {
-                    let begin = beginning(first);
+                    let begin = redacted_beginning(first);
                     failed(format!(
                         "{error}: the line begins with \"{begin}\"; describe the format with \
                         --log-format or --field"
@@ -276,7 +276,7 @@ impl Log {
                     if rest.len() > LINE_BYTES_MAX {
                         (self.text.from, self.too_long) = (self.text.to, true);
                     }
-                    self.text.fill()?;
+                    self.text.fill_buffer()?;
                     passing();
                     continue;
                 }
@@ -303,7 +303,7 @@ impl Log {
 }
 
 /// Returns the beginning of an unparsed line for messages, redacted.
-fn beginning(line: &[u8]) -> String {
+fn redacted_beginning(line: &[u8]) -> String {
     // An unparsed line may contain secrets, so words that may be secrets are removed. If words are
     // removed, the length of the line is shown.
     let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));

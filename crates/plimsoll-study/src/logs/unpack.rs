@@ -89,7 +89,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     let packed = match first {
         [0x1f, 0x8b, ..] => Some((unpack_gzip as Decompress, "gzip -dc")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Some((zstandard as Decompress, "zstd -dc"))
+            Some((unpack_zstandard as Decompress, "zstd -dc"))
         }
         [b'B', b'Z', b'h', ..] => return Err(unsupported_format("bzip2", "bzip2 -dc")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unsupported_format("xz", "xz -dc")),
@@ -123,7 +123,10 @@ fn unsupported_format(kind: &str, way_out: &str) -> String {
 
 /// Returns the error for a truncated compressed log, and how to recover its readable part.
 fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
-    let text = format!("{}; unpack the readable part with {unpacker}, and read this part with '-'", system_text(error));
+    let text = format!(
+        "{reason}; unpack the readable part with {unpacker}, and read this part with '-'",
+        reason = system_text(error)
+    );
     io::Error::new(error.kind(), text)
 }
 
@@ -161,7 +164,7 @@ fn unpack_gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
 }
 
 /// Decompresses Zstandard. A file may have several Zstandard frames, some of them without data.
-fn zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
+fn unpack_zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
     let cannot = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     while !packed.fill_buf()?.is_empty() {
         match StreamingDecoder::new(&mut packed) {

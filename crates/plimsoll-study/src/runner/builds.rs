@@ -121,12 +121,12 @@ impl<'a> Builds<'a> {
     }
 
     /// Returns the source of remote readings for the current target, if there is one.
-    fn source(&self) -> Option<&dyn ReadingSource> {
+    fn current_reading_source(&self) -> Option<&dyn ReadingSource> {
         let (tag, _) = self.on.as_ref()?;
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
     }
 
-    fn target(&self) -> Option<&'a BuildTarget> {
+    fn current_target(&self) -> Option<&'a BuildTarget> {
         let (tag, _) = self.on.as_ref()?;
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
@@ -145,7 +145,7 @@ impl<'a> Builds<'a> {
             }
         }
         self.on = Some((tag, None));
-        let (Some(target), Some(arm)) = (self.target(), tag.arm) else { return Ok(()) };
+        let (Some(target), Some(arm)) = (self.current_target(), tag.arm) else { return Ok(()) };
         if let Some(command) = &target.command {
             let name = arm.letter();
             let subject = Subject {
@@ -180,11 +180,11 @@ impl<'a> Builds<'a> {
 
     /// Returns the CPU clocks of the current target's processes; `None` if this machine cannot see
     /// the processes.
-    fn clocks(&self) -> Option<CpuClocks> {
+    fn target_cpu_clocks(&self) -> Option<CpuClocks> {
         if let Some((_, Some(running))) = &self.on {
             return Some(running.cpu_clocks());
         }
-        let finder = self.target()?.finder.as_ref()?;
+        let finder = self.current_target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
         let clocks = Some(CpuClocks::with_descendants(&found.roots)).filter(|clocks| !clocks.is_empty());
         // If the known processes are gone, the server may have restarted, so the search is
@@ -201,7 +201,7 @@ impl Runner for Builds<'_> {
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle> {
         self.switch_target(trial.tag).map_err(LoadObstacle::Failed)?;
-        let base = self.target().map_or(&self.fitting.base, |target| &target.base);
+        let base = self.current_target().map_or(&self.fitting.base, |target| &target.base);
         let mut plan = base.plan.clone();
         plan.load.restore_recorded(&trial.plan.load);
         self.apply_negotiated_http(&mut plan);
@@ -222,17 +222,21 @@ impl Runner for Builds<'_> {
 
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
         self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
-        self.seen = Some(match self.source() {
+        self.seen = Some(match self.current_reading_source() {
             Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
             None => {
                 let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
-                TargetReadings::Here(Box::new(BuildCpuRecorder::begin(self.clocks(), self.fitting.base.local, port)))
+                TargetReadings::Here(Box::new(BuildCpuRecorder::begin(
+                    self.target_cpu_clocks(),
+                    self.fitting.base.local,
+                    port,
+                )))
             }
         });
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, false, &mut |tick| on_tick(tick, TickProbes::default()));
         }
-        let authoring = self.target().and_then(|target| target.authoring.as_deref());
+        let authoring = self.current_target().and_then(|target| target.authoring.as_deref());
         let load_helpers = load_helpers(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, Stripe::ALL, load_helpers, &mut |tick| {
@@ -249,12 +253,12 @@ impl Runner for Builds<'_> {
     /// Runs the prepared load. If the build exits during the load, the result contains the reason.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
         let mut seen = self.seen.take().expect("it is looked at since then");
-        let authoring = self.target().and_then(|target| target.authoring.as_deref());
+        let authoring = self.current_target().and_then(|target| target.authoring.as_deref());
         let arm = self.on.as_ref().map_or(0, |(tag, _)| tag.arm.map_or(0, ArmIndex::index));
         let source = self.readings.get(arm).map(|source| &**source);
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         let mut on_tick = |tick: &Tick| {
-            on_tick(tick, seen.look(tick, source))?;
+            on_tick(tick, seen.handle_tick(tick, source))?;
             authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)?;
             check_build_alive(&mut running)
         };
@@ -317,10 +321,10 @@ enum TargetReadings {
 
 impl TargetReadings {
     /// Handles a tick; returns the readings that the tick reports.
-    fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
+    fn handle_tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
         match self {
             TargetReadings::Here(seen) => {
-                seen.look(tick.origin_ns, false);
+                seen.record_cpu_sample(tick.origin_ns, false);
                 TickProbes::default()
             }
             TargetReadings::Elsewhere(seen) => {
@@ -358,17 +362,17 @@ impl BuildCpuRecorder {
         let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
         // The first reading is taken before the load, because the first tick may end after the
         // start of the measured window.
-        seen.look(0, true);
+        seen.record_cpu_sample(0, true);
         seen
     }
 
-    fn look(&mut self, origin_ns: u64, edge: bool) {
+    fn record_cpu_sample(&mut self, origin_ns: u64, edge: bool) {
         self.origin_ns = origin_ns;
         self.machine.take_sample(edge, self.clocks.as_ref());
     }
 
     fn end(mut self) -> Option<Probes> {
-        self.look(self.origin_ns, true);
+        self.record_cpu_sample(self.origin_ns, true);
         (self.origin_ns > 0).then(|| self.machine.take().shifted(-(self.origin_ns as i64)))
     }
 }

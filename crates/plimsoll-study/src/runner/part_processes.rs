@@ -80,7 +80,7 @@ impl PartProcesses {
             others.parts.push(PartProcess { child, to, is_ready, clock_offset_ns, last_word: Instant::now(), is_over });
             if let Some(from) = from {
                 let sender = others.sender.clone();
-                std::thread::spawn(move || listen(from, number, &sender));
+                std::thread::spawn(move || forward_reports(from, number, &sender));
             }
         }
         for _ in 0..count {
@@ -99,7 +99,7 @@ impl PartProcesses {
     }
 
     /// Returns the process of the part with this number, from 1.
-    fn part(&mut self, number: usize) -> &mut PartProcess {
+    fn part_with_number(&mut self, number: usize) -> &mut PartProcess {
         &mut self.parts[number - OWN - 1]
     }
 
@@ -133,8 +133,8 @@ impl PartProcesses {
         let deadline = Instant::now() + READY_TIMEOUT;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
             match self.words.recv_timeout(LOOK) {
-                Ok((number, PartMessage::Ready)) => self.part(number).is_ready = true,
-                Ok((number, PartMessage::Told(to))) => self.part(number).to = Some(to),
+                Ok((number, PartMessage::Ready)) => self.part_with_number(number).is_ready = true,
+                Ok((number, PartMessage::Told(to))) => self.part_with_number(number).to = Some(to),
                 Ok((_, PartMessage::Gone(why))) => return Err(part_failure_text(&why)),
                 Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) if signal::interrupted() => {
                     return Err("interrupted".to_owned());
@@ -152,19 +152,19 @@ impl PartProcesses {
     /// Sends the start time to all processes: `origin_ns` on this process's monotonic clock.
     fn begin(&mut self, origin_ns: u64) {
         for part in &mut self.parts {
-            part.say(&origin_ns.saturating_add_signed(part.clock_offset_ns).to_le_bytes());
+            part.write_to_process(&origin_ns.saturating_add_signed(part.clock_offset_ns).to_le_bytes());
             part.last_word = Instant::now();
         }
     }
 
     /// Asks all other processes to end their part of the load early.
     fn stop(&mut self) {
-        self.parts.iter_mut().for_each(|part| part.say(&[0]));
+        self.parts.iter_mut().for_each(|part| part.write_to_process(&[0]));
     }
 
     /// Returns the number of a part that has reported nothing for [`TICK_TIMEOUT`]; `None` if all
     /// parts report.
-    fn silent(&self) -> Option<usize> {
+    fn find_silent_part(&self) -> Option<usize> {
         let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_TIMEOUT;
         self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
     }
@@ -173,7 +173,7 @@ impl PartProcesses {
 impl PartProcess {
     /// Writes to the process's pipe. Errors are ignored: the end of a failed process is reported
     /// separately.
-    fn say(&mut self, bytes: &[u8]) {
+    fn write_to_process(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
         }
@@ -204,7 +204,7 @@ fn part_failure_text(why: &str) -> String {
 }
 
 /// Reads the reports of part `number` and sends them on, until the process ends.
-fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartMessage)>) {
+fn forward_reports(mut from: impl Read, number: usize, sender: &Sender<(usize, PartMessage)>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
         match from.read(&mut piece) {
@@ -297,15 +297,18 @@ pub fn run(
             Ok((_, PartMessage::Hello | PartMessage::Told(_) | PartMessage::Ready)) | Err(_) => None,
         };
         let silent = || {
-            let text = format!("the second process of plimsoll sent nothing for {} s", TICK_TIMEOUT.as_secs());
-            others.silent().map(|number| lost_report(number, text))
+            let text = format!(
+                "the second process of plimsoll sent nothing for {seconds} s",
+                seconds = TICK_TIMEOUT.as_secs()
+            );
+            others.find_silent_part().map(|number| lost_report(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
         let is_over = matches!(reported, PartReport::Done { .. } | PartReport::Lost { .. });
         match reported.part() {
             OWN => is_own_over |= is_over,
             number => {
-                let part = others.part(number);
+                let part = others.part_with_number(number);
                 // Reports that arrive after the end of a part are dropped.
                 if part.is_over {
                     continue;
@@ -372,7 +375,7 @@ mod tests {
     /// ended.
     fn parse_words(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
-        listen(bytes, 1, &sender);
+        forward_reports(bytes, 1, &sender);
         drop(sender);
         let mut why = String::new();
         let letters = heard.iter().map(|(_, word)| match word {

@@ -66,20 +66,21 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     }
     let finder = Finder::new(&terms.probes, &base.watch_target(&base.resolver()))?;
     let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
-    let unread = |error: std::io::Error| no(format!("the processes cannot be read: {}", system_text(&error)));
+    let unread =
+        |error: std::io::Error| no(format!("the processes cannot be read: {reason}", reason = system_text(&error)));
     let all = processes().map_err(unread)?;
     let parents: BTreeMap<u32, u32> = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let me = std::process::id();
     let server: BTreeSet<u32> = families(&server.roots, me, &parents).into_iter().collect();
     let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
     let behind = find_dependencies(&server, &BTreeSet::new(), port, me).map_err(unread)?;
-    let above = server.iter().chain([&me]).flat_map(|pid| ancestors(*pid, &parents)).collect();
+    let above = server.iter().chain([&me]).flat_map(|pid| process_ancestors(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
     select_processes(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
 /// Returns all ancestors of a process, the parent first.
-fn ancestors(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+fn process_ancestors(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = parents.get(&pid).copied();
     while let Some(pid) = next.filter(|pid| *pid != 0 && !found.contains(pid)) {
@@ -101,7 +102,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
                 // If several processes have the name, only those that may be paused are selected.
-                let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
+                let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal_reason(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
                     (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
                     (Some(first), true) => vec![*first],
@@ -110,7 +111,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
             }
         };
         for pid in pids {
-            if let Some(why) = sight.refusal(pid) {
+            if let Some(why) = sight.refusal_reason(pid) {
                 return Err(why);
             }
             let started_ticks = sight.all.get(&pid).map_or(0, |(stat, _)| stat.started_ticks);
@@ -125,7 +126,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
 
 impl ProcessSnapshot {
     /// Returns the reason why a process must not be paused; `None` if the process may be paused.
-    fn refusal(&self, pid: u32) -> Option<String> {
+    fn refusal_reason(&self, pid: u32) -> Option<String> {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
         let shown: String = name.chars().filter(|c| !c.is_control()).collect();
         let user = std::fs::metadata(format!("/proc/{pid}")).ok().map(|folder| folder.uid());
@@ -140,7 +141,7 @@ impl ProcessSnapshot {
         } else if user.is_none() {
             "has ended".to_owned()
         } else if user != Some(own_user()) {
-            format!("belongs to user {}: run plimsoll as that user", user.unwrap_or_default())
+            format!("belongs to user {user_id}: run plimsoll as that user", user_id = user.unwrap_or_default())
         } else if !self.behind.contains(&pid) {
             "has no connection to the server".to_owned()
         } else {
@@ -168,7 +169,9 @@ impl ProcessPauser {
         let hold = |process: &PausableProcess| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
-                _ => format!("process {} cannot be paused: {}", process.pid, system_text(&error)),
+                _ => {
+                    format!("process {pid} cannot be paused: {reason}", pid = process.pid, reason = system_text(&error))
+                }
             })
         };
         let held: Arc<Vec<Pausable>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
@@ -176,7 +179,7 @@ impl ProcessPauser {
             return Err("there is no process to pause".to_owned());
         }
         let no = |error: std::io::Error| {
-            format!("the helper process for pauses could not be started: {}", system_text(&error))
+            format!("the helper process for pauses could not be started: {reason}", reason = system_text(&error))
         };
         let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
@@ -230,7 +233,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    fn sight(child: u32) -> ProcessSnapshot {
+    fn process_snapshot(child: u32) -> ProcessSnapshot {
         let set = |pids: &[u32]| pids.iter().copied().collect::<BTreeSet<u32>>();
         let all = processes().expect("seen");
         ProcessSnapshot {
@@ -242,7 +245,7 @@ mod tests {
         }
     }
 
-    fn refused(words: &[&str], sight: &ProcessSnapshot) -> String {
+    fn selection_error(words: &[&str], sight: &ProcessSnapshot) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         select_processes(&words, sight).map(|found| panic!("{found:?}")).unwrap_err()
     }
@@ -251,35 +254,39 @@ mod tests {
     fn only_dependencies_of_the_server_can_be_paused() {
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
         let (pid, me) = (child.id(), std::process::id());
-        let seen = sight(pid);
+        let seen = process_snapshot(pid);
         let found = select_processes(&[pid.to_string()], &seen).expect("may be");
         assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [pid]);
         let number = pid.to_string();
         for (words, sight, expect) in [
-            (vec!["4294967295"], sight(pid), "there is no process"),
-            (vec!["no such program"], sight(pid), "no process has the name"),
-            (vec!["1"], sight(pid), "the init process of the system"),
-            (vec![number.as_str(), &me.to_string()], sight(pid), "plimsoll itself"),
-            (vec![&number], ProcessSnapshot { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
+            (vec!["4294967295"], process_snapshot(pid), "there is no process"),
+            (vec!["no such program"], process_snapshot(pid), "no process has the name"),
+            (vec!["1"], process_snapshot(pid), "the init process of the system"),
+            (vec![number.as_str(), &me.to_string()], process_snapshot(pid), "plimsoll itself"),
             (
                 vec![&number],
-                ProcessSnapshot { above: BTreeSet::from([pid]), ..sight(pid) },
+                ProcessSnapshot { server: BTreeSet::from([pid]), ..process_snapshot(pid) },
+                "the server itself",
+            ),
+            (
+                vec![&number],
+                ProcessSnapshot { above: BTreeSet::from([pid]), ..process_snapshot(pid) },
                 "started plimsoll or the server",
             ),
             (
                 vec![&number],
-                ProcessSnapshot { behind: BTreeSet::new(), ..sight(pid) },
+                ProcessSnapshot { behind: BTreeSet::new(), ..process_snapshot(pid) },
                 "has no connection to the server",
             ),
         ] {
-            let why = refused(&words, &sight);
+            let why = selection_error(&words, &sight);
             assert!(why.contains(expect), "{words:?}: {why}");
         }
         child.kill().expect("is ours");
         child.wait().expect("ended");
         assert!(ProcessPauser::prepare(&found).is_err_and(|why| why.contains("has ended")));
         let parents = processes().expect("seen").iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
-        let above = ancestors(me, &parents);
+        let above = process_ancestors(me, &parents);
         assert!(!above.is_empty() && !above.contains(&me), "{above:?}");
     }
 }

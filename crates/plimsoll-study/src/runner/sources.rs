@@ -98,12 +98,12 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    fn plan(address: &str) -> Plan {
+    fn plan_with_address(address: &str) -> Plan {
         let addresses = vec![address.parse().expect("an address")];
         Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) })
     }
 
-    fn last(injector: Option<Injector>) -> u8 {
+    fn last_source_octet(injector: Option<Injector>) -> u8 {
         let Some(injector) = injector else { return 0 };
         match AddressRange::nth_address(&injector.sources, 0) {
             Some(IpAddr::V4(v4)) => v4.octets()[3],
@@ -113,13 +113,13 @@ mod tests {
 
     #[test]
     fn a_load_changes_source_address_when_many_ports_are_used() {
-        let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
+        let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());
         let mut sources = LoadSources::changing();
         let mut asked = 0;
         let mut next = |sources: &mut LoadSources| {
-            last(sources.next(&plan, &injector, |from| {
+            last_source_octet(sources.next(&plan, &injector, |from| {
                 asked += 1;
-                assert_eq!(last(Some(from.clone())), 2);
+                assert_eq!(last_source_octet(Some(from.clone())), 2);
                 Some(true)
             }))
         };
@@ -163,14 +163,14 @@ mod tests {
             ..Injector::default()
         };
         let changed = |change: fn(&mut ConnectionPlan)| {
-            let mut plan = plan("127.0.0.1:80");
+            let mut plan = plan_with_address("127.0.0.1:80");
             change(&mut plan.carriage);
             plan
         };
         for (plan, injector) in [
-            (plan("10.0.0.1:80"), Injector::default()),
-            (plan("[::1]:80"), Injector::default()),
-            (plan("127.0.0.1:80"), own),
+            (plan_with_address("10.0.0.1:80"), Injector::default()),
+            (plan_with_address("[::1]:80"), Injector::default()),
+            (plan_with_address("127.0.0.1:80"), own),
             (changed(|carriage| carriage.keep_alive = false), Injector::default()),
             (changed(|carriage| carriage.close_reset = true), Injector::default()),
             (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
@@ -179,7 +179,7 @@ mod tests {
             sources.record_closed_connections(100_000);
             assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
         }
-        let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
+        let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());
         let mut sources = LoadSources::changing();
         for (said, from, asked) in
             [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
@@ -190,7 +190,7 @@ mod tests {
                 is_asked = true;
                 said
             });
-            assert_eq!((last(next), is_asked), (from, asked));
+            assert_eq!((last_source_octet(next), is_asked), (from, asked));
         }
     }
 }

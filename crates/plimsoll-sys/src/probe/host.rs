@@ -162,7 +162,7 @@ pub fn route_interface(text: &[u8], address: std::net::Ipv4Addr) -> Option<Strin
 mod tests {
     use super::*;
 
-    fn counter(text: &[u8], group: &str, name: &str) -> Option<u64> {
+    fn find_counter(text: &[u8], group: &str, name: &str) -> Option<u64> {
         let mut found = None;
         counters(text, group, |key, value| found = if key == name.as_bytes() { Some(value) } else { found })?;
         found
@@ -209,7 +209,7 @@ mod tests {
             ("IpExt:", "InNoRoutes", Some(5)),
             ("Tcp:", "RetransSegs", None),
         ] {
-            assert_eq!(counter(netstat, group, name), expect, "{group}{name}");
+            assert_eq!(find_counter(netstat, group, name), expect, "{group}{name}");
         }
         assert_eq!(parse_time_wait(b"sockets: used 5\nTCP: inuse 1 orphan 0 tw 9 alloc 2 mem 1\n"), Some(9));
         assert_eq!(parse_time_wait(b"UDP: inuse 1\n"), None);
@@ -227,8 +227,8 @@ mod tests {
         assert!(stat.cpu.user + stat.cpu.system > 0 && stat.switches > 0);
         assert!(parse_memory_available(&read("/proc/meminfo")).is_some_and(|bytes| bytes > 1 << 20));
         assert!(parse_load(&read("/proc/loadavg")).is_some());
-        assert!(counter(&read("/proc/net/snmp"), "Tcp:", "RetransSegs").is_some());
-        assert!(counter(&read("/proc/net/netstat"), "TcpExt:", "ListenOverflows").is_some());
+        assert!(find_counter(&read("/proc/net/snmp"), "Tcp:", "RetransSegs").is_some());
+        assert!(find_counter(&read("/proc/net/netstat"), "TcpExt:", "ListenOverflows").is_some());
         assert!(parse_traffic(&read("/proc/net/dev"), "lo").is_some());
         assert!(parse_time_wait(&read("/proc/net/sockstat")).is_some());
     }

@@ -43,21 +43,21 @@ fn sockets_in(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
 }
 
 /// Whether a file table ([`file_tables`]) contains one of the sockets.
-fn holds(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
+fn has_socket_in_table(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
     Ok(sockets_in(pid, table)?.any(|inode| inodes.contains(&inode)))
 }
 
 /// Whether a thread of the process has its own file table with one of the sockets.
 fn has_socket_in_thread_table(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
     let tables = file_tables(pid, numbered_entries(format!("/proc/{pid}/task"))?.into_iter());
-    Ok(tables.iter().skip(1).any(|table| holds(pid, *table, inodes).unwrap_or(false)))
+    Ok(tables.iter().skip(1).any(|table| has_socket_in_table(pid, *table, inodes).unwrap_or(false)))
 }
 
 /// Returns the processes that have one of the sockets open.
 pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
     let mut found = SocketHolders::default();
     for pid in numbered_entries("/proc")? {
-        match holds(pid, pid, inodes) {
+        match has_socket_in_table(pid, pid, inodes) {
             Ok(true) => found.pids.push(pid),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.denied += 1,
@@ -167,7 +167,7 @@ struct NetworkSockets {
 }
 
 impl NetworkSockets {
-    fn ask(asker: &mut SocketDiagnostics, filter: Filter) -> io::Result<NetworkSockets> {
+    fn query_kernel(asker: &mut SocketDiagnostics, filter: Filter) -> io::Result<NetworkSockets> {
         let (mut listening, mut ends) = (BTreeMap::<u16, Vec<u32>>::new(), BTreeMap::new());
         asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
             listening.entry(socket.local.port()).or_default().push(socket.inode);
@@ -180,7 +180,7 @@ impl NetworkSockets {
 
     /// Finds the accepting end of a connection whose opening end has the addresses `local` and
     /// `remote`. Returns the inodes of the accepted connection and of the listeners.
-    fn taking(&self, (local, remote): &(SocketAddr, SocketAddr)) -> Option<Vec<u32>> {
+    fn accepting_inodes(&self, (local, remote): &(SocketAddr, SocketAddr)) -> Option<Vec<u32>> {
         let to = self.ends.get(&(*remote, *local))?;
         let listeners = self.listening.get(&remote.port())?;
         Some([to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect())
@@ -188,7 +188,7 @@ impl NetworkSockets {
 
     /// Returns the connections that were opened in this namespace: their addresses, and their
     /// inodes.
-    fn opened(&self) -> impl Iterator<Item = (&(SocketAddr, SocketAddr), &u32)> {
+    fn opened_connections(&self) -> impl Iterator<Item = (&(SocketAddr, SocketAddr), &u32)> {
         self.ends.iter().filter(|((local, _), _)| !self.listening.contains_key(&local.port()))
     }
 }
@@ -215,7 +215,7 @@ pub struct DependencyProcesses {
 ///
 /// A dependency may be an ancestor of the server, such as a supervisor that collects its output.
 /// Only that process then counts, because its other descendants are unrelated to the server.
-fn downstream(
+fn collect_dependencies(
     askers: &mut [SocketDiagnostics],
     server: &BTreeSet<u32>,
     asked: &BTreeSet<SocketAddr>,
@@ -226,7 +226,7 @@ fn downstream(
     for (number, asker) in askers.iter_mut().enumerate() {
         // The load's own connections may be many, so the kernel is asked to leave them out.
         let filter = if number == 0 { Filter::NeitherPort(port) } else { Filter::Any };
-        match NetworkSockets::ask(asker, filter) {
+        match NetworkSockets::query_kernel(asker, filter) {
             Ok(sockets) => networks.push(sockets),
             Err(error) if number == 0 => return Err(error),
             Err(_) => {}
@@ -237,11 +237,13 @@ fn downstream(
     // first inode means that the server opened the connection.
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
-        for (ends, from) in network.opened() {
+        for (ends, from) in network.opened_connections() {
             // Each network namespace has its own loopback addresses.
             let elsewhere =
                 networks.iter().enumerate().filter(|(other, _)| *other != number && !ends.1.ip().is_loopback());
-            let to = network.taking(ends).or_else(|| elsewhere.into_iter().find_map(|(_, other)| other.taking(ends)));
+            let to = network
+                .accepting_inodes(ends)
+                .or_else(|| elsewhere.into_iter().find_map(|(_, other)| other.accepting_inodes(ends)));
             pairs.extend(to.map(|to| (Some(*from), to, ends.1.to_string())));
         }
     }
@@ -263,7 +265,7 @@ fn downstream(
     };
     let ours: BTreeSet<u32> =
         families(&[without], 0, &parents).into_iter().filter(|pid| !server.contains(pid)).collect();
-    let above = ancestors(server, &parents);
+    let above = ancestor_pids(server, &parents);
     let mut found = server.clone();
     loop {
         let before = found.len();
@@ -303,7 +305,7 @@ pub fn find_dependencies(
     let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
     let mut askers = vec![SocketDiagnostics::open_process_namespace(*first)?];
     askers.extend(other_networks(*first).into_iter().filter_map(|pid| SocketDiagnostics::open_in(pid).ok()));
-    downstream(&mut askers, server, asked, port, without)
+    collect_dependencies(&mut askers, server, asked, port, without)
 }
 
 /// A connection over a unix socket. Both ends are in the network namespace of the opening process.
@@ -338,10 +340,10 @@ impl UnixLink {
 /// accepting end has its listener's name. The list is empty if the kernel does not report peers.
 /// Socket pairs are left out, because they have no names and connect only related processes.
 pub fn unix_links(asker: &mut SocketDiagnostics) -> Vec<UnixLink> {
-    linked(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
+    pair_unix_sockets(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
 
-fn linked(connected: &[UnixSocket]) -> Vec<UnixLink> {
+fn pair_unix_sockets(connected: &[UnixSocket]) -> Vec<UnixLink> {
     let by_inode: BTreeMap<u32, &UnixSocket> = connected.iter().map(|socket| (socket.inode, socket)).collect();
     let opened = connected.iter().filter(|socket| socket.name.is_empty());
     opened
@@ -371,7 +373,7 @@ fn unix_pairs(askers: &mut [SocketDiagnostics]) -> Vec<(u32, Vec<u32>, String)> 
 }
 
 /// Returns all ancestors of the processes `pids`.
-fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
+fn ancestor_pids(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for pid in pids {
         let mut next = parents.get(pid);
@@ -479,10 +481,10 @@ mod tests {
             // This connection was opened in the namespace, not accepted there.
             ("10.0.0.2:80", "10.0.0.1:6000", None),
         ] {
-            let taken = network.taking(&(at(local), at(remote)));
+            let taken = network.accepting_inodes(&(at(local), at(remote)));
             assert_eq!(taken.as_deref(), expect, "{local} to {remote}");
         }
-        let opened: Vec<u32> = network.opened().map(|(_, inode)| *inode).collect();
+        let opened: Vec<u32> = network.opened_connections().map(|(_, inode)| *inode).collect();
         assert_eq!(opened, [10]);
     }
 
@@ -507,7 +509,7 @@ mod tests {
             socket(7, None, "", None),
             socket(8, Some(9), "", None),
         ];
-        let links = linked(&connected);
+        let links = pair_unix_sockets(&connected);
         let ends: Vec<_> = links.iter().map(|link| (link.opener, link.taker, link.name())).collect();
         assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
         for (link, name, file, near, elsewhere) in [

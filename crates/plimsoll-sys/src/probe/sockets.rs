@@ -115,7 +115,7 @@ impl Version {
     /// The tables of both IP versions.
     pub const BOTH: &[Version] = &[Version::V4, Version::V6];
 
-    fn family(self) -> u8 {
+    fn address_family(self) -> u8 {
         match self {
             Version::V4 => libc::AF_INET as u8,
             Version::V6 => libc::AF_INET6 as u8,
@@ -205,7 +205,7 @@ impl SocketDiagnostics {
     ) -> io::Result<()> {
         for version in versions {
             self.sequence = self.sequence.wrapping_add(1);
-            let request = request(version.family(), states, filter, with_send_time, self.sequence);
+            let request = encode_dump_request(version.address_family(), states, filter, with_send_time, self.sequence);
             self.send(&request)?;
             loop {
                 let received = self.receive()?;
@@ -253,7 +253,7 @@ impl SocketDiagnostics {
         loop {
             let received = self.receive()?;
             let mut tell = |payload: &[u8]| found.extend(unix_diag::parse_message(payload));
-            match messages(&self.buffer[..received], self.sequence, &mut tell) {
+            match for_each_message(&self.buffer[..received], self.sequence, &mut tell) {
                 DumpProgress::More => {}
                 DumpProgress::Done => return Ok(found),
                 DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
@@ -309,7 +309,7 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
         IpAddr::V4(ip) => own[..4].copy_from_slice(&ip.octets()),
         IpAddr::V6(ip) => own.copy_from_slice(&ip.octets()),
     }
-    let mut out = begin(version.family(), states::LISTEN, 0, NLM_F_REQUEST, HEADER + 56, sequence);
+    let mut out = begin(version.address_family(), states::LISTEN, 0, NLM_F_REQUEST, HEADER + 56, sequence);
     out.extend_from_slice(&address.port().to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&own);
@@ -319,8 +319,8 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     out
 }
 
-fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequence: u32) -> Vec<u8> {
-    let code = bytecode(filter);
+fn encode_dump_request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequence: u32) -> Vec<u8> {
+    let code = encode_filter(filter);
     let attribute = if code.is_empty() { 0 } else { 4 + code.len() };
     let extensions = if with_send_time { 1 << (INET_DIAG_INFO - 1) } else { 0 };
     let length = HEADER + 56 + attribute;
@@ -337,7 +337,7 @@ fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequen
 /// Encodes the filter in the kernel's bytecode: operations that jump ahead by `yes` or `no` bytes.
 /// A jump to exactly the end accepts the socket. A jump to four bytes beyond the end rejects the
 /// socket.
-fn bytecode(filter: Filter) -> Vec<u8> {
+fn encode_filter(filter: Filter) -> Vec<u8> {
     const JMP: u8 = 1;
     const LOCAL_GE: u8 = 2;
     const LOCAL_LE: u8 = 3;
@@ -398,7 +398,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// Parses netlink messages about TCP sockets that were received together. Cut or unknown messages
 /// are skipped.
 pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> DumpProgress {
-    messages(bytes, sequence, &mut |payload| {
+    for_each_message(bytes, sequence, &mut |payload| {
         if let Some(socket) = parse_socket(payload) {
             tell(&socket);
         }
@@ -406,7 +406,7 @@ pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> D
 }
 
 /// Splits netlink messages of any socket family, and calls `tell` with each message body.
-fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
+fn for_each_message(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {

@@ -84,13 +84,13 @@ impl<P: PartedBytes> Functions<P> {
         let is_elf = head.get(..6)? == [0x7f, b'E', b'L', b'F', 2, 1];
         let field = |at: usize, size: usize| number_at(&head, at, size);
         let (segments_at, sections_at) = (field(32, 8).filter(|_| is_elf)?, field(40, 8)?);
-        let (segments, frames_at) = segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
+        let (segments, frames_at) = read_segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
         let frames = frames_at.and_then(|at| FrameTable::read(&SegmentBytes { file: &file, segments: &segments }, at));
-        let sections = sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
+        let sections = read_sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
         let go = go_table(&file, &sections);
         let table =
             [SYMBOLS, OFFERED].into_iter().find_map(|kind| sections.iter().find(|section| section.kind == kind));
-        let (symbols, names) = table.and_then(|table| symbols(&file, table, &sections)).unwrap_or_default();
+        let (symbols, names) = table.and_then(|table| read_symbols(&file, table, &sections)).unwrap_or_default();
         let has_tables = go.is_some() || !symbols.is_empty() || frames.is_some();
         has_tables.then_some(Functions { file, segments, frames, go, symbols, names })
     }
@@ -102,18 +102,18 @@ impl<P: PartedBytes> Functions<P> {
 
     /// Returns the frame layout at a file offset.
     pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
-        let segment = self.segment(offset)?;
+        let segment = self.segment_at_offset(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
         self.frames?.rule(&SegmentBytes { file: &self.file, segments: &self.segments }, address)
     }
 
-    fn segment(&self, offset: u64) -> Option<&LoadedPart> {
+    fn segment_at_offset(&self, offset: u64) -> Option<&LoadedPart> {
         self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)
     }
 
     /// Returns the function at a file offset; `None` if there is none.
     pub fn function_at(&self, offset: u64) -> Option<FoundFunction> {
-        let segment = self.segment(offset)?;
+        let segment = self.segment_at_offset(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
         let in_file = |at: u64| at.checked_sub(segment.address).and_then(|within| within.checked_add(segment.offset));
         let found = |name: Vec<u8>, start: u64| {
@@ -152,7 +152,7 @@ impl<P: PartedBytes> LoadedBytes for SegmentBytes<'_, P> {
 }
 
 /// Reads the loaded segments, and the address of the frame table's header.
-fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, Option<u64>) {
+fn read_segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, Option<u64>) {
     let bytes = file.part(at, count as usize * 56);
     let of = |part: &[u8]| {
         let field = |at: usize| number_at(part, at, 8);
@@ -163,7 +163,7 @@ fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, 
     (bytes.chunks_exact(56).filter_map(of).collect(), frames.and_then(|part| number_at(part, 16, 8)))
 }
 
-fn sections<P: PartedBytes>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
+fn read_sections<P: PartedBytes>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
     let bytes = file.part(at, count as usize * 64);
     let heads: Vec<&[u8]> = bytes.chunks_exact(64).collect();
     let extent = |part: &[u8]| Some((number_at(part, 24, 8)?, number_at(part, 32, 8)?));
@@ -200,7 +200,7 @@ fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunction
 
 /// Reads the functions in a symbol table, by address. Also returns the file offset and length of
 /// their names.
-fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
+fn read_symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
     let names = sections.get(table.link as usize)?;
     let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
     let bytes = file.part(table.offset, (count * SYMBOL_BYTES) as usize);

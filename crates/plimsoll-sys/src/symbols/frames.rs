@@ -94,28 +94,28 @@ impl FrameTable {
             if entry(middle)?.0 <= address { from = middle + 1 } else { to = middle }
         }
         let (_, function) = entry(from.checked_sub(1)?)?;
-        let (about, about_at) = block(file, function)?;
+        let (about, about_at) = read_block(file, function)?;
         let mut about = TableReader { bytes: &about, at: 4, start: about_at };
         let common_at = about_at.checked_sub(number_at(about.bytes, 0, 4)?)?;
-        let (common, at) = block(file, common_at)?;
+        let (common, at) = read_block(file, common_at)?;
         let (shared, mut first) = SharedFrames::read(TableReader { bytes: &common, at: 0, start: at })?;
-        let start = about.pointer(shared.pointers)?;
-        let length = about.pointer(shared.pointers & 0x0f)?;
+        let start = about.read_pointer(shared.pointers)?;
+        let length = about.read_pointer(shared.pointers & 0x0f)?;
         if address < start || address - start >= length {
             return None;
         }
         if shared.has_more {
-            let more = about.uleb()?;
+            let more = about.read_uleb128()?;
             about.skip(more)?;
         }
         let bare = FrameState { end: None, frame: RegisterRule::Same, back: RegisterRule::Unknown };
         let initial = first.run(&shared, bare, bare, None)?;
-        about.run(&shared, initial, initial, Some((start, address)))?.rule()
+        about.run(&shared, initial, initial, Some((start, address)))?.frame_rule()
     }
 }
 
 /// Reads a block of the table. Returns its bytes after the length field, and their address.
-fn block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
+fn read_block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
     let length = number_at(&file.loaded(at, 4), 0, 4)?;
     let start = at.checked_add(4)?;
     let bytes = file.loaded(start, length.min(ENTRY_BYTES_MAX) as usize);
@@ -136,32 +136,32 @@ impl SharedFrames {
     /// Reads the shared information. Returns this information, and a reader of the instructions
     /// that follow.
     fn read(mut reader: TableReader) -> Option<(SharedFrames, TableReader)> {
-        let (is_shared, version) = (reader.number(4)? == 0, reader.number(1)?);
+        let (is_shared, version) = (reader.read_number(4)? == 0, reader.read_number(1)?);
         if !is_shared || !matches!(version, 1 | 3) {
             return None;
         }
         let letters: Vec<u8> =
-            std::iter::from_fn(|| reader.number(1).map(|byte| byte as u8).filter(|it| *it != 0)).collect();
-        let (code_unit, data_unit) = (reader.uleb()?, reader.sleb()?);
-        let back = if version == 1 { reader.number(1)? } else { reader.uleb()? };
+            std::iter::from_fn(|| reader.read_number(1).map(|byte| byte as u8).filter(|it| *it != 0)).collect();
+        let (code_unit, data_unit) = (reader.read_uleb128()?, reader.read_sleb128()?);
+        let back = if version == 1 { reader.read_number(1)? } else { reader.read_uleb128()? };
         if back != RETURN_ADDRESS {
             return None;
         }
         let mut shared = SharedFrames { code_unit, data_unit, pointers: 0, has_more: letters.first() == Some(&b'z') };
         let mut rest = reader;
         if shared.has_more {
-            let length = reader.uleb()?;
+            let length = reader.read_uleb128()?;
             rest = reader;
             rest.skip(length)?;
         }
         for letter in letters.iter().skip(usize::from(shared.has_more)) {
             match letter {
-                b'L' => _ = reader.number(1)?,
+                b'L' => _ = reader.read_number(1)?,
                 b'P' => {
-                    let encoding = reader.number(1)? as u8;
-                    reader.pointer(encoding & 0x1f)?;
+                    let encoding = reader.read_number(1)? as u8;
+                    reader.read_pointer(encoding & 0x1f)?;
                 }
-                b'R' => shared.pointers = reader.number(1)? as u8,
+                b'R' => shared.pointers = reader.read_number(1)? as u8,
                 // S marks a frame that the kernel created for a signal. Other letters are unknown.
                 _ => return None,
             }
@@ -188,7 +188,7 @@ impl FrameState {
         }
     }
 
-    fn rule(self) -> Option<FrameRule> {
+    fn frame_rule(self) -> Option<FrameRule> {
         let (register, offset) = self.end?;
         let by_frame = register == FRAME_POINTER;
         match self.back {
@@ -212,7 +212,7 @@ struct TableReader<'a> {
 }
 
 impl TableReader<'_> {
-    fn number(&mut self, size: usize) -> Option<u64> {
+    fn read_number(&mut self, size: usize) -> Option<u64> {
         let number = number_at(self.bytes, self.at, size)?;
         self.at += size;
         Some(number)
@@ -226,10 +226,10 @@ impl TableReader<'_> {
 
     /// Reads a number in groups of 7 bits (LEB128). Returns its value, its number of bits, and the
     /// sign bit of a signed number.
-    fn pieces(&mut self) -> Option<(u64, u32, bool)> {
+    fn read_leb128(&mut self) -> Option<(u64, u32, bool)> {
         let (mut sum, mut bits) = (0u64, 0);
         loop {
-            let byte = self.number(1)?;
+            let byte = self.read_number(1)?;
             sum |= (byte & 0x7f).checked_shl(bits).unwrap_or(0);
             bits += 7;
             if byte & 0x80 == 0 {
@@ -238,28 +238,28 @@ impl TableReader<'_> {
         }
     }
 
-    fn uleb(&mut self) -> Option<u64> {
-        self.pieces().map(|(sum, ..)| sum)
+    fn read_uleb128(&mut self) -> Option<u64> {
+        self.read_leb128().map(|(sum, ..)| sum)
     }
 
-    fn sleb(&mut self) -> Option<i64> {
-        let (sum, bits, negative) = self.pieces()?;
+    fn read_sleb128(&mut self) -> Option<i64> {
+        let (sum, bits, negative) = self.read_leb128()?;
         let above = if negative { u64::MAX.checked_shl(bits).unwrap_or(0) } else { 0 };
         Some((sum | above) as i64)
     }
 
     /// Reads an address in the given encoding (`DW_EH_PE_...`): absolute, or relative to the
     /// address of the field itself.
-    fn pointer(&mut self, encoding: u8) -> Option<u64> {
+    fn read_pointer(&mut self, encoding: u8) -> Option<u64> {
         let from = match encoding & 0xf0 {
             0x00 => 0,
             0x10 => self.start.checked_add(self.at as u64)?,
             _ => return None,
         };
         let number = match encoding & 0x0f {
-            0x03 => self.number(4)?,
-            0x0b => i64::from(self.number(4)? as u32 as i32) as u64,
-            0x00 | 0x04 | 0x0c => self.number(8)?,
+            0x03 => self.read_number(4)?,
+            0x0b => i64::from(self.read_number(4)? as u32 as i32) as u64,
+            0x00 | 0x04 | 0x0c => self.read_number(8)?,
             _ => return None,
         };
         Some(from.wrapping_add(number))
@@ -280,13 +280,13 @@ impl TableReader<'_> {
         let scaled = |factor: u64| (factor as i64).wrapping_mul(shared.data_unit);
         let of_initial = |register| if register == FRAME_POINTER { initial.frame } else { initial.back };
         while self.at < self.bytes.len() {
-            let code = self.number(1)?;
+            let code = self.read_number(1)?;
             let (kind, low) = (code & 0xc0, code & 0x3f);
             let advance = match (kind, low) {
                 (0x40, delta) => delta,
-                (0, 0x02) => self.number(1)?,
-                (0, 0x03) => self.number(2)?,
-                (0, 0x04) => self.number(4)?,
+                (0, 0x02) => self.read_number(1)?,
+                (0, 0x03) => self.read_number(2)?,
+                (0, 0x04) => self.read_number(4)?,
                 _ => 0,
             };
             now = now.saturating_add(advance.saturating_mul(shared.code_unit));
@@ -295,49 +295,49 @@ impl TableReader<'_> {
             }
             match (kind, low) {
                 (0x40, _) | (0, 0x00 | 0x02..=0x04) => {}
-                (0x80, register) => state.set(register, RegisterRule::At(scaled(self.uleb()?))),
+                (0x80, register) => state.set(register, RegisterRule::At(scaled(self.read_uleb128()?))),
                 (0xc0, register) => state.set(register, of_initial(register)),
                 (0, 0x05) => {
-                    let register = self.uleb()?;
-                    state.set(register, RegisterRule::At(scaled(self.uleb()?)));
+                    let register = self.read_uleb128()?;
+                    state.set(register, RegisterRule::At(scaled(self.read_uleb128()?)));
                 }
                 (0, 0x06) => {
-                    let register = self.uleb()?;
+                    let register = self.read_uleb128()?;
                     state.set(register, of_initial(register));
                 }
-                (0, 0x07) => state.set(self.uleb()?, RegisterRule::Unknown),
-                (0, 0x08) => state.set(self.uleb()?, RegisterRule::Same),
+                (0, 0x07) => state.set(self.read_uleb128()?, RegisterRule::Unknown),
+                (0, 0x08) => state.set(self.read_uleb128()?, RegisterRule::Same),
                 // The value is in another register, or is computed and not stored.
                 (0, 0x09 | 0x14 | 0x15) => {
-                    state.set(self.uleb()?, RegisterRule::Unknown);
-                    self.uleb()?;
+                    state.set(self.read_uleb128()?, RegisterRule::Unknown);
+                    self.read_uleb128()?;
                 }
                 (0, 0x0a) if remembered.len() < SAVED_STATES_MAX => remembered.push(state),
                 (0, 0x0b) => state = remembered.pop()?,
-                (0, 0x0c) => state.end = Some((self.uleb()?, self.uleb()? as i64)),
-                (0, 0x0d) => state.end = Some((self.uleb()?, state.end?.1)),
-                (0, 0x0e) => state.end = Some((state.end?.0, self.uleb()? as i64)),
+                (0, 0x0c) => state.end = Some((self.read_uleb128()?, self.read_uleb128()? as i64)),
+                (0, 0x0d) => state.end = Some((self.read_uleb128()?, state.end?.1)),
+                (0, 0x0e) => state.end = Some((state.end?.0, self.read_uleb128()? as i64)),
                 (0, 0x0f) => {
-                    let length = self.uleb()?;
+                    let length = self.read_uleb128()?;
                     self.skip(length)?;
                     state.end = None;
                 }
                 (0, 0x10 | 0x16) => {
-                    state.set(self.uleb()?, RegisterRule::Unknown);
-                    let length = self.uleb()?;
+                    state.set(self.read_uleb128()?, RegisterRule::Unknown);
+                    let length = self.read_uleb128()?;
                     self.skip(length)?;
                 }
                 (0, 0x11) => {
-                    let register = self.uleb()?;
-                    state.set(register, RegisterRule::At(self.sleb()?.wrapping_mul(shared.data_unit)));
+                    let register = self.read_uleb128()?;
+                    state.set(register, RegisterRule::At(self.read_sleb128()?.wrapping_mul(shared.data_unit)));
                 }
                 (0, 0x12) => {
-                    let register = self.uleb()?;
-                    state.end = Some((register, self.sleb()?.wrapping_mul(shared.data_unit)));
+                    let register = self.read_uleb128()?;
+                    state.end = Some((register, self.read_sleb128()?.wrapping_mul(shared.data_unit)));
                 }
-                (0, 0x13) => state.end = Some((state.end?.0, self.sleb()?.wrapping_mul(shared.data_unit))),
+                (0, 0x13) => state.end = Some((state.end?.0, self.read_sleb128()?.wrapping_mul(shared.data_unit))),
                 // The number of bytes of arguments on the stack is skipped.
-                (0, 0x2e) => _ = self.uleb()?,
+                (0, 0x2e) => _ = self.read_uleb128()?,
                 _ => return None,
             }
         }

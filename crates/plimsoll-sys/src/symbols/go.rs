@@ -76,26 +76,26 @@ impl GoFunctions {
         self.entries.len()
     }
 
-    fn entry(&self, number: usize) -> u64 {
+    fn entry_offset(&self, number: usize) -> u64 {
         number_at(&self.entries, number * 8, 4).unwrap_or(u64::MAX)
     }
 
     /// Returns the name of the function at an address, and the address at which it begins.
     pub(super) fn function_at<P: PartedBytes + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
         let within = address.checked_sub(self.text)?;
-        if within >= self.entry(self.count) {
+        if within >= self.entry_offset(self.count) {
             return None;
         }
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.entry(middle) <= within { low = middle + 1 } else { high = middle }
+            if self.entry_offset(middle) <= within { low = middle + 1 } else { high = middle }
         }
         let number = low.checked_sub(1)?;
         let about = self.functions_at.checked_add(number_at(&self.entries, number * 8 + 4, 4)?)?;
         let name = number_at(&file.part(about.checked_add(4)?, 4), 0, 4)?;
         let bytes = file.part(self.names_at.checked_add(name)?, NAME_BYTES);
         let name: Vec<u8> = bytes.iter().copied().take_while(|byte| *byte != 0).collect();
-        (!name.is_empty()).then(|| (name, self.text + self.entry(number)))
+        (!name.is_empty()).then(|| (name, self.text + self.entry_offset(number)))
     }
 }

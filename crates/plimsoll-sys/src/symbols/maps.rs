@@ -30,13 +30,13 @@ impl Mapping {
 
 /// Parses the executable parts, by address. Invalid lines are skipped.
 pub fn parse(bytes: &[u8]) -> Vec<Mapping> {
-    let mut mappings: Vec<Mapping> = bytes.split(|byte| *byte == b'\n').filter_map(line).collect();
+    let mut mappings: Vec<Mapping> = bytes.split(|byte| *byte == b'\n').filter_map(parse_mapping_line).collect();
     mappings.sort_by_key(|mapping| mapping.start);
     mappings
 }
 
 /// Parses a line of the file: `START-END PERMS OFFSET DEVICE INODE   PATH`.
-fn line(line: &[u8]) -> Option<Mapping> {
+fn parse_mapping_line(line: &[u8]) -> Option<Mapping> {
     let text = String::from_utf8_lossy(line);
     let mut rest = text.as_ref();
     let mut word = || {

@@ -81,7 +81,7 @@ impl Symbols {
     pub fn prepare(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
         let mappings = self.processes.get(&pid).map(|process| process.mappings.clone()).unwrap_or_default();
-        mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.functions(pid, mapping));
+        mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.function_table(pid, mapping));
     }
 
     /// Returns the name of the function at an address; `None` if there is no code. `is_caller` says
@@ -92,9 +92,9 @@ impl Symbols {
         if let Some(known) = process.names.get(&at) {
             return known.clone();
         }
-        let Some(mapping) = process.mapping(pid, at).cloned() else {
+        let Some(mapping) = process.executable_mapping_at(pid, at).cloned() else {
             // Code that is being compiled may not be executable at the time of the lookup.
-            return process.jit.function_at(at).map(|name| Arc::from(without_folders(&clean(name))));
+            return process.jit.function_at(at).map(|name| Arc::from(without_folders(&clean_name(name))));
         };
         if !mapping.is_file() {
             // Just-in-time compiled code changes over time, so its names are not cached here.
@@ -120,21 +120,23 @@ impl Symbols {
     /// Appends the sampled address and its callers to the buffer `into`. The top of the stack gives
     /// the callers of code without frame pointers; `chain` gives the further callers.
     pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
-        frames::append_callers(top, |place, is_caller| self.frame(pid, place, is_caller), into);
+        frames::append_callers(top, |place, is_caller| self.frame_rule_at(pid, place, is_caller), into);
         frames::join(into, chain);
     }
 
     /// Returns the location of the stack frame at an address.
-    fn frame(&mut self, pid: u32, place: u64, is_caller: bool) -> Option<FrameRule> {
+    fn frame_rule_at(&mut self, pid: u32, place: u64, is_caller: bool) -> Option<FrameRule> {
         let at = if is_caller { place.checked_sub(1)? } else { place };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
         if let Some(known) = process.frames.get(&at) {
             return *known;
         }
         // Just-in-time compiled code has no frame table.
-        let mapping = process.mapping(pid, at).filter(|it| it.is_file() || it.path == KERNEL_PAGE)?.clone();
+        let mapping =
+            process.executable_mapping_at(pid, at).filter(|it| it.is_file() || it.path == KERNEL_PAGE)?.clone();
         let rule = if mapping.is_file() {
-            self.functions(pid, &mapping).and_then(|functions| functions.frame_at(at - mapping.start + mapping.offset))
+            self.function_table(pid, &mapping)
+                .and_then(|functions| functions.frame_at(at - mapping.start + mapping.offset))
         } else {
             let page = self.kernel_page.get_or_insert_with(|| Functions::read(kernel_page()?));
             page.as_ref().and_then(|page| page.frame_at(at - mapping.start))
@@ -156,21 +158,21 @@ impl Symbols {
         let offset = at - mapping.start + mapping.offset;
         let file_name = mapping.path.trim_end_matches(" (deleted)");
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
-        let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
-        let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
+        let unnamed = || Some(Arc::from(format!("[{}]", clean_name(file_name.as_bytes()))));
+        let Some(functions) = self.function_table(pid, mapping) else { return unnamed() };
         // A return address never precedes the start of a function directly. Such a value is an
         // unrelated number on the stack.
         if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }
         match functions.function_at(offset) {
-            Some(found) => Some(Arc::from(readable(&found.name))),
+            Some(found) => Some(Arc::from(demangle_symbol(&found.name))),
             None => unnamed(),
         }
     }
 
     /// Returns the cached or newly read function table of a mapped file.
-    fn functions(&mut self, pid: u32, mapping: &Mapping) -> Option<Arc<Functions<File>>> {
+    fn function_table(&mut self, pid: u32, mapping: &Mapping) -> Option<Arc<Functions<File>>> {
         let key = (mapping.device.clone(), mapping.inode);
         if let Some(known) = self.files.get(&key) {
             return known.clone();
@@ -204,7 +206,7 @@ impl ProcessMap {
     fn read(pid: u32) -> ProcessMap {
         let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         ProcessMap {
-            name: clean(name.trim_ascii()),
+            name: clean_name(name.trim_ascii()),
             mappings: read_maps(pid),
             read: Instant::now(),
             jit: JitNames::default(),
@@ -220,7 +222,7 @@ impl ProcessMap {
     }
 
     /// Returns the executable part of the process's memory that contains an address.
-    fn mapping(&mut self, pid: u32, at: u64) -> Option<&Mapping> {
+    fn executable_mapping_at(&mut self, pid: u32, at: u64) -> Option<&Mapping> {
         if find(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_REREAD_INTERVAL {
             self.mappings = read_maps(pid);
             self.read = Instant::now();
@@ -231,14 +233,14 @@ impl ProcessMap {
     /// Returns the name of a function in code that belongs to no file.
     fn jit_name(&mut self, pid: u32, at: u64) -> Arc<str> {
         if let Some(name) = self.jit.function_at(at) {
-            return Arc::from(without_folders(&clean(name)));
+            return Arc::from(without_folders(&clean_name(name)));
         }
         if self.jit_read.is_none_or(|read| read.elapsed() >= JIT_REREAD_INTERVAL) {
             self.jit.refresh(pid);
             self.jit_read = Some(Instant::now());
         }
         match self.jit.function_at(at) {
-            Some(name) => Arc::from(without_folders(&clean(name))),
+            Some(name) => Arc::from(without_folders(&clean_name(name))),
             None => Arc::from(format!("JIT code of {}", self.name)),
         }
     }
@@ -270,7 +272,7 @@ fn find(mappings: &[Mapping], at: u64) -> Option<&Mapping> {
 }
 
 /// Returns a name without control characters, cut to [`NAME_BYTES_MAX`].
-fn clean(name: &[u8]) -> String {
+fn clean_name(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let mut text: String = text.chars().filter(|c| !c.is_control()).collect();
     let mut end = text.len().min(NAME_BYTES_MAX);
@@ -307,11 +309,11 @@ impl std::fmt::Write for BoundedString {
 }
 
 /// Demangles a symbol to the name in the source.
-fn readable(symbol: &[u8]) -> String {
+fn demangle_symbol(symbol: &[u8]) -> String {
     let symbol = String::from_utf8_lossy(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(&symbol) {
         // The alternate format leaves out the hash at the end of a Rust name.
-        return clean(format!("{rust:#}").as_bytes());
+        return clean_name(format!("{rust:#}").as_bytes());
     }
     if symbol.starts_with("_Z") {
         let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
@@ -319,11 +321,11 @@ fn readable(symbol: &[u8]) -> String {
         let parsed = cpp_demangle::Symbol::new(symbol.as_bytes()).ok();
         let whole = parsed.map(|parsed| parsed.structured_demangle(&mut text, &options));
         if whole.is_some_and(|written| written.is_ok() || text.is_full()) {
-            return clean(text.0.as_bytes());
+            return clean_name(text.0.as_bytes());
         }
     }
     // Versions of a symbol (`read@@GLIBC_2.2.5`) are not part of its name.
-    clean(symbol.split('@').next().filter(|name| !name.is_empty()).unwrap_or(&symbol).as_bytes())
+    clean_name(symbol.split('@').next().filter(|name| !name.is_empty()).unwrap_or(&symbol).as_bytes())
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub(super) fn go_program() -> Vec<u8> {
 }
 
 fn name(functions: &Functions<Vec<u8>>, offset: u64) -> Option<String> {
-    functions.function_at(offset).map(|found| readable(&found.name))
+    functions.function_at(offset).map(|found| demangle_symbol(&found.name))
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn jit_code_gets_names_from_the_perf_map() {
 
 #[test]
 fn symbol_names_are_sanitized_and_bounded() {
-    assert_eq!(clean(b"a\x1b[31mb\n"), "a[31mb");
-    assert_eq!(clean("é".repeat(300).as_bytes()).len(), NAME_BYTES_MAX);
-    assert_eq!(readable(b"_ZNotReally"), "_ZNotReally");
+    assert_eq!(clean_name(b"a\x1b[31mb\n"), "a[31mb");
+    assert_eq!(clean_name("é".repeat(300).as_bytes()).len(), NAME_BYTES_MAX);
+    assert_eq!(demangle_symbol(b"_ZNotReally"), "_ZNotReally");
     // The symbol has nested pairs, so three more letters double the length of the name.
     let mut doubling = b"_Z1fI1pIiiE".to_vec();
     (0..28).for_each(|n: u8| {
@@ -191,7 +191,7 @@ fn symbol_names_are_sanitized_and_bounded() {
         doubling.extend_from_slice(&[b'1', b'p', b'I', b'S', before, b'_', b'S', before, b'_', b'E']);
     });
     doubling.extend_from_slice(b"Evv");
-    assert!(readable(&doubling).len() <= NAME_BYTES_MAX);
+    assert!(demangle_symbol(&doubling).len() <= NAME_BYTES_MAX);
 }
 
 #[inline(never)]

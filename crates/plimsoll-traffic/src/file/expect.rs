@@ -25,7 +25,7 @@ pub fn expectations(
             ns => Some(ns),
         },
     };
-    let headers = entries(&table, "header", |name, value| {
+    let headers = read_table_entries(&table, "header", |name, value| {
         Ok((name.to_owned(), text_expected(value, &format!("the header '{name}'"), world, raw)?))
     })?;
     let mut json = Vec::new();
@@ -41,7 +41,7 @@ pub fn expectations(
 
 /// Applies `read` to each entry of the table under `key` and returns the results. A missing table
 /// has no entries.
-fn entries<T>(
+fn read_table_entries<T>(
     table: &TreeTable,
     key: &str,
     mut read: impl FnMut(&str, &TreeNode) -> Result<T, TrafficFileError>,
@@ -53,7 +53,7 @@ fn entries<T>(
 
 /// Returns the text of an expected value. Expected texts are compared unchanged, without template
 /// values. An expected text with `{{` is an error unless the request is `raw`.
-fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
+fn text_without_placeholders<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
         return node.error(
@@ -70,7 +70,7 @@ fn text_expected(
     world: &mut dyn FileContext,
     raw: bool,
 ) -> Result<TextExpectation, TrafficFileError> {
-    let expected = TextExpectation::parse(plain(node, what, raw)?);
+    let expected = TextExpectation::parse(text_without_placeholders(node, what, raw)?);
     if let Some(pattern) = expected.pattern() {
         check_pattern(node, pattern, world)?;
     }
@@ -93,7 +93,7 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficF
                 _ => node.error(format!("JSON has no number '{number}'")),
             }
         }
-        TreeValue::Text(_) => Ok(JsonExpectation::Text(plain(node, "a value", raw)?.to_owned())),
+        TreeValue::Text(_) => Ok(JsonExpectation::Text(text_without_placeholders(node, "a value", raw)?.to_owned())),
         TreeValue::List(_) | TreeValue::Table(_) => {
             node.error("a path can have only one expected value: write a path for each value, such as $.items[0].id")
         }
@@ -108,8 +108,8 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             return Err(TrafficFileError::new(
                 key.at,
                 format!(
-                    "'{}' is not a name for {{{{ }}}}: use letters, digits, _ and -, with a letter first",
-                    key.name
+                    "'{name}' is not a name for {{{{ }}}}: use letters, digits, _ and -, with a letter first",
+                    name = key.name
                 ),
             ));
         }
@@ -119,8 +119,10 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             TreeValue::Table(_) => {
                 let table = value.table("a capture", &keys::CAPTURE)?;
                 let Some(from) = table.get("from") else {
-                    return value
-                        .error(format!("{what}: name the place of the value: {{ from = \"$.{}\" }}", key.name));
+                    return value.error(format!(
+                        "{what}: the key 'from' is missing: name the place of the value: {{ from = \"$.{name}\" }}",
+                        name = key.name
+                    ));
                 };
                 (from, table.get("default").map(|node| node.text("'default'")).transpose()?)
             }

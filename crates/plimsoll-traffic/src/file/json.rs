@@ -11,10 +11,10 @@ const VALUES_MAX: usize = 5_000_000;
 /// Parses a JSON text into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let mut reader = JsonReader { text, at: 0, lines: Lines::new(text), values: 0 };
-    let node = reader.value(0)?;
-    reader.blank();
+    let node = reader.parse_value(0)?;
+    reader.skip_whitespace();
     if reader.at < text.len() {
-        return reader.bad("there is text after the end");
+        return reader.syntax_error("there is text after the end");
     }
     Ok(node)
 }
@@ -56,93 +56,93 @@ struct JsonReader<'a> {
 }
 
 impl<'a> JsonReader<'a> {
-    fn rest(&self) -> &'a str {
+    fn remaining_text(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    fn bad<T>(&self, why: &str) -> Result<T, TrafficFileError> {
+    fn syntax_error<T>(&self, why: &str) -> Result<T, TrafficFileError> {
         Err(TrafficFileError::new(self.lines.place(self.at), format!("this is not JSON: {why}")))
     }
 
-    fn blank(&mut self) {
-        self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
+    fn skip_whitespace(&mut self) {
+        self.at = self.text.len() - self.remaining_text().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
     /// Skips blanks, then consumes the next character if this is `c`. Returns whether `c` was
     /// consumed.
-    fn consume(&mut self, c: char) -> bool {
-        self.blank();
-        let there = self.rest().starts_with(c);
+    fn consume_if_next(&mut self, c: char) -> bool {
+        self.skip_whitespace();
+        let there = self.remaining_text().starts_with(c);
         self.at += if there { c.len_utf8() } else { 0 };
         there
     }
 
-    fn value(&mut self, depth: usize) -> Result<TreeNode, TrafficFileError> {
-        self.blank();
+    fn parse_value(&mut self, depth: usize) -> Result<TreeNode, TrafficFileError> {
+        self.skip_whitespace();
         if depth > DEPTH_MAX {
-            return self.bad(&format!("values are nested more than {DEPTH_MAX} deep"));
+            return self.syntax_error(&format!("values are nested more than {DEPTH_MAX} deep"));
         }
         self.values += 1;
         if self.values > VALUES_MAX {
-            return self.bad(&format!("there are more than {VALUES_MAX} values"));
+            return self.syntax_error(&format!("there are more than {VALUES_MAX} values"));
         }
         let at = self.lines.place(self.at);
-        let value = match self.rest().chars().next() {
-            None => return self.bad("a value is missing at the end"),
-            Some('"') => TreeValue::Text(self.string()?),
-            Some('{') => self.object(depth)?,
-            Some('[') => self.array(depth)?,
-            Some(_) => self.word()?,
+        let value = match self.remaining_text().chars().next() {
+            None => return self.syntax_error("a value is missing at the end"),
+            Some('"') => TreeValue::Text(self.parse_string()?),
+            Some('{') => self.parse_object(depth)?,
+            Some('[') => self.parse_array(depth)?,
+            Some(_) => self.parse_literal_or_number()?,
         };
         Ok(TreeNode { at, value })
     }
 
-    fn object(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
+    fn parse_object(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
         let mut entries = TableEntries::default();
-        self.consume('{');
-        if self.consume('}') {
+        self.consume_if_next('{');
+        if self.consume_if_next('}') {
             return Ok(entries.value());
         }
         loop {
-            self.blank();
+            self.skip_whitespace();
             let at = self.lines.place(self.at);
-            if !self.rest().starts_with('"') {
-                return self.bad("a key in quotation marks is expected here");
+            if !self.remaining_text().starts_with('"') {
+                return self.syntax_error("a key in quotation marks is expected here");
             }
-            let key = TreeKey { at, name: self.string()? };
-            if !self.consume(':') {
-                return self.bad("':' is expected after a key");
+            let key = TreeKey { at, name: self.parse_string()? };
+            if !self.consume_if_next(':') {
+                return self.syntax_error("':' is expected after a key");
             }
-            let node = self.value(depth + 1)?;
+            let node = self.parse_value(depth + 1)?;
             entries.insert(key, node)?;
-            match (self.consume(','), self.consume('}')) {
+            match (self.consume_if_next(','), self.consume_if_next('}')) {
                 (true, false) => {}
                 (false, true) => return Ok(entries.value()),
-                (true, true) => return self.bad("a ',' stands before '}'"),
-                (false, false) => return self.bad("',' or '}' is expected here"),
+                (true, true) => return self.syntax_error("a ',' stands before '}'"),
+                (false, false) => return self.syntax_error("',' or '}' is expected here"),
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
+    fn parse_array(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
         let mut items = Vec::new();
-        self.consume('[');
-        if self.consume(']') {
+        self.consume_if_next('[');
+        if self.consume_if_next(']') {
             return Ok(TreeValue::List(items));
         }
         loop {
-            items.push(self.value(depth + 1)?);
-            match (self.consume(','), self.consume(']')) {
+            items.push(self.parse_value(depth + 1)?);
+            match (self.consume_if_next(','), self.consume_if_next(']')) {
                 (true, false) => {}
                 (false, true) => return Ok(TreeValue::List(items)),
-                (true, true) => return self.bad("a ',' stands before ']'"),
-                (false, false) => return self.bad("',' or ']' is expected here"),
+                (true, true) => return self.syntax_error("a ',' stands before ']'"),
+                (false, false) => return self.syntax_error("',' or ']' is expected here"),
             }
         }
     }
 
-    fn word(&mut self) -> Result<TreeValue, TrafficFileError> {
-        let word = self.rest();
+    fn parse_literal_or_number(&mut self) -> Result<TreeValue, TrafficFileError> {
+        let word = self.remaining_text();
         let end = word.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(word.len());
         let word = &word[..end];
         let value = match word {
@@ -150,17 +150,22 @@ impl<'a> JsonReader<'a> {
             "false" => TreeValue::Flag(false),
             "null" => TreeValue::Null,
             _ if is_number(word) => TreeValue::Number(word.to_owned()),
-            _ => return self.bad("a value is a text in quotation marks, a number, true, false, null, {...} or [...]"),
+            _ => {
+                return self
+                    .syntax_error("a value is a text in quotation marks, a number, true, false, null, {...} or [...]");
+            }
         };
         self.at += end;
         Ok(value)
     }
 
-    fn string(&mut self) -> Result<String, TrafficFileError> {
+    fn parse_string(&mut self) -> Result<String, TrafficFileError> {
         let mut out = String::new();
         self.at += 1;
         loop {
-            let Some(c) = self.rest().chars().next() else { return self.bad("a text has no closing quotation mark") };
+            let Some(c) = self.remaining_text().chars().next() else {
+                return self.syntax_error("a text has no closing quotation mark");
+            };
             match c {
                 '"' => {
                     self.at += 1;
@@ -170,7 +175,9 @@ impl<'a> JsonReader<'a> {
                     self.at += 1;
                     out.push(self.escape()?);
                 }
-                c if c < ' ' => return self.bad("a text contains a line break or control character: write it as \\"),
+                c if c < ' ' => {
+                    return self.syntax_error("a text contains a line break or control character: write it as \\");
+                }
                 c => {
                     self.at += c.len_utf8();
                     out.push(c);
@@ -180,7 +187,9 @@ impl<'a> JsonReader<'a> {
     }
 
     fn escape(&mut self) -> Result<char, TrafficFileError> {
-        let Some(c) = self.rest().chars().next() else { return self.bad("a text has no closing quotation mark") };
+        let Some(c) = self.remaining_text().chars().next() else {
+            return self.syntax_error("a text has no closing quotation mark");
+        };
         let known = match c {
             '"' | '\\' | '/' => c,
             'b' => '\u{8}',
@@ -190,36 +199,36 @@ impl<'a> JsonReader<'a> {
             't' => '\t',
             'u' => {
                 self.at += 1;
-                let high = self.hex()?;
+                let high = self.parse_hex_digits()?;
                 if !(0xD800..0xDC00).contains(&high) {
-                    return char::from_u32(high).map_or_else(|| self.bad("\\u is half a pair"), Ok);
+                    return char::from_u32(high).map_or_else(|| self.syntax_error("\\u is half a pair"), Ok);
                 }
-                if !self.rest().starts_with("\\u") {
-                    return self.bad("\\u is half a pair");
+                if !self.remaining_text().starts_with("\\u") {
+                    return self.syntax_error("\\u is half a pair");
                 }
                 self.at += 2;
-                let low = self.hex()?;
+                let low = self.parse_hex_digits()?;
                 let pair = 0x10000 + ((high - 0xD800) << 10) + low.wrapping_sub(0xDC00);
                 return match (0xDC00..0xE000).contains(&low) {
-                    true => char::from_u32(pair).map_or_else(|| self.bad("\\u is half a pair"), Ok),
-                    false => self.bad("\\u is half a pair"),
+                    true => char::from_u32(pair).map_or_else(|| self.syntax_error("\\u is half a pair"), Ok),
+                    false => self.syntax_error("\\u is half a pair"),
                 };
             }
-            _ => return self.bad("after \\ comes one of \"\\/bfnrtu"),
+            _ => return self.syntax_error("after \\ comes one of \"\\/bfnrtu"),
         };
         self.at += 1;
         Ok(known)
     }
 
     /// Reads the four hexadecimal digits of a `\u` escape.
-    fn hex(&mut self) -> Result<u32, TrafficFileError> {
-        let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    fn parse_hex_digits(&mut self) -> Result<u32, TrafficFileError> {
+        let digits = self.remaining_text().get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
             Some(value) => {
                 self.at += 4;
                 Ok(value)
             }
-            None => self.bad("after \\u come four hexadecimal digits"),
+            None => self.syntax_error("after \\u come four hexadecimal digits"),
         }
     }
 }

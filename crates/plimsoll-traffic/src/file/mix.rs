@@ -93,7 +93,10 @@ fn read_requests(
         if labels.has(&asked.label)
             && let Some(name) = table.get("name")
         {
-            return name.error(format!("two requests have the name '{}': give each request another name", asked.label));
+            return name.error(format!(
+                "two requests have the name '{request}': give each request another name",
+                request = asked.label
+            ));
         }
         asked.label = labels.take(asked.label);
         requests.push(asked);

@@ -40,16 +40,16 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
         match &value.value {
             TreeValue::List(items) => {
                 for item in items {
-                    parts.push(part(&key.name, item, known, raw)?);
+                    parts.push(parse_part(&key.name, item, known, raw)?);
                 }
             }
-            _ => parts.push(part(&key.name, value, known, raw)?),
+            _ => parts.push(parse_part(&key.name, value, known, raw)?),
         }
     }
     if parts.is_empty() {
         return node.error("'multipart' has no part: add a part, such as { note = \"hello\", file = \"@photo.jpg\" }");
     }
-    let boundary = boundary(&parts);
+    let boundary = choose_boundary(&parts);
     // A multipart body is a template as a whole, or not at all. If one part is a template, the text
     // of the other parts is escaped.
     let is_filled = parts.iter().any(|part| part.is_filled);
@@ -57,11 +57,11 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
     for FormPart { head, content, is_filled: is_template } in parts {
         let text = format!("--{boundary}\r\n{head}\r\n\r\n");
         match is_filled {
-            true => body.extend(literal(text.as_bytes())),
+            true => body.extend(escape_as_template(text.as_bytes())),
             false => body.extend_from_slice(text.as_bytes()),
         }
         match is_filled && !is_template {
-            true => body.extend(literal(&content)),
+            true => body.extend(escape_as_template(&content)),
             false => body.extend(content),
         }
         body.extend_from_slice(b"\r\n");
@@ -112,7 +112,7 @@ impl<'a> PartTable<'a> {
     }
 }
 
-fn part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FormPart, TrafficFileError> {
+fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FormPart, TrafficFileError> {
     let said = PartTable::read(name, node, raw)?;
     let (path, node) = (said.text, said.node);
     let (content, is_filled) = match said.is_file {
@@ -146,7 +146,7 @@ fn quoted(name: &str) -> String {
 
 /// Returns the boundary between the parts. The boundary is derived from the parts, so equal bodies
 /// have equal boundaries. No part contains the boundary.
-fn boundary(parts: &[FormPart]) -> String {
+fn choose_boundary(parts: &[FormPart]) -> String {
     let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
     let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix(state ^ u64::from(byte)));
     loop {
@@ -161,7 +161,7 @@ fn boundary(parts: &[FormPart]) -> String {
 }
 
 /// Returns a template that renders to exactly these bytes, with every `{{` escaped.
-fn literal(bytes: &[u8]) -> Vec<u8> {
+fn escape_as_template(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some(at) = rest.windows(2).position(|two| two == b"{{") {

@@ -76,7 +76,7 @@ impl FileRequest {
 pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = method_and_path(table)?;
-    let (target, target_filled) = target(path, &method, known, raw)?;
+    let (target, target_filled) = parse_target(path, &method, known, raw)?;
     // Names are recorded in run files, and importers derive names from paths, so secrets in a name
     // are redacted.
     let name = table.get("name").map(name).transpose()?.map(|name| redact::name(&name));
@@ -101,7 +101,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
         return node.error("the response to a HEAD has no content: use get, or check its headers");
     }
     Ok(FileRequest {
-        label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
+        label: name.unwrap_or_else(|| default_label(&method, &target, target_filled)),
         weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
         method,
         target,
@@ -112,7 +112,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
         captures,
         follow: table.get("follow").map_or(Ok(0), |node| node.whole("'follow'", 0, u64::from(Route::FOLLOW_MAX)))?
             as u8,
-        timeout_ns: table.get("timeout").map(timeout).transpose()?,
+        timeout_ns: table.get("timeout").map(parse_timeout).transpose()?,
         template_flags: TemplateFlags { target: target_filled, headers: headers_filled, body: body_filled },
     })
 }
@@ -130,17 +130,17 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
         ([], _, None) => table.node.error("the request has no method and path: add both, such as get = \"/items\""),
         ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
             second.at,
-            format!("'{}' is a second method: move this method into another request", second.name),
+            format!("'{method}' is a second method: move this method into another request", method = second.name),
         )),
         ([(verb, _)], ..) => Err(TrafficFileError::new(
             verb.at,
-            format!("'{}' already sets method and path: leave 'method' and 'url' out", verb.name),
+            format!("'{method}' already sets method and path: leave 'method' and 'url' out", method = verb.name),
         )),
     }
 }
 
 /// Parses a path and query. The result is either percent-encoded or a template.
-fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
+fn parse_target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
@@ -163,7 +163,7 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
 
 /// Returns the default name of a request: its method and its path without the query, with secrets
 /// redacted.
-fn label(method: &str, target: &str, is_filled: bool) -> String {
+fn default_label(method: &str, target: &str, is_filled: bool) -> String {
     let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
     format!("{method} {}", shown.split('?').next().unwrap_or_default())
 }
@@ -177,7 +177,7 @@ pub fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
     }
 }
 
-fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
+fn parse_timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     match node.read("'timeout'", parse_duration_ns)? {
         0 => node.error("'timeout' must be more than 0, such as 2s"),
         ns => Ok(ns),
@@ -198,13 +198,15 @@ fn headers(
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
     // A list as the value of a key means several header fields with one name.
-    fn values(value: &TreeNode) -> &[TreeNode] {
+    fn header_values(value: &TreeNode) -> &[TreeNode] {
         match &value.value {
             TreeValue::List(items) => items,
             _ => std::slice::from_ref(value),
         }
     }
-    for (key, value) in entries.iter().flat_map(|(key, value)| values(value).iter().map(move |value| (key, value))) {
+    for (key, value) in
+        entries.iter().flat_map(|(key, value)| header_values(value).iter().map(move |value| (key, value)))
+    {
         let text = value.text(&format!("the header '{}'", key.name))?.trim();
         if key.name.is_empty() || !key.name.bytes().all(is_field_name_byte) {
             return Err(TrafficFileError::new(
@@ -212,13 +214,13 @@ fn headers(
                 // The key may contain a secret value, if the user wrote a whole header field
                 // without a colon as the key.
                 format!(
-                    "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
-                    redact::excerpt(&key.name)
+                    "\"{key}\" is no name of a header: a name has only letters, digits and !#$%&'*+-.^_`|~",
+                    key = redact::excerpt(&key.name)
                 ),
             ));
         }
         if text.contains(['\r', '\n', '\0']) {
-            return value.error(format!("the header '{}' has a line break or a NUL in it", key.name));
+            return value.error(format!("the header '{header}' has a line break or a NUL in it", header = key.name));
         }
         headers.push((key, known.text(value, text, raw)?));
     }
@@ -238,7 +240,7 @@ fn headers(
 fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
-        return node.error(format!("a request has one body: leave '{}' or the other body out", second.name));
+        return node.error(format!("a request has one body: leave '{key}' or the other body out", key = second.name));
     }
     if let Some(parts) = table.get("multipart") {
         return multipart(parts, known, raw);

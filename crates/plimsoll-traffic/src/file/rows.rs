@@ -32,7 +32,7 @@ pub fn read(
         return node.error(format!("{what} needs a file with rows: add file = \"rows.csv\""));
     };
     let path = file.text("'file'")?;
-    let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", pick))?;
+    let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", parse_pick))?;
     let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
         None | Some((_, "session")) => false,
         Some((node, "use")) if pick == Pick::Unique => {
@@ -56,7 +56,7 @@ pub fn read(
     }
 }
 
-fn pick(text: &str) -> Result<Pick, String> {
+fn parse_pick(text: &str) -> Result<Pick, String> {
     match text.trim() {
         "sequential" => Ok(Pick::Sequential),
         "random" => Ok(Pick::Random),
@@ -73,7 +73,7 @@ fn pick(text: &str) -> Result<Pick, String> {
 }
 
 /// Checks column names: at most `COLUMNS_MAX`, and each unique.
-fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
+fn check_column_names(names: Vec<String>) -> Result<Vec<String>, String> {
     let count = names.len();
     if !(1..=COLUMNS_MAX).contains(&count) {
         return Err(format!("line 1: {count} columns are outside 1 to {COLUMNS_MAX}"));
@@ -92,7 +92,7 @@ fn text_limit_error() -> String {
 fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
     let mut records = Records { rest: text, line: 1 };
     let heading = records.next().transpose()?.map(|(_, cells)| cells).unwrap_or_default();
-    let mut data = table(columns(heading.into_iter().map(|cell| cell.trim().to_owned()).collect())?);
+    let mut data = table(check_column_names(heading.into_iter().map(|cell| cell.trim().to_owned()).collect())?);
     for record in records {
         let (line, cells) = record?;
         if cells.len() != data.columns.len() {
@@ -101,9 +101,9 @@ fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result
                 continue;
             }
             return Err(format!(
-                "line {line}: the row has {} cells, and the heading has {}",
-                cells.len(),
-                data.columns.len()
+                "line {line}: the row has {cells} cells, and the heading has {columns}",
+                cells = cells.len(),
+                columns = data.columns.len()
             ));
         }
         data.push(cells.iter().map(String::as_str)).ok_or_else(text_limit_error)?;
@@ -186,7 +186,7 @@ impl Iterator for Records<'_> {
 
 /// Returns the cell text of a JSON value: objects, arrays and booleans as JSON, null as the empty
 /// text.
-fn cell(node: &TreeNode) -> String {
+fn cell_text(node: &TreeNode) -> String {
     match &node.value {
         TreeValue::Null => String::new(),
         TreeValue::Text(text) | TreeValue::Number(text) => text.clone(),
@@ -205,20 +205,23 @@ fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Resul
             .map_err(|error| format!("line {}, column {}: {}", number + 1, error.at.column, error.text))?;
         match node.value {
             TreeValue::Table(entries) => Ok(entries),
-            _ => Err(format!("line {}: this is not an object", number + 1)),
+            _ => Err(format!("line {line_number}: this is not an object", line_number = number + 1)),
         }
     };
     let Some((number, first)) = lines.peek().copied() else { return Ok(table(vec![String::new()])) };
     let names = object(number, first)?.into_entries().into_iter().map(|(key, _)| key.name).collect();
-    let mut data = table(columns(names)?);
+    let mut data = table(check_column_names(names)?);
     for (number, line) in lines {
         let entries = object(number, line)?;
         let mut cells = Vec::with_capacity(data.columns.len());
         for column in &data.columns {
             let Some(node) = entries.get(column) else {
-                return Err(format!("line {}: the '{column}' of the first line is missing", number + 1));
+                return Err(format!(
+                    "line {line_number}: the '{column}' of the first line is missing",
+                    line_number = number + 1
+                ));
             };
-            cells.push(cell(node));
+            cells.push(cell_text(node));
         }
         data.push(cells.iter().map(String::as_str)).ok_or_else(text_limit_error)?;
     }
@@ -229,7 +232,7 @@ fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Resul
 mod tests {
     use super::*;
 
-    fn cells(text: &str, json: bool) -> Result<Vec<String>, String> {
+    fn parsed_cells(text: &str, json: bool) -> Result<Vec<String>, String> {
         let table = |columns| Data::new("d".into(), columns, Pick::Sequential, false);
         let data = if json { parse_json_rows(text, table) } else { parse_csv_rows(text, table) }?;
         Ok(data.columns.iter().cloned().chain(data.cells().map(str::to_owned)).collect())
@@ -256,7 +259,7 @@ mod tests {
             (true, "{\"a\":1}\n{", Err("line 2, column 2: ")),
             (true, "{\"a\":1}\n3", Err("line 2: this is not an object")),
         ] {
-            match (cells(text, json), expect) {
+            match (parsed_cells(text, json), expect) {
                 (Ok(got), Ok(want)) => assert_eq!(got, want, "{text}"),
                 (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
                 (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
@@ -266,9 +269,9 @@ mod tests {
 
     #[test]
     fn data_picks_parse_or_explain_the_error() {
-        assert_eq!(pick("zipf(1.1)"), Ok(Pick::Zipf { exponent_milli: 1_100 }));
+        assert_eq!(parse_pick("zipf(1.1)"), Ok(Pick::Zipf { exponent_milli: 1_100 }));
         for text in ["", "zipf", "zipf(x)", "zipf(-1)", "zipf(NaN)", "first"] {
-            assert!(pick(text).is_err(), "{text}");
+            assert!(parse_pick(text).is_err(), "{text}");
         }
     }
 }

@@ -52,7 +52,7 @@ pub fn scenarios(
             requests: &mut *requests,
             labels: &mut labels,
         };
-        program.steps(steps, 0)?;
+        program.push_steps(steps, 0)?;
         let ScenarioProgram { scenario: name, ops, .. } = program;
         let weight = table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32;
         scenarios.push(Scenario { name, weight, own_connection, cookies, ops });
@@ -75,7 +75,8 @@ fn captured_names(
         if let Some(capture) = table.get("capture") {
             for (key, _) in capture.open_table("'capture'")?.entries {
                 if shared.contains(&key.name) {
-                    let text = format!("'{}' is already captured before the load: choose another name", key.name);
+                    let text =
+                        format!("'{name}' is already captured before the load: choose another name", name = key.name);
                     return Err(TrafficFileError::new(key.at, text));
                 }
                 names.insert(key.name.clone());
@@ -103,18 +104,18 @@ struct ScenarioProgram<'a, 'w> {
 
 impl ScenarioProgram<'_, '_> {
     /// Appends the operations of a list of steps. `depth` is the number of enclosing repetitions.
-    fn steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
+    fn push_steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
         let nodes = list.list("'step'")?;
         if nodes.is_empty() {
             return list.error("the list of steps is empty");
         }
-        nodes.iter().try_for_each(|node| self.step(node, depth))
+        nodes.iter().try_for_each(|node| self.push_step(node, depth))
     }
 
-    fn step(&mut self, node: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
+    fn push_step(&mut self, node: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
         let table = node.table("a step", &keys::STEP)?;
         let from = self.ops.len();
-        self.conditions(&table)?;
+        self.push_conditions(&table)?;
         let body = self.ops.len();
         if let Some(think) = table.get("think") {
             self.ops.push(SessionOp::Think(think.read("'think'", Think::parse)?));
@@ -126,9 +127,9 @@ impl ScenarioProgram<'_, '_> {
                 };
                 if let Some((key, _)) = table.entries.iter().find(of_request) {
                     let text = format!(
-                        "'{}' belongs to a step with a request, and this step contains steps: move the key into a \
-                         step with a request",
-                        key.name
+                        "'{key}' belongs to a step with a request, and this step contains steps: move the key into \
+                         a step with a request",
+                        key = key.name
                     );
                     return Err(TrafficFileError::new(key.at, text));
                 }
@@ -146,7 +147,7 @@ impl ScenarioProgram<'_, '_> {
             return node.error(format!("repetitions are nested at most {LOOPS_MAX} deep"));
         }
         match inner {
-            Some(inner) => self.steps(inner, depth + usize::from(times > 1))?,
+            Some(inner) => self.push_steps(inner, depth + usize::from(times > 1))?,
             None => self.push_request(&table)?,
         }
         if times > 1 {
@@ -166,7 +167,7 @@ impl ScenarioProgram<'_, '_> {
 
     /// Appends the conditions of a step. The jump targets of conditions are 0 until the whole step
     /// is written and its end is known.
-    fn conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
+    fn push_conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         if table.get("once").map_or(Ok(false), |once| once.flag("'once'"))? {
             self.ops.push(SessionOp::Once { to: 0 });
         }

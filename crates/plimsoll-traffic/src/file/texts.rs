@@ -72,14 +72,18 @@ impl<'a> TextScope<'a> {
         if raw || !text.contains("{{") {
             return Ok((text.to_owned(), false));
         }
-        let parts = self.parts(node, text)?;
+        let parts = self.parse_template_parts(node, text)?;
         let template = Template { parts: parts.into_iter().map(|(part, _)| part).collect() };
         // A template without values becomes plain text, which undoes the escapes of `{{`.
         Ok(if template.is_fixed() { (template.replace_values(""), false) } else { (text.to_owned(), true) })
     }
 
     /// Parses a template into its parts, and checks that every name in the template is defined.
-    fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
+    fn parse_template_parts<'t>(
+        &mut self,
+        node: &TreeNode,
+        text: &'t str,
+    ) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
         let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
             if let TemplatePart::Value(value, _) = part {
@@ -134,7 +138,7 @@ impl<'a> TextScope<'a> {
             quoted(text, out);
             return Ok(false);
         }
-        let parts = self.parts(node, text)?;
+        let parts = self.parse_template_parts(node, text)?;
         if let [(TemplatePart::Value(value, ValueWriting::Plain), source)] = parts.as_slice()
             && value.is_number()
         {

@@ -13,23 +13,24 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let parsed = parsed.map_err(|error| TrafficFileError::new(TextPlace { line: 1, column: 1 }, error.to_string()))?;
     let table = parsed.map_err(|error| {
         let at = lines.place(error.span().map_or(0, |span| span.start));
-        TrafficFileError::new(at, format!("this is not TOML: {}", error.message().replace('\n', ", ")))
+        let reason = error.message().replace('\n', ", ");
+        TrafficFileError::new(at, format!("this is not TOML: {reason}"))
     })?;
     let at = lines.place(table.span().start);
-    Ok(TreeNode { at, value: entries(&lines, table.get_ref())? })
+    Ok(TreeNode { at, value: convert_table(&lines, table.get_ref())? })
 }
 
-fn entries(lines: &Lines, table: &DeTable) -> Result<TreeValue, TrafficFileError> {
+fn convert_table(lines: &Lines, table: &DeTable) -> Result<TreeValue, TrafficFileError> {
     let mut entries = TableEntries::default();
     for (key, value) in table.iter() {
         let key = TreeKey { at: lines.place(key.span().start), name: key.get_ref().to_string() };
-        entries.insert(key, node(lines, value)?)?;
+        entries.insert(key, convert_value(lines, value)?)?;
     }
     Ok(entries.value())
 }
 
 /// Converts a TOML value and all nested values. The library bounds the nesting depth.
-fn node(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
+fn convert_value(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
     let at = lines.place(value.span().start);
     let value = match value.get_ref() {
         DeValue::String(text) => TreeValue::Text(text.to_string()),
@@ -42,8 +43,10 @@ fn node(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFile
         DeValue::Float(number) => TreeValue::Number(number.as_str().to_owned()),
         DeValue::Boolean(flag) => TreeValue::Flag(*flag),
         DeValue::Datetime(time) => TreeValue::Text(time.to_string()),
-        DeValue::Array(items) => TreeValue::List(items.iter().map(|item| node(lines, item)).collect::<Result<_, _>>()?),
-        DeValue::Table(table) => entries(lines, table)?,
+        DeValue::Array(items) => {
+            TreeValue::List(items.iter().map(|item| convert_value(lines, item)).collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(table) => convert_table(lines, table)?,
     };
     Ok(TreeNode { at, value })
 }

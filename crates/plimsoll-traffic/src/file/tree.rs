@@ -136,11 +136,11 @@ impl TreeNode {
             if !keys.contains(&key.name.as_str()) {
                 let way_out = match most_similar_name(&key.name, keys) {
                     Some(known) => format!("did you mean '{known}'?"),
-                    None => format!("the known keys are {}", keys.join(", ")),
+                    None => format!("the known keys are {known_keys}", known_keys = keys.join(", ")),
                 };
                 return Err(TrafficFileError::new(
                     key.at,
-                    format!("there is no key '{}' in {what}: {way_out}", key.name),
+                    format!("there is no key '{unknown_key}' in {what}: {way_out}", unknown_key = key.name),
                 ));
             }
         }
@@ -150,7 +150,10 @@ impl TreeNode {
     /// Returns this value as a table with arbitrary keys; `what` names the table in errors.
     pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
         let TreeValue::Table(entries) = &self.value else {
-            return self.error(format!("{what} must be a table of keys and values, not {}", self.kind()));
+            return self.error(format!(
+                "{what} must be a table of keys and values, not {found_kind}",
+                found_kind = self.kind()
+            ));
         };
         Ok(TreeTable { node: self, entries })
     }
@@ -159,7 +162,7 @@ impl TreeNode {
     pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
-            _ => self.error(format!("{what} must be a list, not {}", self.kind())),
+            _ => self.error(format!("{what} must be a list, not {found_kind}", found_kind = self.kind())),
         }
     }
 
@@ -170,7 +173,7 @@ impl TreeNode {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
             TreeValue::Flag(true) => Ok("true"),
             TreeValue::Flag(false) => Ok("false"),
-            _ => self.error(format!("{what} must be a text, not {}", self.kind())),
+            _ => self.error(format!("{what} must be a text, not {found_kind}", found_kind = self.kind())),
         }
     }
 
@@ -178,14 +181,14 @@ impl TreeNode {
     pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
-            _ => self.error(format!("{what} must be true or false, not {}", self.kind())),
+            _ => self.error(format!("{what} must be true or false, not {found_kind}", found_kind = self.kind())),
         }
     }
 
     /// Returns this value as a whole number from `from` to `to`; `what` names the value in errors.
     pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
-            return self.error(format!("{what} must be a whole number, not {}", self.kind()));
+            return self.error(format!("{what} must be a whole number, not {found_kind}", found_kind = self.kind()));
         };
         match text.replace('_', "").parse() {
             Ok(number) if (from..=to).contains(&number) => Ok(number),
@@ -249,7 +252,7 @@ impl TableEntries {
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
         if self.get(&key.name).is_some() {
-            let text = format!("the key '{}' appears twice: leave one out", key.name);
+            let text = format!("the key '{repeated_key}' appears twice: leave one out", repeated_key = key.name);
             return Err(TrafficFileError::new(key.at, text));
         }
         if self.entries.len() == KEYS_MAX {
@@ -296,12 +299,12 @@ impl Deref for TableEntries {
 /// added or swapped.
 pub fn most_similar_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
-    let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
+    let nearest = known.iter().map(|word| (edit_distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
     (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
 }
 
 /// Returns the edit distance of two words. A swap of neighbouring letters counts as one edit.
-fn distance(a: &[char], b: &[char]) -> usize {
+fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {
         for j in 0..=b.len() {

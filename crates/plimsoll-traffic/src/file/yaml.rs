@@ -42,9 +42,10 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let at = TextPlace { line: error.marker().line(), column: error.marker().col() + 1 };
-            TrafficFileError::new(at, format!("this is not YAML: {}", error.info().replace('\n', ", ")))
+            let reason = error.info().replace('\n', ", ");
+            TrafficFileError::new(at, format!("this is not YAML: {reason}"))
         })?;
-        let at = place(span);
+        let at = start_place(span);
         let done = match event {
             Event::DocumentStart(..) => {
                 documents += 1;
@@ -55,7 +56,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix() == "str");
-                let value = if is_text { TreeValue::Text(text.into_owned()) } else { plain(&text) };
+                let value = if is_text { TreeValue::Text(text.into_owned()) } else { parse_plain_scalar(&text) };
                 Some((TreeNode { at, value }, anchor))
             }
             Event::Alias(anchor) => {
@@ -135,7 +136,7 @@ fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntrie
     Ok(entries)
 }
 
-fn place(span: Span) -> TextPlace {
+fn start_place(span: Span) -> TextPlace {
     TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
@@ -153,7 +154,7 @@ fn bytes(node: &TreeNode) -> usize {
 }
 
 /// Returns the value of a scalar without quotation marks, by the core schema of YAML 1.2.
-fn plain(text: &str) -> TreeValue {
+fn parse_plain_scalar(text: &str) -> TreeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => TreeValue::Null,
         "true" | "True" | "TRUE" => TreeValue::Flag(true),

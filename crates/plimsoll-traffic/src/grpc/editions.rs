@@ -58,7 +58,7 @@ impl Features {
 
     /// Sets the feature that an option of a `.proto` text names. Unknown names and values are
     /// ignored.
-    fn note(&mut self, name: &str, value: &str) {
+    fn set_named_feature(&mut self, name: &str, value: &str) {
         match (name, value) {
             ("field_presence", "EXPLICIT") => self.presence = 1,
             ("field_presence", "IMPLICIT") => self.presence = IMPLICIT,
@@ -143,9 +143,9 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     if file.syntax.as_deref() == Some("editions") {
         let said = FileFeatures::decode(bytes).map_err(|error| error.to_string())?;
         if !EDITIONS.iter().any(|(number, _)| *number == said.edition) {
-            return Err(unknown(file.name(), &format!("no. {}", said.edition)));
+            return Err(unsupported_edition_text(file.name(), &format!("no. {}", said.edition)));
         }
-        translate(&mut file, &said);
+        translate_edition(&mut file, &said);
     }
     Ok(file)
 }
@@ -153,17 +153,17 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
 /// Translates a descriptor whose text was rewritten by [`as_proto3`] and parsed as proto3.
 pub(super) fn translate_parsed(file: &mut FileDescriptorProto) {
     let said = take_file_features(file);
-    translate(file, &said);
+    translate_edition(file, &said);
 }
 
-fn unknown(name: &str, edition: &str) -> String {
+fn unsupported_edition_text(name: &str, edition: &str) -> String {
     let known = EDITIONS.map(|(_, name)| name).join(" and ");
     format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are supported")
 }
 
 /// Translates a descriptor to proto2 if possible, otherwise to proto3. Only proto3 has implicit
 /// presence, where zero numbers are left out on the wire.
-fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
+fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
     let of_file = Features::USUAL.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
     each_field(file, said, of_file, &mut |field, features| is_proto3 |= has_implicit_presence(field, features));
@@ -292,12 +292,12 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
         }
         let value = option.identifier_value.as_deref().unwrap_or_default();
         match (name.next(), &option.aggregate_value) {
-            (Some(part), _) if !part.is_extension => features.note(&part.name_part, value),
+            (Some(part), _) if !part.is_extension => features.set_named_feature(&part.name_part, value),
             // One option can set all features: `features = { field_presence: IMPLICIT }`.
             (None, Some(all)) => {
                 let words: Vec<&str> =
                     all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
-                words.windows(2).for_each(|pair| features.note(pair[0], pair[1]));
+                words.windows(2).for_each(|pair| features.set_named_feature(pair[0], pair[1]));
             }
             _ => {}
         }
@@ -424,7 +424,7 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
                 is_named = true;
                 let said = &token[1..token.len().max(2) - 1];
                 if !EDITIONS.iter().any(|(_, known)| *known == said) {
-                    return Err(unknown(name, said));
+                    return Err(unsupported_edition_text(name, said));
                 }
                 out.push_str("\"proto3\"");
             }

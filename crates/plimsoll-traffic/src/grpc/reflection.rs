@@ -200,12 +200,12 @@ impl DescriptorCollector {
             (
                 Some(ReflectionRequestKind::FileByFilename(_) | ReflectionRequestKind::FileContainingSymbol(_)),
                 Some(ReflectionResponseKind::ReflectedFiles(list)),
-            ) => list.files.into_iter().try_for_each(|file| self.learn(file)),
+            ) => list.files.into_iter().try_for_each(|file| self.add_file_descriptor(file)),
             _ => Err(ReflectionError::Other),
         }
     }
 
-    fn learn(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
+    fn add_file_descriptor(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
         let bytes = charge_descriptor(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
         let file =
             library_panic::catch("descriptions of gRPC services", || FileDescriptorProto::decode(bytes.as_slice()));
@@ -239,13 +239,13 @@ impl DescriptorCollector {
 mod tests {
     use super::*;
 
-    fn content(answered: ReflectionResponseKind) -> Vec<u8> {
+    fn encode_response(answered: ReflectionResponseKind) -> Vec<u8> {
         let mut content = Vec::new();
         write_message(&ReflectionAnswer { answered: Some(answered) }.encode_to_vec(), false, &mut content);
         content
     }
 
-    fn file(name: &str, imports: &[&str], package: &str, message: &str) -> Vec<u8> {
+    fn encode_descriptor(name: &str, imports: &[&str], package: &str, message: &str) -> Vec<u8> {
         let dependency = imports.iter().map(|name| (*name).to_owned()).collect();
         let message = prost_types::DescriptorProto { name: Some(message.into()), ..Default::default() };
         FileDescriptorProto {
@@ -264,20 +264,20 @@ mod tests {
         let mut learner = DescriptorCollector::for_services(["a.A"].into_iter());
         assert!(learner.next_request().is_some());
         learner
-            .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
-                files: vec![file("a", &["b", "c"], "a", "A")],
+            .take_response(&encode_response(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
+                files: vec![encode_descriptor("a", &["b", "c"], "a", "A")],
             })))
             .expect("a");
         assert!(learner.next_request().is_some());
         learner
-            .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
-                files: vec![file("b", &["c"], "b", "B")],
+            .take_response(&encode_response(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
+                files: vec![encode_descriptor("b", &["c"], "b", "B")],
             })))
             .expect("b");
         assert!(learner.next_request().is_some());
         learner
-            .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
-                files: vec![file("c", &[], "c", "C")],
+            .take_response(&encode_response(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
+                files: vec![encode_descriptor("c", &[], "c", "C")],
             })))
             .expect("c");
         assert_eq!(learner.next_request(), None);
@@ -290,16 +290,16 @@ mod tests {
         assert!(learner.next_request().is_some());
         let services = vec![ReflectedService { name: "x.X".into() }];
         learner
-            .take_response(&content(ReflectionResponseKind::ReflectedServices(ReflectedServices { services })))
+            .take_response(&encode_response(ReflectionResponseKind::ReflectedServices(ReflectedServices { services })))
             .expect("a list");
         let mut number = 0;
         let error = loop {
             assert!(learner.next_request().is_some() && number < 10_000);
             let (name, next) = (number.to_string(), (number + 1).to_string());
-            let files = vec![file(&name, &[&next], "x", &format!("M{number}"))];
+            let files = vec![encode_descriptor(&name, &[&next], "x", &format!("M{number}"))];
             number += 1;
-            if let Err(error) =
-                learner.take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files })))
+            if let Err(error) = learner
+                .take_response(&encode_response(ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files })))
             {
                 break error;
             }
@@ -311,7 +311,7 @@ mod tests {
     fn server_descriptions_are_bounded_and_never_panic() {
         let ask = |learner: &mut DescriptorCollector, answered| {
             assert!(learner.next_request().is_some());
-            learner.take_response(&content(answered))
+            learner.take_response(&encode_response(answered))
         };
         let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
         let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
@@ -320,13 +320,13 @@ mod tests {
             Err(ReflectionError::TooMany(SERVICES_MAX + 1))
         );
         // An encoded empty message takes two bytes, but more than a thousand bytes in memory.
-        let mut many = file("a", &[], "a", "A");
+        let mut many = encode_descriptor("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
         let error = ask(&mut DescriptorCollector::for_services(["a.A"].into_iter()), described).expect_err("refused");
         assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
         // The descriptor library itself would panic on an unknown syntax.
-        let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
+        let mut unknown = FileDescriptorProto::decode(&*encode_descriptor("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
         let mut learner = DescriptorCollector::for_services(["a.A"].into_iter());
@@ -345,12 +345,15 @@ mod tests {
         check(b"", ReflectionError::Other);
         check(&[0, 0, 0, 0, 9], ReflectionError::Message(MessageError::Cut));
         check(
-            &content(ReflectionResponseKind::ReflectedServices(ReflectedServices::default())),
+            &encode_response(ReflectionResponseKind::ReflectedServices(ReflectedServices::default())),
             ReflectionError::Other,
         );
         let said = ReflectedError { code: 5, message: "no such symbol".into() };
-        check(&content(ReflectionResponseKind::Error(said)), ReflectionError::NotFound("no such symbol".into()));
+        check(
+            &encode_response(ReflectionResponseKind::Error(said)),
+            ReflectionError::NotFound("no such symbol".into()),
+        );
         let said = ReflectedError { code: 7, message: String::new() };
-        check(&content(ReflectionResponseKind::Error(said)), ReflectionError::Said("error 7".into()));
+        check(&encode_response(ReflectionResponseKind::Error(said)), ReflectionError::Said("error 7".into()));
     }
 }

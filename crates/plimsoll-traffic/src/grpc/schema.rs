@@ -203,7 +203,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
         for (number, import) in file.dependency.iter().enumerate() {
             let place = || places.begin(name, &[IMPORTS, number as i32]);
             if !imported.insert(import) {
-                return Err(SchemaError::Proto(format!("{} import '{import}' was listed twice", place())));
+                return Err(SchemaError::Proto(format!("{place} import '{import}' was listed twice", place = place())));
             }
             if !self.add(import)? {
                 return Err(SchemaError::Proto(format!("{} import '{import}' not found", place())));
@@ -264,8 +264,10 @@ impl Schema {
                     .map_err(|error| descriptors(&error))?;
                 if file.syntax.as_deref().is_some_and(|syntax| !SYNTAXES.contains(&syntax)) {
                     let syntax: String = file.syntax().chars().take(40).collect();
-                    let error =
-                        format!("{} is written in '{syntax}': proto2, proto3 and editions are known", file.name());
+                    let error = format!(
+                        "{file} is written in '{syntax}': proto2, proto3 and editions are known",
+                        file = file.name()
+                    );
                     return Err(SchemaError::Descriptors(error));
                 }
                 read.push(file);
@@ -278,7 +280,10 @@ impl Schema {
             for entry in pool.all_messages().filter(|message| message.is_map_entry()) {
                 for number in [MAP_KEY, MAP_VALUE] {
                     if entry.get_field(number).is_none() {
-                        let error = format!("{} is an entry of a map without its field {number}", entry.full_name());
+                        let error = format!(
+                            "{message} is an entry of a map without its field {number}",
+                            message = entry.full_name()
+                        );
                         return Err(SchemaError::Descriptors(error));
                     }
                 }
@@ -305,7 +310,7 @@ impl Schema {
     pub fn methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
         let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
         Ok(self
-            .service(service)?
+            .find_service(service)?
             .methods()
             .map(|method| {
                 format!(
@@ -320,7 +325,7 @@ impl Schema {
             .collect())
     }
 
-    fn service(&self, name: &str) -> Result<ServiceDescriptor, SchemaError> {
+    fn find_service(&self, name: &str) -> Result<ServiceDescriptor, SchemaError> {
         self.0
             .get_service_by_name(name)
             .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: similar_names(name, self.services()) })
@@ -332,7 +337,7 @@ impl Schema {
         let (service, name) = named
             .filter(|(service, method)| !service.is_empty() && !method.is_empty())
             .ok_or_else(|| SchemaError::Path(path.to_owned()))?;
-        let described = self.service(service)?;
+        let described = self.find_service(service)?;
         let found = described.methods().find(|method| method.name() == name);
         found.map(Method).ok_or_else(|| SchemaError::Method {
             service: service.to_owned(),
@@ -358,7 +363,7 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
     };
     let wanted = parts(name);
     if name.len() > NEAR_BYTES_MAX || names.len() > NEAR_NAMES_MAX {
-        return format!("there are {} other names", names.len());
+        return format!("there are {count} other names", count = names.len());
     }
     names.retain(|other| other.len() <= NEAR_BYTES_MAX);
     // The similarity of two names is their share of common pairs.
@@ -374,7 +379,7 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
     match (names.as_slice(), left) {
         ([], _) => "the server has no such names".into(),
         (names, 0) => format!("there is {}", names.join(", ")),
-        (names, left) => format!("there is {} and {left} more", names.join(", ")),
+        (names, left) => format!("there is {names} and {left} more", names = names.join(", ")),
     }
 }
 
@@ -402,7 +407,7 @@ impl Method {
 
     fn encode(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
         let write = |message: &[u8], content: &mut Vec<u8>| match gzip {
-            true => write_message(&compressed(message), true, content),
+            true => write_message(&gzip_compress(message), true, content),
             false => write_message(message, false, content),
         };
         let input = self.0.input();
@@ -411,7 +416,7 @@ impl Method {
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut content = Vec::new();
         if !text.trim_start().starts_with('[') {
-            write(&encoded(&input, text, None)?, &mut content);
+            write(&encode_message(&input, text, None)?, &mut content);
             return Ok(content);
         }
         let list: Vec<&serde_json::value::RawValue> =
@@ -420,7 +425,7 @@ impl Method {
             return Err(SchemaError::Count { method: self.0.full_name().to_owned(), count: list.len() });
         }
         for (number, one) in list.into_iter().enumerate() {
-            write(&encoded(&input, one.get(), Some(number))?, &mut content);
+            write(&encode_message(&input, one.get(), Some(number))?, &mut content);
         }
         Ok(content)
     }
@@ -482,7 +487,7 @@ impl Write for BoundedText<'_> {
     }
 }
 
-fn compressed(message: &[u8]) -> Vec<u8> {
+fn gzip_compress(message: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory cannot fail.
     let _ = encoder.write_all(message);
@@ -490,7 +495,7 @@ fn compressed(message: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes one JSON message as protobuf. `number` is the message's index in a list, for errors.
-fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Result<Vec<u8>, SchemaError> {
+fn encode_message(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Result<Vec<u8>, SchemaError> {
     let mut json = serde_json::Deserializer::from_str(text);
     // Tracks the field path, so that errors name the field as well as line and column.
     let mut track = serde_path_to_error::Track::new();
@@ -517,7 +522,7 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
                 (Some(number), "") => format!("at [{number}]: "),
                 (Some(number), place) => format!("at [{number}].{place}: "),
             };
-            let wanted = if said.contains("expected") { None } else { expected(message, &path, &said) };
+            let wanted = if said.contains("expected") { None } else { describe_expected_value(message, &path, &said) };
             let wanted = wanted.map_or_else(String::new, |wanted| format!(" ({wanted})"));
             Err(SchemaError::Body { message: message.full_name().to_owned(), why: format!("{place}{said}{wanted}") })
         }
@@ -531,7 +536,11 @@ fn check_weight_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
 
 /// Describes the value that is expected at `path` in a message: similar names for an unknown field
 /// or enum value, or a type. `said` is the library's error.
-fn expected(message: &MessageDescriptor, path: &serde_path_to_error::Path, said: &str) -> Option<String> {
+fn describe_expected_value(
+    message: &MessageDescriptor,
+    path: &serde_path_to_error::Path,
+    said: &str,
+) -> Option<String> {
     use serde_path_to_error::Segment;
     let mut kind = Kind::Message(message.clone());
     // The list or map field that contains the next segment of the path.

@@ -53,7 +53,7 @@ impl MessageText for CallText {
                 json.push(b',');
             }
             count += 1;
-            let unpacked = if packed { unpacked(bytes) } else { Some(Vec::new()) };
+            let unpacked = if packed { decompress_gzip(bytes) } else { Some(Vec::new()) };
             let Some(unpacked) = unpacked else { return false };
             if self.method.write_text(if packed { &unpacked } else { bytes }, json).is_err() {
                 return false;
@@ -78,7 +78,7 @@ impl MessageText for CallText {
 
 /// Decompresses a gzip message. `None` means that the message is invalid or longer than
 /// [`CONTENT_BYTES_MAX`].
-fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
+fn decompress_gzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let most = CONTENT_BYTES_MAX as u64;
     GzDecoder::new(bytes).take(most + 1).read_to_end(&mut out).ok().filter(|read| *read as u64 <= most)?;

@@ -71,7 +71,7 @@ pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
-        let Some((number, content, after)) = field(rest) else {
+        let Some((number, content, after)) = split_first_field(rest) else {
             kept.extend_from_slice(rest);
             break;
         };
@@ -89,7 +89,7 @@ pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec
 pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
     let [wanted, below @ ..] = path else { return 1 };
     let (mut count, mut rest) = (0, bytes);
-    while let Some((number, content, after)) = field(rest) {
+    while let Some((number, content, after)) = split_first_field(rest) {
         if number == *wanted {
             count += content.map_or(0, |content| entries(content, below));
         }
@@ -105,7 +105,7 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
         return budget.take(content.len().saturating_mul(TEXT_MEMORY_FACTOR));
     }
     let mut rest = content;
-    while let Some((number, content, after)) = field(rest) {
+    while let Some((number, content, after)) = split_first_field(rest) {
         take(part.nested_part(number), content, depth + 1, budget)?;
         rest = after;
     }
@@ -116,13 +116,13 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
 type RawField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
 
 /// Splits off the first raw field; `None` if the bytes are empty or invalid.
-fn field(bytes: &[u8]) -> Option<RawField<'_>> {
-    let (key, rest) = varint(bytes)?;
+fn split_first_field(bytes: &[u8]) -> Option<RawField<'_>> {
+    let (key, rest) = split_first_varint(bytes)?;
     let (content, rest) = match key & 7 {
-        0 => (None, varint(rest)?.1),
+        0 => (None, split_first_varint(rest)?.1),
         1 => (None, rest.get(8..)?),
         2 => {
-            let (length, rest) = varint(rest)?;
+            let (length, rest) = split_first_varint(rest)?;
             let (content, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
             (Some(content), rest)
         }
@@ -134,7 +134,7 @@ fn field(bytes: &[u8]) -> Option<RawField<'_>> {
     Some((key >> 3, content, rest))
 }
 
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+fn split_first_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     for (at, byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * at).min(63);

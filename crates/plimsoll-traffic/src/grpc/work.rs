@@ -44,7 +44,7 @@ struct NameScope {
 }
 
 impl NameScope {
-    fn within(self, name: &str) -> NameScope {
+    fn inner_scope(self, name: &str) -> NameScope {
         NameScope { bytes: self.bytes + 1 + name.len(), parts: self.parts + 1 }
     }
 }
@@ -63,18 +63,18 @@ impl DescriptorWork {
     pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {
-            self.imports(file, &by_name, 0).map_err(|why| format!("{}: {why}", file.name()))?;
+            self.public_imports_cost(file, &by_name, 0).map_err(|why| format!("{}: {why}", file.name()))?;
         }
         for file in files {
-            self.measure(file);
+            self.update_maxima(file);
         }
         for file in files {
-            self.file(file).map_err(|why| format!("{}: {why}", file.name()))?;
+            self.charge_file(file).map_err(|why| format!("{}: {why}", file.name()))?;
         }
         Ok(())
     }
 
-    fn work(&mut self, bytes: usize, what: &str) -> Result<(), String> {
+    fn charge_work(&mut self, bytes: usize, what: &str) -> Result<(), String> {
         self.work.take(bytes).map_err(|_| format!("{what}: make the file smaller"))
     }
 
@@ -85,7 +85,7 @@ impl DescriptorWork {
     }
 
     /// Returns the cost of following a file's public imports, and their depth.
-    fn imports(
+    fn public_imports_cost(
         &mut self,
         file: &FileDescriptorProto,
         files: &HashMap<&str, &FileDescriptorProto>,
@@ -102,7 +102,7 @@ impl DescriptorWork {
         for place in &file.public_dependency {
             let name = usize::try_from(*place).ok().and_then(|place| file.dependency.get(place));
             let known = match name.and_then(|name| files.get(name.as_str())) {
-                Some(imported) => self.imports(imported, files, depth + 1)?,
+                Some(imported) => self.public_imports_cost(imported, files, depth + 1)?,
                 None => name.and_then(|name| self.public_imports.get(name)).copied().unwrap_or_default(),
             };
             cost = cost.saturating_add(known.0);
@@ -116,14 +116,14 @@ impl DescriptorWork {
     }
 
     /// Updates the maxima for elements that other files may refer to.
-    fn measure(&mut self, file: &FileDescriptorProto) {
+    fn update_maxima(&mut self, file: &FileDescriptorProto) {
         let scope = NameScope { bytes: file.package().len(), parts: 1 };
         file.message_type.iter().for_each(|message| self.measure_message(message, scope));
         file.enum_type.iter().for_each(|found| self.measure_enum(found, scope));
     }
 
     fn measure_message(&mut self, message: &DescriptorProto, scope: NameScope) {
-        let scope = scope.within(message.name());
+        let scope = scope.inner_scope(message.name());
         self.name_max = self.name_max.max(scope.bytes);
         self.ranges_max = self.ranges_max.max(message.reserved_range.len() + message.extension_range.len());
         message.nested_type.iter().for_each(|nested| self.measure_message(nested, scope));
@@ -131,113 +131,122 @@ impl DescriptorWork {
     }
 
     fn measure_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) {
-        self.name_max = self.name_max.max(scope.within(found.name()).bytes);
+        self.name_max = self.name_max.max(scope.inner_scope(found.name()).bytes);
         self.values_max = self.values_max.max(found.value.len());
     }
 
-    fn file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
+    fn charge_file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
         for import in &file.dependency {
             let cost = self.public_imports.get(import).map_or(0, |known| known.0);
-            self.work(cost.saturating_add(1), "the public imports of the .proto files reach the same files too often")?;
+            self.charge_work(
+                cost.saturating_add(1),
+                "the public imports of the .proto files reach the same files too often",
+            )?;
         }
         // The library stores a name for each enclosing package, too.
         let package = file.package();
         let parts = 1 + package.matches('.').count();
         let scope = NameScope { bytes: package.len(), parts };
         self.name(NameScope { bytes: parts.saturating_mul(package.len()), parts })?;
-        self.options(scope, file.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+        self.charge_options(scope, file.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         for message in &file.message_type {
-            self.message(message, scope)?;
+            self.charge_message(message, scope)?;
         }
         for found in &file.enum_type {
-            self.enumeration(found, scope)?;
+            self.charge_enum(found, scope)?;
         }
         for extension in &file.extension {
-            self.field(extension, scope, self.ranges_max)?;
+            self.charge_field(extension, scope, self.ranges_max)?;
         }
         for service in &file.service {
-            let scope = scope.within(service.name());
+            let scope = scope.inner_scope(service.name());
             self.name(scope)?;
-            self.options(scope, service.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+            self.charge_options(
+                scope,
+                service.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()),
+            )?;
             for method in &service.method {
-                let scope = scope.within(method.name());
+                let scope = scope.inner_scope(method.name());
                 self.name(scope)?;
-                self.reference(scope, method.input_type())?;
-                self.reference(scope, method.output_type())?;
-                self.options(scope, method.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+                self.charge_type_reference(scope, method.input_type())?;
+                self.charge_type_reference(scope, method.output_type())?;
+                self.charge_options(
+                    scope,
+                    method.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()),
+                )?;
             }
         }
         Ok(())
     }
 
-    fn message(&mut self, message: &DescriptorProto, scope: NameScope) -> Result<(), String> {
-        let scope = scope.within(message.name());
+    fn charge_message(&mut self, message: &DescriptorProto, scope: NameScope) -> Result<(), String> {
+        let scope = scope.inner_scope(message.name());
         self.name(scope)?;
-        self.options(scope, message.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+        self.charge_options(scope, message.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         let ranges = message.reserved_range.len() + message.extension_range.len();
         for field in &message.field {
-            self.field(field, scope, ranges)?;
+            self.charge_field(field, scope, ranges)?;
         }
         for extension in &message.extension {
-            self.field(extension, scope, self.ranges_max)?;
+            self.charge_field(extension, scope, self.ranges_max)?;
         }
         for oneof in &message.oneof_decl {
-            self.name(scope.within(oneof.name()))?;
+            self.name(scope.inner_scope(oneof.name()))?;
         }
         for found in &message.enum_type {
-            self.enumeration(found, scope)?;
+            self.charge_enum(found, scope)?;
         }
-        message.nested_type.iter().try_for_each(|nested| self.message(nested, scope))
+        message.nested_type.iter().try_for_each(|nested| self.charge_message(nested, scope))
     }
 
-    fn field(&mut self, field: &FieldDescriptorProto, scope: NameScope, ranges: usize) -> Result<(), String> {
+    fn charge_field(&mut self, field: &FieldDescriptorProto, scope: NameScope, ranges: usize) -> Result<(), String> {
         // A range is two numbers of four bytes each.
         const RANGE_BYTES: usize = 8;
-        let scope = scope.within(field.name());
+        let scope = scope.inner_scope(field.name());
         self.name(scope)?;
-        self.work(ranges * RANGE_BYTES, "the messages have too many fields and reserved or extension ranges")?;
-        self.reference(scope, field.extendee())?;
-        self.reference(scope, field.type_name())?;
+        self.charge_work(ranges * RANGE_BYTES, "the messages have too many fields and reserved or extension ranges")?;
+        self.charge_type_reference(scope, field.extendee())?;
+        self.charge_type_reference(scope, field.type_name())?;
         if field.default_value.is_some() && !field.type_name().is_empty() {
-            self.work(self.values_max * RANGE_BYTES, "too many fields have a default value of an enum")?;
+            self.charge_work(self.values_max * RANGE_BYTES, "too many fields have a default value of an enum")?;
         }
-        self.options(scope, field.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))
+        self.charge_options(scope, field.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))
     }
 
-    fn enumeration(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
-        self.name(scope.within(found.name()))?;
+    fn charge_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
+        self.name(scope.inner_scope(found.name()))?;
         let (values, ranges) = (found.value.len(), found.reserved_range.len());
         // The library stores enum values sorted by number, so a value out of order moves the values
         // after it.
         let is_sorted = found.value.is_sorted_by_key(|value| value.number());
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
-        self.work(cost, "an enum has too many values and reserved ranges")?;
+        self.charge_work(cost, "an enum has too many values and reserved ranges")?;
         // The names of enum values belong to the scope that contains the enum, not to the enum
         // itself.
         for value in &found.value {
-            self.name(scope.within(value.name()))?;
-            self.options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+            self.name(scope.inner_scope(value.name()))?;
+            self.charge_options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         }
         Ok(())
     }
 
     /// Charges a type name that the library looks up in every enclosing scope and stores in full.
-    fn reference(&mut self, scope: NameScope, name: &str) -> Result<(), String> {
+    fn charge_type_reference(&mut self, scope: NameScope, name: &str) -> Result<(), String> {
         if name.is_empty() {
             return Ok(());
         }
         self.name(NameScope { bytes: self.name_max / NAME_COPIES, parts: 1 })?;
         let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
-        self.work(
+        self.charge_work(
             scopes.saturating_mul(scope.bytes + name.len()),
             "the types are nested in too many packages and messages",
         )
     }
 
     /// Charges options, whose names the library looks up in every enclosing scope.
-    fn options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
-        self.work(
+    fn charge_options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
+        self.charge_work(
             count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),
             "the options are nested in too many packages and messages",
         )

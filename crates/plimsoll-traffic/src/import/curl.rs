@@ -105,7 +105,7 @@ pub struct CurlRequest {
 fn unknown_option_text(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-    if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
+    if is_like_one { option_without_value(name) } else { format!("of {} characters", option.chars().count()) }
 }
 
 /// The short options of curl, each with its long name.
@@ -378,16 +378,16 @@ impl CurlRequest {
             "cookie" if value.contains('=') => say("Cookie", value),
             // A value without `=` is the path of a file with cookies.
             "cookie" => self.left_out.push(shown.to_owned()),
-            "data" | "data-ascii" => self.data.push(data(value, true)),
-            "data-binary" => self.data.push(data(value, false)),
+            "data" | "data-ascii" => self.data.push(parse_data(value, true)),
+            "data-binary" => self.data.push(parse_data(value, false)),
             "data-raw" => self.data.push(CurlData::Text(value)),
             "data-urlencode" => self.data.push(url_encoded(&value)),
             "json" => {
                 self.json = true;
-                self.data.push(data(value, false));
+                self.data.push(parse_data(value, false));
             }
             "form" | "form-string" => {
-                let part = part(&value, option == "form-string", shown, &mut self.left_out)?;
+                let part = parse_form_part(&value, option == "form-string", shown, &mut self.left_out)?;
                 self.form.push(part);
             }
             "get" => self.in_query = true,
@@ -551,13 +551,13 @@ fn has_value(option: &str) -> bool {
 
 /// Returns the name of an option for error messages, without the value that follows in the same
 /// word: the value may be a secret.
-fn plain(shown: &str) -> String {
+fn option_without_value(shown: &str) -> String {
     let name: String =
         shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
     name
 }
 
-fn data(value: String, stripped: bool) -> CurlData {
+fn parse_data(value: String, stripped: bool) -> CurlData {
     match value.strip_prefix('@') {
         Some(path) => CurlData::File { path: path.to_owned(), stripped },
         None => CurlData::Text(value),
@@ -586,7 +586,7 @@ pub fn form_encoded(bytes: &[u8]) -> String {
 ///
 /// A quoted value ends at its closing quote, and its escapes `\"` and `\\` are decoded. An unquoted
 /// value ends at `;`. Unsupported attributes are added to `left_out`.
-fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
+fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
     let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("name=value or name=@FILE"))?;
     let mut part =
@@ -794,7 +794,8 @@ mod tests {
             ("j=\"open", Err("\"open"), None, None),
             ("j=", Err(""), None, None),
         ] {
-            let part = part(line, false, "-F", &mut Vec::new()).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let part =
+                parse_form_part(line, false, "-F", &mut Vec::new()).unwrap_or_else(|error| panic!("{line}: {error}"));
             let expect = match data {
                 Ok(path) => CurlData::File { path: path.to_owned(), stripped: false },
                 Err(text) => CurlData::Text(text.to_owned()),
@@ -806,10 +807,10 @@ mod tests {
             );
         }
         for line in ["f=@a,b", "f=(", "f"] {
-            assert!(part(line, false, "-F", &mut Vec::new()).is_err(), "{line}");
+            assert!(parse_form_part(line, false, "-F", &mut Vec::new()).is_err(), "{line}");
         }
         let mut left_out = Vec::new();
-        part("f=@a;encoder=base64", false, "-F", &mut left_out).expect("a part");
+        parse_form_part("f=@a;encoder=base64", false, "-F", &mut left_out).expect("a part");
         assert_eq!(left_out, ["-F ...;encoder="]);
     }
 

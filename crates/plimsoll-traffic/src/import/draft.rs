@@ -443,7 +443,7 @@ pub fn short_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 
-fn bounded(mut text: String) -> String {
+fn shorten_note(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(NOTE_CHARS_MAX) {
         text.truncate(end);
         text.push_str("...");
@@ -455,13 +455,13 @@ fn bounded(mut text: String) -> String {
 impl Draft {
     /// Adds a note about an omission.
     pub fn note_omission(&mut self, at: TextPlace, text: impl Into<String>) {
-        self.left_out.push(ImportOmission { at, text: bounded(text.into()) });
+        self.left_out.push(ImportOmission { at, text: shorten_note(text.into()) });
     }
 
     /// Adds a note about an omission that may repeat. Omissions with equal texts share one note, to
     /// which the number of omissions is appended later.
     pub fn note_repeated_omission(&mut self, at: TextPlace, text: impl Into<String>) {
-        let text = bounded(text.into());
+        let text = shorten_note(text.into());
         if let Some((_, count)) = self.counted.get_mut(&text) {
             *count += 1;
             return;
@@ -474,14 +474,14 @@ impl Draft {
     pub fn settle_names(&mut self) {
         self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
         let mut names = DraftNames::default();
-        names.settle(&mut self.requests);
+        names.normalize_steps(&mut self.requests);
         for once in [&mut self.setup, &mut self.cleanup] {
-            DraftNames::default().settle(once);
+            DraftNames::default().normalize_steps(once);
         }
         let mut scenario_names = DraftNames::default();
         for scenario in &mut self.scenarios {
-            names.settle(&mut scenario.steps);
-            scenario.name = scenario_names.own(&scenario.name).unwrap_or_else(|| "scenario".to_owned());
+            names.normalize_steps(&mut scenario.steps);
+            scenario.name = scenario_names.unique_name(&scenario.name).unwrap_or_else(|| "scenario".to_owned());
         }
     }
 
@@ -575,17 +575,17 @@ struct DraftNames(HashMap<String, u64>);
 
 impl DraftNames {
     /// Makes the name of every request unique, and removes empty groups.
-    fn settle(&mut self, steps: &mut Vec<DraftStep>) {
+    fn normalize_steps(&mut self, steps: &mut Vec<DraftStep>) {
         for step in steps.iter_mut() {
             match &mut step.what {
-                DraftAction::Ask(_) => step.name = step.name.take().and_then(|name| self.own(&name)),
-                DraftAction::Steps(inner) => self.settle(inner),
+                DraftAction::Ask(_) => step.name = step.name.take().and_then(|name| self.unique_name(&name)),
+                DraftAction::Steps(inner) => self.normalize_steps(inner),
             }
         }
         steps.retain(|step| !matches!(&step.what, DraftAction::Steps(inner) if inner.is_empty()));
     }
 
-    fn own(&mut self, name: &str) -> Option<String> {
+    fn unique_name(&mut self, name: &str) -> Option<String> {
         const CHARS_MAX: usize = 70;
         let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARS_MAX).collect();
         let name = name.trim();
@@ -655,18 +655,18 @@ struct KeyLines<'a> {
 }
 
 impl KeyLines<'_> {
-    fn line(&mut self, key: &str, value: &str) {
+    fn write_key_value(&mut self, key: &str, value: &str) {
         _ = writeln!(self.lines, "{key} = {value}");
     }
 
     /// Writes a short table in one line of the file, and a long table under its own heading. A
     /// table with a line break always gets a heading.
-    fn table(&mut self, key: &str, entries: &[(String, String)]) {
+    fn write_table(&mut self, key: &str, entries: &[(String, String)]) {
         const LINE_CHARS: usize = 110;
         let entries = toml_entries(entries);
         let line = toml_inline(&entries);
         if line.chars().count() <= LINE_CHARS && !line.contains('\n') {
-            return self.line(key, &line);
+            return self.write_key_value(key, &line);
         }
         _ = writeln!(self.below, "[{}.{key}]", self.path);
         entries.iter().for_each(|entry| _ = writeln!(self.below, "{entry}"));
@@ -689,29 +689,29 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     let mut keys = KeyLines { path, lines: String::new(), below: String::new() };
     let target = request.target.file_text(raw);
     if VERBS.contains(&request.method.as_str()) {
-        keys.line(&request.method.to_ascii_lowercase(), &toml_text(&target));
+        keys.write_key_value(&request.method.to_ascii_lowercase(), &toml_text(&target));
     } else {
-        keys.line("method", &toml_text(&request.method));
-        keys.line("url", &toml_text(&target));
+        keys.write_key_value("method", &toml_text(&request.method));
+        keys.write_key_value("url", &toml_text(&target));
     }
     if raw {
-        keys.line("raw", "true");
+        keys.write_key_value("raw", "true");
     }
     let text_of = |text: &DraftText| toml_text(&text.file_text(raw));
     if !request.headers.is_empty() {
         let fields = request.headers.iter().map(|(name, text)| (name.clone(), text_of(text))).collect();
-        keys.table("headers", &listed(fields));
+        keys.write_table("headers", &merge_entries_by_name(fields));
     }
     match &request.body {
         DraftBody::None => {}
         DraftBody::Text(text) if begins_with_at && !raw => {
-            keys.line("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).file_text(false))));
+            keys.write_key_value("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).file_text(false))));
         }
-        DraftBody::Text(text) => keys.line("body", &text_of(text)),
-        DraftBody::File(path) => keys.line("body", &toml_text(&format!("@{path}"))),
+        DraftBody::Text(text) => keys.write_key_value("body", &text_of(text)),
+        DraftBody::File(path) => keys.write_key_value("body", &toml_text(&format!("@{path}"))),
         DraftBody::Parts(parts) => {
             let parts = parts.iter().map(|part| (part.name.clone(), render_form_part(part, raw))).collect();
-            keys.table("multipart", &listed(parts));
+            keys.write_table("multipart", &merge_entries_by_name(parts));
         }
     }
     if !request.captures.is_empty() {
@@ -721,7 +721,7 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
                 (name.clone(), format!("{{ from = {}, default = {} }}", toml_line(from), toml_line(default)))
             }
         };
-        keys.table("capture", &request.captures.iter().map(capture).collect::<Vec<_>>());
+        keys.write_table("capture", &request.captures.iter().map(capture).collect::<Vec<_>>());
     }
     let expect = &request.expect;
     let mut expected = Vec::new();
@@ -736,16 +736,16 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     expected.extend(expect.body.as_ref().map(|body| ("body".to_owned(), toml_text(body))));
     expected.extend(expect.within_ms.map(|ms| ("within".to_owned(), toml_text(&format!("{ms}ms")))));
     if !expected.is_empty() {
-        keys.table("expect", &expected);
+        keys.write_table("expect", &expected);
     }
     if let Some(ms) = request.timeout_ms {
-        keys.line("timeout", &toml_text(&format!("{ms}ms")));
+        keys.write_key_value("timeout", &toml_text(&format!("{ms}ms")));
     }
     if let Some(hops) = request.follow {
-        keys.line("follow", &hops.to_string());
+        keys.write_key_value("follow", &hops.to_string());
     }
     if request.may_continue {
-        keys.line("on_fail", &toml_text("continue"));
+        keys.write_key_value("on_fail", &toml_text("continue"));
     }
     out.push_str(&keys.lines);
     out.push_str(&keys.below);
@@ -772,7 +772,7 @@ fn render_form_part(part: &DraftPart, raw: bool) -> String {
 }
 
 /// Merges entries of the same name into one entry, whose value is a TOML list.
-fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
+fn merge_entries_by_name(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (name, value) in pairs {
@@ -898,7 +898,7 @@ mod tests {
     #[test]
     fn draft_names_are_unique() {
         let mut names = DraftNames::default();
-        let given: Vec<_> = ["a", "a (2)", "a", "a", " \n", "a"].iter().map(|name| names.own(name)).collect();
+        let given: Vec<_> = ["a", "a (2)", "a", "a", " \n", "a"].iter().map(|name| names.unique_name(name)).collect();
         let expect = [Some("a"), Some("a (2)"), Some("a (3)"), Some("a (4)"), None, Some("a (5)")];
         assert_eq!(given, expect.map(|name| name.map(str::to_owned)));
     }

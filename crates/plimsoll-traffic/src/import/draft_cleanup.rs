@@ -37,12 +37,12 @@ impl Patterns {
         if let Some(is_sound) = self.checked.borrow().get(pattern) {
             return *is_sound;
         }
-        let is_sound = self.builds(pattern);
+        let is_sound = self.can_compile_pattern(pattern);
         self.checked.borrow_mut().insert(pattern.to_owned(), is_sound);
         is_sound
     }
 
-    fn builds(&self, pattern: &str) -> bool {
+    fn can_compile_pattern(&self, pattern: &str) -> bool {
         let build = |bytes: usize| match RegexBuilder::new(pattern).size_limit(bytes).build() {
             Ok(_) => Ok(Some(())),
             Err(regex::Error::CompiledTooBig(_)) => Ok(None),
@@ -61,7 +61,7 @@ struct CleanupNotes {
 }
 
 impl CleanupNotes {
-    fn say(&mut self, at: Option<TextPlace>, text: String) {
+    fn add_note(&mut self, at: Option<TextPlace>, text: String) {
         match at {
             Some(at) => self.placed.push((at, text)),
             None => _ = self.unplaced.insert(text),
@@ -84,7 +84,7 @@ impl Draft {
         place: impl Fn(TextPlace) -> TextPlace,
     ) -> Result<ImportResult, TrafficFileError> {
         let beginning = TextPlace { line: 1, column: 1 };
-        let (unplaced, patterns) = settle(&mut self);
+        let (unplaced, patterns) = remove_invalid_parts(&mut self);
         self.settle_counts();
         self.left_out.sort();
         self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
@@ -99,7 +99,7 @@ impl Draft {
             Ok(()) => Ok(ImportResult { text, requests, left_out: self.left_out }),
             Err(why) => Err(TrafficFileError::new(
                 beginning,
-                format!("a file of traffic cannot be made from this: {}", why.text),
+                format!("plimsoll cannot make a traffic file from this input: {reason}", reason = why.text),
             )),
         }
     }
@@ -107,10 +107,10 @@ impl Draft {
 
 /// Removes invalid parts from a draft. Returns the notes without a position, and the checked
 /// patterns.
-fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
+fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = CleanupNotes::default();
     if let Some(base) = draft.base.take_if(|base| !is_valid_origin(base)) {
-        notes.say(None, format!("'{}' is not a valid host: name the target", plain(&base)));
+        notes.add_note(None, format!("'{host}' is not a valid host: name the target", host = printable_excerpt(&base)));
     }
     let data: HashSet<String> = draft.data.iter().map(|data| data.name.clone()).collect();
     let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
@@ -118,7 +118,7 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     lists.for_each(|steps| settle_requests(steps, 0, &mut notes));
     for scenario in &mut draft.scenarios {
         let mut left = ScenarioLimits { ops: OPS_MAX, captured: HashSet::new() };
-        left.keep(&mut scenario.steps, &mut notes);
+        left.remove_beyond_limits(&mut scenario.steps, &mut notes);
     }
     let mut before = HashSet::new();
     clean_in_order(&mut draft.setup, &data, &mut before, &mut notes);
@@ -137,7 +137,7 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     (notes.unplaced, notes.patterns)
 }
 
-fn plain(text: &str) -> String {
+fn printable_excerpt(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
@@ -145,16 +145,20 @@ fn plain(text: &str) -> String {
 /// of enclosing repetitions.
 fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupNotes) {
     steps.retain_mut(|step| {
-        let (at, named) = (step.at, step.name.as_deref().map(plain).unwrap_or_default());
+        let (at, named) = (step.at, step.name.as_deref().map(printable_excerpt).unwrap_or_default());
         if let Some(times) = step.times.as_mut() {
             *times = (*times).clamp(1, TIMES_MAX);
         }
         if step.times.is_some_and(|times| times > 1) && depth >= LOOPS_MAX {
             step.times = None;
-            notes.say(at, format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: this loop runs once"));
+            notes.add_note(
+                at,
+                format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: this loop runs once"),
+            );
         }
         if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
-            notes.say(at, format!("'{named}': a pause of {} is not valid, and is left out", plain(&think)));
+            let pause = printable_excerpt(&think);
+            notes.add_note(at, format!("'{named}': a pause of {pause} is not valid, and is left out"));
         }
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
         match &mut step.what {
@@ -165,7 +169,8 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut Cleanup
             DraftAction::Ask(request)
                 if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
             {
-                notes.say(at, format!("'{named}': its method '{}' is not valid", plain(&request.method)));
+                let method = printable_excerpt(&request.method);
+                notes.add_note(at, format!("'{named}': its method '{method}' is not valid"));
                 false
             }
             DraftAction::Ask(request) => {
@@ -203,12 +208,13 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
             return false;
         }
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
-            say(format!("the header {} is not imported: plimsoll sets it from the body", plain(name)));
+            let name = printable_excerpt(name);
+            say(format!("the header {name} is not imported: plimsoll sets it from the body"));
             return false;
         }
         let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
         if !is_sendable {
-            let name = plain(name);
+            let name = printable_excerpt(name);
             say(format!("the header '{name}' cannot be sent: its name is not a word, or its value has several lines"));
         }
         is_sendable
@@ -220,15 +226,16 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
                 | part.file_name.take_if(|name| !is_line(name)).is_some()
             {
                 say(format!(
-                    "the type or file name of the part '{}' is not sent, because it has several lines",
-                    plain(&part.name)
+                    "the type or file name of the part '{part}' is not sent, because it has several lines",
+                    part = printable_excerpt(&part.name)
                 ));
             }
         }
         parts.retain(|part| {
             let is_sound = !matches!(&part.content, DraftPartContent::File(path) if path.contains(['\r', '\n', '\0']));
             if !is_sound {
-                say(format!("the form part '{}' is not sent: its file name contains a line break", plain(&part.name)));
+                let part = printable_excerpt(&part.name);
+                say(format!("the form part '{part}' is not sent: its file name contains a line break"));
             }
             is_sound
         });
@@ -251,7 +258,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
             Ok(_) if !names.insert(capture.name.clone()) => "the variable is captured twice, and the last value counts",
             Ok(_) => return true,
         };
-        say(format!("'{}' is not captured: {why}", plain(&capture.name)));
+        say(format!("'{capture}' is not captured: {why}", capture = printable_excerpt(&capture.name)));
         false
     });
     request.captures.reverse();
@@ -268,7 +275,8 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.headers.retain(|(name, text)| {
         let is_kept = is_word(name) && fits(text);
         if !is_kept {
-            say(format!("the expectation of the header '{}' is not supported, and is not checked", plain(name)));
+            let header = printable_excerpt(name);
+            say(format!("the expectation of the header '{header}' is not supported, and is not checked"));
         }
         is_kept
     });
@@ -276,7 +284,8 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.json.retain(|(path, value)| {
         let is_kept = !is_head && JsonPath::parse(path).is_ok() && !has_braces(value) && paths.insert(path.clone());
         if !is_kept {
-            say(format!("the expectation at '{}' is not supported, and is not checked", plain(path)));
+            let json_path = printable_excerpt(path);
+            say(format!("the expectation at '{json_path}' is not supported, and is not checked"));
         }
         is_kept
     });
@@ -287,7 +296,10 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.headers.retain(|(name, _)| {
         let is_kept = names.insert(name.clone());
         if !is_kept {
-            say(format!("a second expected text in the header '{}' is not checked", plain(name)));
+            say(format!(
+                "a second expected text in the header '{header}' is not checked",
+                header = printable_excerpt(name)
+            ));
         }
         is_kept
     });
@@ -302,7 +314,7 @@ struct ScenarioLimits {
 
 impl ScenarioLimits {
     /// Removes steps and captures beyond the limits of a scenario.
-    fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut CleanupNotes) {
+    fn remove_beyond_limits(&mut self, steps: &mut Vec<DraftStep>, notes: &mut CleanupNotes) {
         steps.retain_mut(|step| {
             let around = usize::from(step.once)
                 + usize::from(step.condition.is_some())
@@ -313,23 +325,23 @@ impl ScenarioLimits {
                 let text = format!(
                     "steps beyond the first {OPS_MAX} of a scenario are not imported (conditions and pauses count, too)"
                 );
-                notes.say(step.at, text);
+                notes.add_note(step.at, text);
                 return false;
             }
             self.ops -= around;
             match &mut step.what {
-                DraftAction::Steps(inner) => self.keep(inner, notes),
+                DraftAction::Steps(inner) => self.remove_beyond_limits(inner, notes),
                 DraftAction::Ask(request) => {
                     self.ops -= 1;
                     request.captures.retain(|capture| {
                         let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURED_MAX;
                         match is_kept {
                             true => _ = self.captured.insert(capture.name.clone()),
-                            false => notes.say(
+                            false => notes.add_note(
                                 step.at,
                                 format!(
-                                    "'{}' is not captured: a scenario captures at most {CAPTURED_MAX} names",
-                                    plain(&capture.name)
+                                    "'{capture}' is not captured: a scenario captures at most {CAPTURED_MAX} names",
+                                    capture = printable_excerpt(&capture.name)
                                 ),
                             ),
                         }
@@ -379,8 +391,8 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
         let at = step.at;
         for condition in [&mut step.condition, &mut step.unless] {
             if let Some(name) = condition.take_if(|name| !is_known(name)) {
-                notes
-                    .say(at, format!("nothing sets '{}', on which a step depends: the step always runs", plain(&name)));
+                let name = printable_excerpt(&name);
+                notes.add_note(at, format!("nothing sets '{name}', on which a step depends: the step always runs"));
             }
         }
         let mut settle = |text: &mut DraftText| {
@@ -393,8 +405,8 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
                 }
                 let name = value.split(" | ").next().unwrap_or(value);
                 let variable = variable_name(name.strip_prefix("env.").unwrap_or(name));
-                notes
-                    .say(at, format!("nothing sets '{}': it becomes the environment variable {variable}", plain(name)));
+                let name = printable_excerpt(name);
+                notes.add_note(at, format!("nothing sets '{name}': it becomes the environment variable {variable}"));
                 Ok(format!("env.{variable}{}", if value.ends_with(" | url") { " | url" } else { "" }))
             });
         };
@@ -452,7 +464,7 @@ impl FileContext for PermissiveFileContext {
 }
 
 /// Returns the first `bytes` bytes of a text, or fewer to end at a character boundary.
-fn beginning(text: &str, bytes: usize) -> &str {
+fn text_prefix(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -466,7 +478,7 @@ fn check_parses(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), Tra
     // The file of each data table, by table name. Several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
     for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
-        let value = beginning(&text[at..], VALUE_BYTES_MAX);
+        let value = text_prefix(&text[at..], VALUE_BYTES_MAX);
         let end = value[3..].find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).map_or(0, |end| end + 3);
         let Some(file) = files.get(&value[3.min(end)..end]).filter(|_| value[end..].starts_with('.')) else { continue };
         let Some(length) = Template::value_length(value) else { continue };

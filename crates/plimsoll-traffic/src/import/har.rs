@@ -62,7 +62,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     };
     let (list, is_sorted) = in_order(list.list("'entries'")?);
     let list = list.as_slice();
-    let Some(origin) = origin(list, host) else {
+    let Some(origin) = most_frequent_origin(list, host) else {
         return match host {
             Some(host) => tree.error(format!("this recording has no request to {host}")),
             None => tree.error("no entry of this recording is an HTTP request"),
@@ -89,7 +89,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
                 .note_repeated_omission(node.at, format!("entries beyond the first {ENTRIES_MAX} are not imported"));
             continue;
         }
-        reader.entry(node);
+        reader.import_entry(node);
     }
     let title = items(log, "pages").first().and_then(|page| text(page, "title"));
     let HarReader { mut draft, origin, steps, .. } = reader;
@@ -115,7 +115,7 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
 
 /// Returns the most frequent origin of the wanted host. Without a wanted host, the first host
 /// counts, because a recording begins with its page.
-fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
+fn most_frequent_origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host.to_owned(),
@@ -143,7 +143,7 @@ struct HarReader<'a> {
 }
 
 impl<'a> HarReader<'a> {
-    fn entry(&mut self, node: &'a TreeNode) {
+    fn import_entry(&mut self, node: &'a TreeNode) {
         let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
             return self.draft.note_omission(node.at, "an entry without a request is not imported");
         };
@@ -156,7 +156,8 @@ impl<'a> HarReader<'a> {
             return self.draft.note_repeated_omission(node.at, text);
         };
         if parts.origin() != self.origin {
-            let text = format!("a request to {} is not imported: import that host separately", parts.origin());
+            let text =
+                format!("a request to {origin} is not imported: import that host separately", origin = parts.origin());
             return self.draft.note_repeated_omission(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
@@ -181,11 +182,11 @@ impl<'a> HarReader<'a> {
         if response.is_some() && !(200..600).contains(&status) {
             return self.draft.note_omission(node.at, format!("{shown} is not imported: its response never arrived"));
         }
-        let think = self.pause(node, &shown);
+        let think = self.pause_before_request(node, &shown);
         let mut request_made = DraftRequest {
             method,
             target: DraftText::literal(&parts.target),
-            expect: response.map_or_else(DraftExpect::default, |_| expected(status)),
+            expect: response.map_or_else(DraftExpect::default, |_| expected_status(status)),
             ..DraftRequest::default()
         };
         self.headers(request, &mut request_made);
@@ -216,7 +217,7 @@ impl<'a> HarReader<'a> {
     }
 
     /// Returns the pause between the last response and this request, in the syntax of a think time.
-    fn pause(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
+    fn pause_before_request(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
         let start_ns = unix_time_ns(text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
         let ended_ns = self.ended_ns;
@@ -394,7 +395,7 @@ fn encode_if_needed(text: &str) -> String {
 
 /// Expects the recorded status of the response. For 304, status 200 is accepted too, because
 /// plimsoll has no cache.
-fn expected(status: u16) -> DraftExpect {
+fn expected_status(status: u16) -> DraftExpect {
     let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };
     DraftExpect { status: Some(status), ..DraftExpect::default() }
 }

@@ -34,7 +34,10 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let beginning = TextPlace { line: 1, column: 1 };
     if let Some(byte) = xml::excess_attributes_offset(source) {
-        let text = format!("an element has more than {} attributes: no test plan has so many", xml::ATTRIBUTES_MAX);
+        let text = format!(
+            "an element has more than {attributes_max} attributes: no test plan has so many",
+            attributes_max = xml::ATTRIBUTES_MAX
+        );
         return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
     }
     let parsed = library_panic::catch("XML", || Document::parse_with_options(source, options));
@@ -49,36 +52,39 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
         let text = error.to_string();
         let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
         let way_out = if is_cut { ": the file is cut off: save it again" } else { "" };
-        TrafficFileError::new(at, format!("this is not complete XML: {}{way_out}", short_text(text)))
+        let text = format!("this is not complete XML: {reason}{way_out}", reason = short_text(text));
+        TrafficFileError::new(at, text)
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
-        let text =
-            format!("this is not a test plan of JMeter: the file begins with <{}>", short_text(root.tag_name().name()));
+        let text = format!(
+            "this is not a test plan of JMeter: the file begins with <{element}>",
+            element = short_text(root.tag_name().name())
+        );
         return Err(TrafficFileError::new(TextPlace::from_byte(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
     reader.values.budget = Budget::proportional_to_input(source.len()).into();
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
-    reader.learn(&top, 0);
+    reader.collect_names(&top, 0);
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);
     let mut seen_by_all = HashSet::new();
     names_for_all_thread_groups(&top, 0, true, &mut seen_by_all);
     reader.values.seen = ExtractorNames::new(&reader.values.captured, seen_by_all);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
-    reader.plan(&top, &mut levels, 0);
+    reader.import_plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().check() {
         let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "this plan is too large"));
         let text = format!("{what}, at the latest here: {error}");
         return Err(TrafficFileError::new(xml::line_and_column(at, &Lines::new(source)), text));
     }
-    reader.finish(&Lines::new(source))
+    reader.finish_import(&Lines::new(source))
 }
 
 impl JmxReader {
     /// Collects the names that variables, data sets and extractors define anywhere in the plan.
-    fn learn(&mut self, elements: &[Element], depth: usize) {
+    fn collect_names(&mut self, elements: &[Element], depth: usize) {
         for element in elements {
             match element.kind() {
                 "TestPlan" | "Arguments" => {
@@ -88,7 +94,7 @@ impl JmxReader {
                         self.values.variables.insert(name, part("Argument.value").to_owned());
                     }
                 }
-                "CSVDataSet" => self.data(element),
+                "CSVDataSet" => self.import_data_set(element),
                 "RandomVariableConfig" => {
                     let part = |name: &str| element.property(name).unwrap_or_default();
                     let (from, to) = (part("minimumValue").trim(), part("maximumValue").trim());
@@ -125,13 +131,13 @@ impl JmxReader {
                 _ => self.values.captured.extend(checks::names(element)),
             }
             if depth < DEPTH_MAX {
-                self.learn(&element.below(), depth + 1);
+                self.collect_names(&element.below(), depth + 1);
             }
         }
     }
 
     /// Imports a CSV data set as a table of data rows.
-    fn data(&mut self, element: &Element) {
+    fn import_data_set(&mut self, element: &Element) {
         let part = |name: &str| element.property(name).unwrap_or_default().trim();
         let file = self.values.text_without_templates(part("filename")).unwrap_or_default().replace('\\', "/");
         let at = element.place();
@@ -181,15 +187,15 @@ impl JmxReader {
     }
 
     /// Imports the thread groups, and the elements of the plan above them.
-    fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
+    fn import_plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let level = self.level(elements);
         levels.push(level);
         for element in elements {
             match element.kind() {
-                "TestPlan" if depth < DEPTH_MAX => self.plan(&element.below(), levels, depth + 1),
+                "TestPlan" if depth < DEPTH_MAX => self.import_plan(&element.below(), levels, depth + 1),
                 "SetupThreadGroup" => self.setup_or_teardown(element, levels, depth, "setup"),
                 "PostThreadGroup" => self.setup_or_teardown(element, levels, depth, "cleanup"),
-                kind if kind.ends_with("ThreadGroup") => self.group(element, levels, depth),
+                kind if kind.ends_with("ThreadGroup") => self.import_thread_group(element, levels, depth),
                 _ => {}
             }
         }
@@ -203,7 +209,12 @@ impl JmxReader {
         self.values.seen.enter(names, &self.values.captured);
     }
 
-    fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
+    fn import_thread_group<'a, 'i>(
+        &mut self,
+        element: &Element<'a, 'i>,
+        levels: &mut Vec<TestLevel<'a, 'i>>,
+        depth: usize,
+    ) {
         let at = element.place();
         self.enter_group(element);
         let name = short_text(if element.name().is_empty() { "threads" } else { element.name() });
@@ -273,7 +284,7 @@ impl JmxReader {
         }
     }
 
-    fn finish(mut self, lines: &Lines) -> Result<ImportResult, TrafficFileError> {
+    fn finish_import(mut self, lines: &Lines) -> Result<ImportResult, TrafficFileError> {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
         self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());

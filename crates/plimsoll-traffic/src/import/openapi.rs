@@ -45,7 +45,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
         let Some(item) = api.resolved(node) else {
             draft.note_omission(
                 node.at,
-                format!("{} is not imported: its reference leads to another document", path.name),
+                format!("{path} is not imported: its reference leads to another document", path = path.name),
             );
             continue;
         };

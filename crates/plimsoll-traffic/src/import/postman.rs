@@ -66,8 +66,8 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
         url_user: None,
     };
     let outer = Scope::new(None, collection);
-    reader.events(collection, "the collection", None);
-    let steps = reader.items(&outer);
+    reader.import_scripts(collection, "the collection", None);
+    let steps = reader.read_steps(&outer);
     let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
     if let Err(error) = budget.check() {
         let text = format!(
@@ -85,7 +85,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
 
 /// Returns the largest number of redirects to follow: Postman's default, or the number in the
 /// collection. `None` follows no redirects.
-fn follow(scope: &Scope) -> Option<u32> {
+fn redirects_max(scope: &Scope) -> Option<u32> {
     /// The largest number of redirects that Postman follows by default.
     const HOPS: u32 = 10;
     const HOPS_MAX: f64 = 20.0;
@@ -153,7 +153,7 @@ impl<'a> Scope<'a> {
         None
     }
 
-    fn variable(&self, name: &str) -> Option<&'a str> {
+    fn find_variable(&self, name: &str) -> Option<&'a str> {
         let mut scope = Some(self);
         while let Some(here) = scope {
             if let Some(value) = here.variables.get(name) {
@@ -181,21 +181,21 @@ struct PostmanReader {
 }
 
 impl PostmanReader {
-    fn items(&mut self, scope: &Scope) -> Vec<DraftStep> {
+    fn read_steps(&mut self, scope: &Scope) -> Vec<DraftStep> {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
             let name = draft::short_name(text(node, "name").unwrap_or_default());
             let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
-                self.events(node, &name, None);
-                let what = DraftAction::Steps(self.items(&inner));
+                self.import_scripts(node, &name, None);
+                let what = DraftAction::Steps(self.read_steps(&inner));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
                 let text = format!("requests beyond the first {REQUESTS_MAX} are not imported");
                 self.draft.note_repeated_omission(node.at, text);
             } else if self.beyond.is_some() {
                 break;
-            } else if let Some(request) = self.request(&inner, &name) {
+            } else if let Some(request) = self.read_request(&inner, &name) {
                 if self.budget.check().is_err() {
                     self.beyond = Some(node.at);
                 }
@@ -207,7 +207,7 @@ impl PostmanReader {
         steps
     }
 
-    fn request(&mut self, scope: &Scope, name: &str) -> Option<DraftRequest> {
+    fn read_request(&mut self, scope: &Scope, name: &str) -> Option<DraftRequest> {
         let Some(node) = field(scope.node, "request") else {
             self.draft.note_omission(scope.node.at, format!("'{name}' has no request"));
             return None;
@@ -216,16 +216,16 @@ impl PostmanReader {
         let url = field(node, "url");
         let whole = match (plain_url, url) {
             (Some(plain), _) => plain.to_owned(),
-            (None, Some(url)) => scalar_text(url).map_or_else(|| joined(url), str::to_owned),
+            (None, Some(url)) => scalar_text(url).map_or_else(|| joined_url(url), str::to_owned),
             (None, None) => {
                 self.draft.note_omission(node.at, format!("'{name}' has no URL"));
                 return None;
             }
         };
         let whole = with_path_variables(&whole, url);
-        let whole = self.filled(&whole, scope, node.at);
+        let whole = self.convert_to_template(&whole, scope, node.at);
         self.url_user = None;
-        let target = self.target(&whole, name, node.at)?;
+        let target = self.read_request_target(&whole, name, node.at)?;
         let mut request = DraftRequest {
             method: text(node, "method").unwrap_or("GET").trim().to_ascii_uppercase(),
             target,
@@ -247,7 +247,7 @@ impl PostmanReader {
             }
             _ => {}
         }
-        self.auth(&mut request, scope, name);
+        self.add_authorization(&mut request, scope, name);
         self.url_user_as_authorization(&mut request);
         let keeps_body = scope
             .find(|node| node_at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
@@ -257,8 +257,8 @@ impl PostmanReader {
                 false => self.body(&mut request, body, scope, name),
                 true if has_content(body) => {
                     let text = format!(
-                        "'{name}': its body is not sent, because Postman sends no body with {}",
-                        request.method
+                        "'{name}': its body is not sent, because Postman sends no body with {method}",
+                        method = request.method
                     );
                     self.draft.note_omission(body.at, text);
                 }
@@ -279,13 +279,13 @@ impl PostmanReader {
                 );
             }
         }
-        self.events(scope.node, name, Some(&mut request));
-        request.follow = follow(scope);
+        self.import_scripts(scope.node, name, Some(&mut request));
+        request.follow = redirects_max(scope);
         Some(request)
     }
 
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
-        let key = self.filled(key.trim(), scope, at);
+        let key = self.convert_to_template(key.trim(), scope, at);
         let Some(key) = key.as_literal() else {
             return self.draft.note_omission(at, "a header whose name has a placeholder is not imported");
         };
@@ -298,13 +298,13 @@ impl PostmanReader {
             return self.draft.note_repeated_omission(at, text);
         }
         // Header fields with equal names stay separate fields.
-        let value = self.filled(value.trim(), scope, at);
+        let value = self.convert_to_template(value.trim(), scope, at);
         request.headers.push((key.to_owned(), value));
     }
 
     /// Returns the path and query of a request. `None` if the origin differs from the origin of the
     /// first request; the omission gets a note.
-    fn target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
+    fn read_request_target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
             let (value, rest) = whole.first_value()?;
@@ -348,13 +348,13 @@ impl PostmanReader {
     }
 
     /// Converts a text with Postman variables to a template.
-    fn filled(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
+    fn convert_to_template(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
         let mut out = DraftText::default();
-        self.fill(source, scope, at, 0, &mut out);
+        self.append_as_template(source, scope, at, 0, &mut out);
         out
     }
 
-    fn fill(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
+    fn append_as_template(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
         // The smallest charge for a piece of text, bytes, so that very many empty pieces exhaust
         // the budget.
         const PIECE_BYTES: usize = 64;
@@ -371,12 +371,12 @@ impl PostmanReader {
             rest = after;
             let name = name.trim();
             if let Some(dynamic) = name.strip_prefix('$') {
-                self.dynamic(dynamic, at, out);
+                self.append_dynamic_variable(dynamic, at, out);
             } else if self.captured.contains(name) {
                 out.push_value(&plain_name(name));
-            } else if let (Some(value), true) = (scope.variable(name), depth < VARIABLES_DEPTH_MAX) {
+            } else if let (Some(value), true) = (scope.find_variable(name), depth < VARIABLES_DEPTH_MAX) {
                 let value = value.to_owned();
-                self.fill(&value, scope, at, depth + 1, out);
+                self.append_as_template(&value, scope, at, depth + 1, out);
             } else {
                 let variable = variable_name(name);
                 let text = format!(
@@ -390,7 +390,7 @@ impl PostmanReader {
     }
 
     /// Converts a dynamic variable of Postman, such as `$guid`, to a template function.
-    fn dynamic(&mut self, name: &str, at: TextPlace, out: &mut DraftText) {
+    fn append_dynamic_variable(&mut self, name: &str, at: TextPlace, out: &mut DraftText) {
         let value = match name {
             "guid" | "randomUUID" => "uuid()",
             "timestamp" => "now(\"%s\")",
@@ -414,7 +414,7 @@ impl PostmanReader {
         out.push_value(value);
     }
 
-    fn auth(&mut self, request: &mut DraftRequest, scope: &Scope, name: &str) {
+    fn add_authorization(&mut self, request: &mut DraftRequest, scope: &Scope, name: &str) {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
@@ -434,7 +434,7 @@ impl PostmanReader {
                 _ => text(list, key)?,
             };
             let value = value.to_owned();
-            Some(self.filled(&value, scope, auth.at))
+            Some(self.convert_to_template(&value, scope, auth.at))
         };
         let mut authorization = DraftText::default();
         match kind {
@@ -506,7 +506,7 @@ impl PostmanReader {
                 if content.is_empty() {
                     return;
                 }
-                request.body = DraftBody::Text(self.filled(content, scope, body.at));
+                request.body = DraftBody::Text(self.convert_to_template(content, scope, body.at));
                 match node_at(body, &["options", "raw", "language"]).and_then(scalar_text) {
                     Some("json") => Some("application/json"),
                     Some("xml") => Some("application/xml"),
@@ -524,7 +524,7 @@ impl PostmanReader {
                     content.push(if content.is_empty() { "" } else { "&" });
                     for (key, before) in [("key", ""), ("value", "=")] {
                         content.push(before);
-                        let part = self.filled(text(pair, key).unwrap_or_default(), scope, pair.at);
+                        let part = self.convert_to_template(text(pair, key).unwrap_or_default(), scope, pair.at);
                         content.append(&part.mapped(encoded, "url"));
                     }
                 }
@@ -534,7 +534,7 @@ impl PostmanReader {
             Some("formdata") => {
                 let mut parts = Vec::new();
                 for node in enabled("formdata") {
-                    let key = self.filled(text(node, "key").unwrap_or_default(), scope, node.at);
+                    let key = self.convert_to_template(text(node, "key").unwrap_or_default(), scope, node.at);
                     let Some(key) = key.as_literal() else {
                         self.draft.note_omission(
                             node.at,
@@ -546,7 +546,7 @@ impl PostmanReader {
                     let (kind, file_name) = (own("contentType"), own("fileName"));
                     let part = |part: DraftPart| DraftPart { kind: kind.clone(), file_name: file_name.clone(), ..part };
                     if text(node, "type") != Some("file") {
-                        let value = self.filled(text(node, "value").unwrap_or_default(), scope, node.at);
+                        let value = self.convert_to_template(text(node, "value").unwrap_or_default(), scope, node.at);
                         parts.push(part(DraftPart::text(key, value)));
                         continue;
                     }
@@ -593,7 +593,7 @@ impl PostmanReader {
                 quoted(part("query"), &mut query);
                 let variables = if part("variables").trim().is_empty() { "{}" } else { part("variables") };
                 let content = format!("{{\"query\":{query},\"variables\":{variables}}}");
-                request.body = DraftBody::Text(self.filled(&content, scope, body.at));
+                request.body = DraftBody::Text(self.convert_to_template(&content, scope, body.at));
                 Some("application/json")
             }
             _ => None,
@@ -607,7 +607,7 @@ impl PostmanReader {
 
     /// Imports captures and expected statuses from the scripts of a request. Each other script gets
     /// a note.
-    fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
+    fn import_scripts(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
             let source = script_source(event);
             let script = PostmanScript::read(&source);
@@ -648,7 +648,7 @@ fn has_content(body: &TreeNode) -> bool {
 }
 
 /// Returns the URL of a request, joined from its parts.
-fn joined(url: &TreeNode) -> String {
+fn joined_url(url: &TreeNode) -> String {
     if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
         if items(url, "query").is_empty() {
             return raw.to_owned();

@@ -26,11 +26,11 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
         word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit())
     });
     let said = if is_envoy {
-        ParsedFormat { pieces: envoy(&format, session)?, stamp: Stamp::Start, language: "Envoy" }
+        ParsedFormat { pieces: parse_envoy_format(&format, session)?, stamp: Stamp::Start, language: "Envoy" }
     } else if format.contains('$') {
-        ParsedFormat { pieces: nginx(&format, session)?, stamp: Stamp::End, language: "nginx" }
+        ParsedFormat { pieces: parse_nginx_format(&format, session)?, stamp: Stamp::End, language: "nginx" }
     } else if format.contains('%') {
-        ParsedFormat { pieces: apache(&format, session)?, stamp: Stamp::Start, language: "Apache" }
+        ParsedFormat { pieces: parse_apache_format(&format, session)?, stamp: Stamp::Start, language: "Apache" }
     } else {
         return Err(
             "has no fields; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's format (%...%)"
@@ -95,7 +95,7 @@ fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
 }
 
 /// Appends a field. Consecutive ignored fields become one field.
-fn place(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
+fn push_field(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
     let is_other = |place: &FieldMeaning| matches!(place, FieldMeaning::Other | FieldMeaning::List);
     if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
         return;
@@ -103,15 +103,15 @@ fn place(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
     pieces.push(FormatPiece::Place(place));
 }
 
-fn query(pieces: &mut Vec<FormatPiece>) {
+fn push_query_field(pieces: &mut Vec<FormatPiece>) {
     match pieces.as_slice() {
         [.., FormatPiece::Place(FieldMeaning::Target)] => {}
         [.., FormatPiece::Place(FieldMeaning::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
-        _ => place(pieces, FieldMeaning::Other),
+        _ => push_field(pieces, FieldMeaning::Other),
     }
 }
 
-fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
+fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('$') {
@@ -131,30 +131,30 @@ fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
         let auto = || StampFormat::Auto;
         match name {
             _ if session.is_some_and(|session| session.trim_start_matches('$') == name) => {
-                place(&mut pieces, FieldMeaning::Session);
+                push_field(&mut pieces, FieldMeaning::Session);
             }
             "time_local" if !ends_with_bracket(&pieces) => {
                 let writing = tokens("%d/%b/%Y:%T %z").map_or_else(auto, StampFormat::Pattern);
-                place(&mut pieces, FieldMeaning::End(writing));
+                push_field(&mut pieces, FieldMeaning::End(writing));
             }
-            "time_local" | "time_iso8601" | "msec" => place(&mut pieces, FieldMeaning::End(auto())),
-            "request" => place(&mut pieces, FieldMeaning::Request),
-            "request_method" => place(&mut pieces, FieldMeaning::Method),
-            "request_uri" | "uri" | "document_uri" => place(&mut pieces, FieldMeaning::Target),
-            "is_args" | "args" | "query_string" => query(&mut pieces),
-            "status" => place(&mut pieces, FieldMeaning::Status),
-            "body_bytes_sent" => place(&mut pieces, FieldMeaning::Bytes),
-            "bytes_sent" if !format.contains("$body_bytes_sent") => place(&mut pieces, FieldMeaning::Bytes),
-            "request_time" => place(&mut pieces, FieldMeaning::Duration(SECOND)),
-            "remote_addr" => place(&mut pieces, FieldMeaning::Client),
+            "time_local" | "time_iso8601" | "msec" => push_field(&mut pieces, FieldMeaning::End(auto())),
+            "request" => push_field(&mut pieces, FieldMeaning::Request),
+            "request_method" => push_field(&mut pieces, FieldMeaning::Method),
+            "request_uri" | "uri" | "document_uri" => push_field(&mut pieces, FieldMeaning::Target),
+            "is_args" | "args" | "query_string" => push_query_field(&mut pieces),
+            "status" => push_field(&mut pieces, FieldMeaning::Status),
+            "body_bytes_sent" => push_field(&mut pieces, FieldMeaning::Bytes),
+            "bytes_sent" if !format.contains("$body_bytes_sent") => push_field(&mut pieces, FieldMeaning::Bytes),
+            "request_time" => push_field(&mut pieces, FieldMeaning::Duration(SECOND)),
+            "remote_addr" => push_field(&mut pieces, FieldMeaning::Client),
             "http_x_forwarded_for" | "http_x_real_ip" | "realip_remote_addr" if !format.contains("$remote_addr") => {
-                place(&mut pieces, FieldMeaning::Client);
+                push_field(&mut pieces, FieldMeaning::Client);
             }
-            "http_user_agent" => place(&mut pieces, FieldMeaning::UserAgent),
+            "http_user_agent" => push_field(&mut pieces, FieldMeaning::UserAgent),
             name if name.starts_with("upstream_") || name == "http_x_forwarded_for" => {
-                place(&mut pieces, FieldMeaning::List);
+                push_field(&mut pieces, FieldMeaning::List);
             }
-            _ => place(&mut pieces, FieldMeaning::Other),
+            _ => push_field(&mut pieces, FieldMeaning::Other),
         }
     }
     text(&mut pieces, rest);
@@ -167,7 +167,7 @@ fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
     matches!(pieces.last(), Some(FormatPiece::Text(text)) if text.last() == Some(&b'['))
 }
 
-fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
+fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = format;
     // A timestamp may consist of several directives, which are joined into one field.
@@ -220,38 +220,38 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
         text(&mut pieces, before);
         let header = argument.map(str::to_ascii_lowercase);
         if session.is_some_and(|session| session.trim_start_matches('%') == written) {
-            place(&mut pieces, FieldMeaning::Session);
+            push_field(&mut pieces, FieldMeaning::Session);
             continue;
         }
         match (name, header.as_deref()) {
             ('%', None) => text(&mut pieces, "%"),
             ('t', _) => {
                 text(&mut pieces, "[");
-                place(&mut pieces, FieldMeaning::Start(StampFormat::Auto));
+                push_field(&mut pieces, FieldMeaning::Start(StampFormat::Auto));
                 text(&mut pieces, "]");
             }
-            ('h' | 'a', _) => place(&mut pieces, FieldMeaning::Client),
-            ('r', _) => place(&mut pieces, FieldMeaning::Request),
-            ('m', _) => place(&mut pieces, FieldMeaning::Method),
-            ('U', _) => place(&mut pieces, FieldMeaning::Target),
-            ('q', _) => query(&mut pieces),
-            ('s', _) => place(&mut pieces, FieldMeaning::Status),
-            ('b' | 'B', _) => place(&mut pieces, FieldMeaning::Bytes),
+            ('h' | 'a', _) => push_field(&mut pieces, FieldMeaning::Client),
+            ('r', _) => push_field(&mut pieces, FieldMeaning::Request),
+            ('m', _) => push_field(&mut pieces, FieldMeaning::Method),
+            ('U', _) => push_field(&mut pieces, FieldMeaning::Target),
+            ('q', _) => push_query_field(&mut pieces),
+            ('s', _) => push_field(&mut pieces, FieldMeaning::Status),
+            ('b' | 'B', _) => push_field(&mut pieces, FieldMeaning::Bytes),
             // The size of the content, if the format has it, takes precedence over the size with
             // header fields (`%O`).
             ('O', _) if !pieces.contains(&FormatPiece::Place(FieldMeaning::Bytes)) => {
-                place(&mut pieces, FieldMeaning::Bytes);
+                push_field(&mut pieces, FieldMeaning::Bytes);
             }
-            ('D', _) => place(&mut pieces, FieldMeaning::Duration(1_000)),
-            ('T', Some("ms")) => place(&mut pieces, FieldMeaning::Duration(MS)),
-            ('T', Some("us")) => place(&mut pieces, FieldMeaning::Duration(1_000)),
+            ('D', _) => push_field(&mut pieces, FieldMeaning::Duration(1_000)),
+            ('T', Some("ms")) => push_field(&mut pieces, FieldMeaning::Duration(MS)),
+            ('T', Some("us")) => push_field(&mut pieces, FieldMeaning::Duration(1_000)),
             // If the format also has microseconds (`%D`), the duration in whole seconds is ignored.
-            ('T', _) if !format.contains("%D") => place(&mut pieces, FieldMeaning::Duration(SECOND)),
-            ('i', Some("user-agent")) => place(&mut pieces, FieldMeaning::UserAgent),
+            ('T', _) if !format.contains("%D") => push_field(&mut pieces, FieldMeaning::Duration(SECOND)),
+            ('i', Some("user-agent")) => push_field(&mut pieces, FieldMeaning::UserAgent),
             ('i', Some("x-forwarded-for")) if !format.contains("%h") && !format.contains("%a") => {
-                place(&mut pieces, FieldMeaning::Client);
+                push_field(&mut pieces, FieldMeaning::Client);
             }
-            _ => place(&mut pieces, FieldMeaning::Other),
+            _ => push_field(&mut pieces, FieldMeaning::Other),
         }
     }
 }
@@ -260,7 +260,10 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
 fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
     if let Some((tokens, meaning)) = stamp.take() {
         let writing = StampFormat::Pattern(tokens);
-        place(pieces, if meaning == Stamp::Start { FieldMeaning::Start(writing) } else { FieldMeaning::End(writing) });
+        push_field(
+            pieces,
+            if meaning == Stamp::Start { FieldMeaning::Start(writing) } else { FieldMeaning::End(writing) },
+        );
     }
 }
 
@@ -277,7 +280,7 @@ fn stamp_tokens(format: &str) -> Option<Vec<Token>> {
     })
 }
 
-fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
+fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('%') {
@@ -308,30 +311,35 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
         let header = header.split(':').next().filter(|h| !h.is_empty()).unwrap_or(&header);
         match (name, header) {
             _ if session.is_some_and(|session| session.trim_matches('%') == operator) => {
-                place(&mut pieces, FieldMeaning::Session);
+                push_field(&mut pieces, FieldMeaning::Session);
             }
-            ("START_TIME", "") => place(&mut pieces, FieldMeaning::Start(StampFormat::Auto)),
+            ("START_TIME", "") => push_field(&mut pieces, FieldMeaning::Start(StampFormat::Auto)),
             ("START_TIME", _) => {
                 let cannot = || format!("has '%{operator}%', a time format that plimsoll does not support");
-                place(&mut pieces, FieldMeaning::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)));
+                push_field(
+                    &mut pieces,
+                    FieldMeaning::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)),
+                );
             }
-            ("REQ", _) if argument.eq_ignore_ascii_case(":method") => place(&mut pieces, FieldMeaning::Method),
-            ("REQ", _) if argument.to_ascii_lowercase().ends_with(":path") => place(&mut pieces, FieldMeaning::Target),
-            ("PATH", _) => place(&mut pieces, FieldMeaning::Target),
-            ("RESPONSE_CODE", _) => place(&mut pieces, FieldMeaning::Status),
-            ("BYTES_SENT", _) => place(&mut pieces, FieldMeaning::Bytes),
-            ("DURATION", _) => place(&mut pieces, FieldMeaning::Duration(MS)),
+            ("REQ", _) if argument.eq_ignore_ascii_case(":method") => push_field(&mut pieces, FieldMeaning::Method),
+            ("REQ", _) if argument.to_ascii_lowercase().ends_with(":path") => {
+                push_field(&mut pieces, FieldMeaning::Target)
+            }
+            ("PATH", _) => push_field(&mut pieces, FieldMeaning::Target),
+            ("RESPONSE_CODE", _) => push_field(&mut pieces, FieldMeaning::Status),
+            ("BYTES_SENT", _) => push_field(&mut pieces, FieldMeaning::Bytes),
+            ("DURATION", _) => push_field(&mut pieces, FieldMeaning::Duration(MS)),
             ("DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT", _)
                 if !format.contains("%REQ(X-FORWARDED-FOR)%") =>
             {
-                place(&mut pieces, FieldMeaning::Client);
+                push_field(&mut pieces, FieldMeaning::Client);
             }
             ("DOWNSTREAM_REMOTE_ADDRESS", _) if !format.contains("%REQ(X-FORWARDED-FOR)%") => {
-                place(&mut pieces, FieldMeaning::ClientPort);
+                push_field(&mut pieces, FieldMeaning::ClientPort);
             }
-            ("REQ", "x-forwarded-for") => place(&mut pieces, FieldMeaning::Client),
-            ("REQ", "user-agent") => place(&mut pieces, FieldMeaning::UserAgent),
-            _ => place(&mut pieces, FieldMeaning::Other),
+            ("REQ", "x-forwarded-for") => push_field(&mut pieces, FieldMeaning::Client),
+            ("REQ", "user-agent") => push_field(&mut pieces, FieldMeaning::UserAgent),
+            _ => push_field(&mut pieces, FieldMeaning::Other),
         }
     }
     text(&mut pieces, rest);

@@ -156,7 +156,7 @@ impl<'a> Raw<'a> {
             _ if missing => {}
             FieldMeaning::Method => self.method = text,
             FieldMeaning::Target => self.target = text,
-            FieldMeaning::Bytes => self.bytes = Some(whole(text)?),
+            FieldMeaning::Bytes => self.bytes = Some(parse_whole_number(text)?),
             FieldMeaning::Duration(unit_ns) => {
                 if let Some(ns) = duration_ns(text, *unit_ns)? {
                     self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
@@ -279,26 +279,26 @@ fn without_port(text: &[u8]) -> &[u8] {
     }
 }
 
-fn whole(text: &[u8]) -> Option<u64> {
+fn parse_whole_number(text: &[u8]) -> Option<u64> {
     let mut value: u64 = 0;
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             // JSON loggers may write whole numbers with a fraction.
-            return number(text).filter(|v| *v >= 0.0).map(|v| v as u64);
+            return parse_number(text).filter(|v| *v >= 0.0).map(|v| v as u64);
         }
         value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
     }
     Some(value)
 }
 
-fn number(text: &[u8]) -> Option<f64> {
+fn parse_number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|v| v.is_finite())
 }
 
 /// Parses a status: 100 to 999, or 0, which some servers log if there was no response.
 fn status(text: &[u8]) -> Option<u16> {
-    let value = whole(text)?;
+    let value = parse_whole_number(text)?;
     (value == 0 || (100..1000).contains(&value)).then_some(value as u16)
 }
 
@@ -342,7 +342,7 @@ fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     if let Some(ns) = decimal_ns(text, unit_ns) {
         return Some(Some(ns));
     }
-    if let Some(value) = number(text) {
+    if let Some(value) = parse_number(text) {
         return Some((value >= 0.0).then(|| (value * unit_ns as f64).min(u64::MAX as f64) as u64));
     }
     go_duration_ns(text).map(Some)

@@ -69,7 +69,7 @@ impl PairNotation {
     }
 
     /// Returns whether a line can have this notation, by a quick check that avoids slow parsing.
-    fn fits(self, line: &[u8]) -> bool {
+    fn can_match_line(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
             PairNotation::Logfmt => memchr::memchr(b'=', line).is_some(),
@@ -124,7 +124,7 @@ impl Format {
     /// Parses the name of a known format, or a `log_format` or `LogFormat` string. `session` is the
     /// directive that identifies sessions, or `client`.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
-        if let Some(mut format) = named(text.trim()) {
+        if let Some(mut format) = known_format_by_name(text.trim()) {
             format.set_session_field(session)?;
             return Ok(format);
         }
@@ -174,13 +174,18 @@ impl Format {
             }
             line = prefix.line_without_prefix(line)?;
         }
-        self.entry(line, texts, unix_time_ns)
+        self.parse_unprefixed_line(line, texts, unix_time_ns)
     }
 
     /// Parses a line whose prefixes were removed. `unix_time_ns` is the time of the removed prefix,
     /// for lines without a timestamp.
     #[inline]
-    fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, unix_time_ns: Option<u64>) -> Option<Entry<'a>> {
+    fn parse_unprefixed_line<'a>(
+        &self,
+        line: &'a [u8],
+        texts: &'a mut Vec<u8>,
+        unix_time_ns: Option<u64>,
+    ) -> Option<Entry<'a>> {
         let mut raw = match &self.lines {
             LogLines::Text(pattern) if self.has_time => pattern.read(line)?,
             LogLines::Text(pattern) => pattern.read(line.trim_ascii_start())?,
@@ -221,10 +226,10 @@ impl Format {
         let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| Cow::Borrowed(*line)).collect();
         let plain = self.clone();
         while let Some(prefix) = LogPrefix::detect_in_lines(&texts).filter(|_| self.prefixes.len() < PREFIXES_MAX) {
-            texts = stripped(prefix, &texts);
+            texts = lines_without_prefix(prefix, &texts);
             self.prefixes.push(prefix);
             if self.count_parsed(lines) > 0 {
-                self.name.push_str(&behind(&self.prefixes));
+                self.name.push_str(&describe_prefixes(&self.prefixes));
                 return self;
             }
         }
@@ -241,7 +246,8 @@ impl Format {
     }
 
     fn from_known_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
-        let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
+        let pattern =
+            Pattern::new(parse_format_pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
         Format::new(name.to_owned(), stamp, LogLines::Text(pattern))
     }
 
@@ -272,7 +278,7 @@ fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
 }
 
 /// Parses the notation of [`TEXTS`], with fields in `<...>`, into pieces.
-fn pieces(written: &str) -> Vec<FormatPiece> {
+fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
     let mut out = Vec::new();
     let mut rest = written;
     while let Some((before, after)) = rest.split_once('<') {
@@ -309,18 +315,18 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
     out
 }
 
-fn wanted(paths: &[(&str, FieldMeaning)]) -> Vec<PathMeaning> {
+fn parse_json_paths(paths: &[(&str, FieldMeaning)]) -> Vec<PathMeaning> {
     paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
 }
 
 /// Returns the known format with this name on the command line.
-fn named(name: &str) -> Option<Format> {
+fn known_format_by_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let (_, long) = SHORT_NAMES.into_iter().find(|(short, _)| *short == name)?;
     let text = TEXTS.into_iter().find(|(name, ..)| *name == long).map(Format::from_known_text);
     text.or_else(|| {
         let known = JSON_FORMATS.into_iter().find(|known| known.name == long)?;
-        Some(Format::from_pairs(PairNotation::Json, known.name, known.stamp, &wanted(known.paths)))
+        Some(Format::from_pairs(PairNotation::Json, known.name, known.stamp, &parse_json_paths(known.paths)))
     })
 }
 
@@ -332,7 +338,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     loop {
         let bare: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
         if let Some(mut format) = find_without_prefixes(&bare, has_moment) {
-            format.name.push_str(&behind(&prefixes));
+            format.name.push_str(&describe_prefixes(&prefixes));
             format.prefixes = prefixes;
             format.set_session_field(session)?;
             return Ok(format);
@@ -340,7 +346,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
         match LogPrefix::detect_in_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
             Some(prefix) => {
                 has_moment |= texts.iter().any(|line| prefix.unix_time_ns(line).is_some());
-                texts = stripped(prefix, &texts);
+                texts = lines_without_prefix(prefix, &texts);
                 prefixes.push(prefix);
             }
             None => {
@@ -362,7 +368,7 @@ fn strip_colours(line: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns the lines that have the prefix, without the prefix and colours.
-fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
+fn lines_without_prefix(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
     let mut room = Vec::new();
     let strip = |line: &Cow<[u8]>| {
         let bare = prefix.strip(line, &mut room)?;
@@ -371,7 +377,7 @@ fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
     lines.iter().filter_map(strip).collect()
 }
 
-fn behind(prefixes: &[LogPrefix]) -> String {
+fn describe_prefixes(prefixes: &[LogPrefix]) -> String {
     let names: Vec<&str> = prefixes.iter().map(|prefix| prefix.name()).collect();
     if names.is_empty() { String::new() } else { format!(", behind {}", names.join(" and ")) }
 }
@@ -400,11 +406,11 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let known = JSON_FORMATS.into_iter().map(|known| (PairNotation::Json, known));
     for (notation, known) in known.chain(LOGFMT_FORMATS.into_iter().map(|known| (PairNotation::Logfmt, known))) {
         let KnownPairs { name, stamp, marker_paths: telling, paths } = known;
-        let keys: Vec<PathMeaning> = wanted(paths);
+        let keys: Vec<PathMeaning> = parse_json_paths(paths);
         let tells = |line: &&[u8]| {
-            telling
-                .iter()
-                .all(|path| json::keys(path).is_some_and(|keys| has(notation, &keys, &FieldMeaning::Other, line)))
+            telling.iter().all(|path| {
+                json::keys(path).is_some_and(|keys| has_field_value(notation, &keys, &FieldMeaning::Other, line))
+            })
         };
         if lines.iter().any(tells) {
             candidates.push(Format::from_pairs(notation, name, stamp, &keys));
@@ -420,7 +426,8 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut texts = Vec::new();
     let mut best: Option<(usize, Format)> = None;
     for format in candidates {
-        let count = lines.iter().filter(|line| format.entry(line, &mut texts, unix_time_ns).is_some()).count();
+        let count =
+            lines.iter().filter(|line| format.parse_unprefixed_line(line, &mut texts, unix_time_ns).is_some()).count();
         if count > best.as_ref().map_or(0, |(count, _)| *count) {
             best = Some((count, format));
         }
@@ -441,7 +448,7 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
 /// Builds a format of names and values for an unknown program, from the usual names of fields
 /// ([`NAMES`]).
 fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
-    if !lines.iter().any(|line| notation.fits(line)) {
+    if !lines.iter().any(|line| notation.can_match_line(line)) {
         return None;
     }
     let mut found: Vec<PathMeaning> = Vec::new();
@@ -449,7 +456,7 @@ fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     for (place, names) in NAMES {
         let Some(name) = names.iter().find(|name| {
             json::keys(name).is_some_and(|keys| {
-                let holds = lines.iter().filter(|line| has(notation, &keys, &place, line)).count();
+                let holds = lines.iter().filter(|line| has_field_value(notation, &keys, &place, line)).count();
                 holds * PARSED_LINES_DIVISOR >= lines.len().max(1)
             })
         }) else {
@@ -471,8 +478,8 @@ fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
 }
 
 /// Returns whether a line has a value at the path `keys` that fits the field.
-fn has(notation: PairNotation, keys: &[String], place: &FieldMeaning, line: &[u8]) -> bool {
-    if !notation.fits(line) {
+fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning, line: &[u8]) -> bool {
+    if !notation.can_match_line(line) {
         return false;
     }
     // An unused field may have any value, so the value is read as a text.

@@ -44,7 +44,7 @@ impl PathNode {
     pub fn set_meaning(&mut self, path: &[String], place: FieldMeaning) {
         match path.split_first() {
             None => self.place = Some(place),
-            Some((first, rest)) => self.child(first).set_meaning(rest, place),
+            Some((first, rest)) => self.find_or_add_child(first).set_meaning(rest, place),
         }
     }
 
@@ -58,7 +58,7 @@ impl PathNode {
         self.under.iter().find(|node| node.name == name)?.place.as_ref()
     }
 
-    fn child(&mut self, name: &str) -> &mut PathNode {
+    fn find_or_add_child(&mut self, name: &str) -> &mut PathNode {
         let at = self.under.iter().position(|node| node.name == name.as_bytes()).unwrap_or_else(|| {
             self.under.push(PathNode { name: name.as_bytes().to_vec(), ..PathNode::default() });
             self.under.len() - 1
@@ -71,7 +71,7 @@ impl PathNode {
             self.place.get_or_insert_with(|| place.clone());
             return;
         };
-        self.child(first).add(rest, place);
+        self.find_or_add_child(first).add(rest, place);
     }
 }
 
@@ -158,8 +158,8 @@ const FOUND_MAX: usize = 24;
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
     let mut found: [Option<FieldSpan>; FOUND_MAX] = [None; FOUND_MAX];
     let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
-    scan.object(root)?;
-    scan.blanks();
+    scan.parse_object(root)?;
+    scan.skip_blanks();
     (scan.at == line.len()).then_some(())?;
     let escaped = found.iter().flatten().filter(|found| found.escaped);
     buffer.clear();
@@ -197,20 +197,20 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 
     #[inline]
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
         }
     }
 
     fn take(&mut self, byte: u8) -> Option<()> {
-        self.blanks();
+        self.skip_blanks();
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
     /// Parses a string. Returns the range without the quotes, and whether the string has escapes.
     #[inline]
-    fn string(&mut self) -> Option<(usize, usize, bool)> {
+    fn parse_string(&mut self) -> Option<(usize, usize, bool)> {
         self.take(b'"')?;
         let from = self.at;
         let mut escaped = false;
@@ -225,24 +225,24 @@ impl<'n> Scan<'_, 'n, '_> {
         }
     }
 
-    fn object(&mut self, node: &'n PathNode) -> Option<()> {
+    fn parse_object(&mut self, node: &'n PathNode) -> Option<()> {
         self.take(b'{')?;
-        self.blanks();
+        self.skip_blanks();
         if self.peek()? == b'}' {
             self.at += 1;
             return Some(());
         }
         loop {
-            let (from, to, _) = self.string()?;
+            let (from, to, _) = self.parse_string()?;
             let name = &self.line[from..to];
             let wanted = node.under.iter().find(|node| node.name == name);
             self.take(b':')?;
-            self.blanks();
+            self.skip_blanks();
             match wanted {
-                Some(node) => self.value(node)?,
+                Some(node) => self.parse_value(node)?,
                 None => self.skip()?,
             }
-            self.blanks();
+            self.skip_blanks();
             match self.peek()? {
                 b',' => self.at += 1,
                 b'}' => {
@@ -254,30 +254,30 @@ impl<'n> Scan<'_, 'n, '_> {
         }
     }
 
-    fn value(&mut self, node: &'n PathNode) -> Option<()> {
+    fn parse_value(&mut self, node: &'n PathNode) -> Option<()> {
         match self.peek()? {
             // The depth of the recursion is bounded by the length of the wanted paths.
-            b'{' if !node.under.is_empty() => self.object(node),
+            b'{' if !node.under.is_empty() => self.parse_object(node),
             b'[' if node.place.is_some() => {
                 // Only the first element of a list is used. Some loggers write a header field as a
                 // list.
                 let before = self.at;
                 self.at += 1;
-                self.blanks();
+                self.skip_blanks();
                 if matches!(self.peek()?, b'"' | b'-' | b'0'..=b'9') {
-                    self.scalar(node)?;
+                    self.store_scalar(node)?;
                 }
                 self.at = before;
                 self.skip()
             }
-            b'"' | b'-' | b'0'..=b'9' if node.place.is_some() => self.scalar(node),
+            b'"' | b'-' | b'0'..=b'9' if node.place.is_some() => self.store_scalar(node),
             _ => self.skip(),
         }
     }
 
-    fn scalar(&mut self, node: &'n PathNode) -> Option<()> {
+    fn store_scalar(&mut self, node: &'n PathNode) -> Option<()> {
         let (from, to, escaped) = if self.peek()? == b'"' {
-            self.string()?
+            self.parse_string()?
         } else {
             let from = self.at;
             self.skip()?;
@@ -295,7 +295,7 @@ impl<'n> Scan<'_, 'n, '_> {
         let mut depth = 0usize;
         loop {
             match self.peek()? {
-                b'"' => _ = self.string()?,
+                b'"' => _ = self.parse_string()?,
                 b'{' | b'[' => {
                     depth += 1;
                     self.at += 1;
@@ -339,10 +339,10 @@ pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
             b'b' => out.push(8),
             b'f' => out.push(12),
             b'u' => {
-                let mut unit = hex(rest)?;
+                let mut unit = parse_hex_digits(rest)?;
                 rest = &rest[4..];
                 if (0xd800..0xdc00).contains(&unit)
-                    && let Some(low) = rest.strip_prefix(b"\\u").and_then(hex)
+                    && let Some(low) = rest.strip_prefix(b"\\u").and_then(parse_hex_digits)
                     && (0xdc00..0xe000).contains(&low)
                 {
                     unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
@@ -364,7 +364,7 @@ pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn hex(text: &[u8]) -> Option<u32> {
+fn parse_hex_digits(text: &[u8]) -> Option<u32> {
     let digits = text.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
@@ -373,7 +373,7 @@ fn hex(text: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn targets(path: &str, line: &str) -> Option<String> {
+    fn read_target(path: &str, line: &str) -> Option<String> {
         let root = PathNode::new(&[(keys(path).expect(path), FieldMeaning::Target)]);
         let mut buffer = Vec::new();
         Some(String::from_utf8_lossy(read(&root, line.as_bytes(), &mut buffer)?.target).into_owned())
@@ -399,7 +399,7 @@ mod tests {
             (".url", r#"{"x":"\"#, None),
             (".url", "", None),
         ] {
-            assert_eq!(targets(path, line).as_deref(), expect, "{path} {line}");
+            assert_eq!(read_target(path, line).as_deref(), expect, "{path} {line}");
         }
         for path in ["", ".", "a..b", "a.", "\"a", "\"a\"b"] {
             assert_eq!(keys(path), None, "{path}");

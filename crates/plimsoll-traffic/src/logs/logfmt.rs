@@ -16,7 +16,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
     while !rest.is_empty() {
         let equals = memchr::memchr2(b'=', b' ', rest).filter(|at| *at > 0 && rest[*at] == b'=')?;
         let name = &rest[..equals];
-        let (value, after) = value(&rest[equals + 1..])?;
+        let (value, after) = split_value(&rest[equals + 1..])?;
         if let Some(place) = root.place(name) {
             raw.put(place, value)?;
         }
@@ -27,7 +27,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
 }
 
 /// Splits off a value without its quotes. Escapes in the value are not decoded.
-fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let Some(inner) = text.strip_prefix(b"\"") else {
         return Some(text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len())));
     };

@@ -70,7 +70,7 @@ impl Pattern {
             let FormatPiece::Place(place) = piece else { return None };
             let end = match pieces.peek() {
                 None => FieldEnd::Line,
-                Some(FormatPiece::Text(text)) => ending(&before, &place, text),
+                Some(FormatPiece::Text(text)) => field_end_rule(&before, &place, text),
                 // A host directly before a path ends where the path begins.
                 Some(FormatPiece::Place(FieldMeaning::Target)) if place == FieldMeaning::Other => {
                     FieldEnd::Before(b'/')
@@ -131,7 +131,7 @@ impl Pattern {
 }
 
 /// Returns the rule that finds the end of a field between the texts `before` and `after`.
-fn ending(before: &[u8], place: &FieldMeaning, after: &[u8]) -> FieldEnd {
+fn field_end_rule(before: &[u8], place: &FieldMeaning, after: &[u8]) -> FieldEnd {
     match after {
         [b'"', more @ ..] if before.last() == Some(&b'"') => FieldEnd::Quote(more.to_vec()),
         [b' ', rest @ ..] if has_blank(place) => {

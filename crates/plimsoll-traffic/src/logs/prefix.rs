@@ -85,11 +85,11 @@ impl LogPrefix {
         let rest = match self {
             LogPrefix::DockerJson => return None,
             LogPrefix::Cri => {
-                let (_, rest) = word(line).filter(|(time, _)| is_time(time))?;
-                let (_, rest) = word(rest).filter(|(stream, _)| [&b"stdout"[..], b"stderr"].contains(stream))?;
-                word(rest).filter(|(tag, _)| [&b"F"[..], b"P"].contains(tag))?.1
+                let (_, rest) = split_word(line).filter(|(time, _)| is_time(time))?;
+                let (_, rest) = split_word(rest).filter(|(stream, _)| [&b"stdout"[..], b"stderr"].contains(stream))?;
+                split_word(rest).filter(|(tag, _)| [&b"F"[..], b"P"].contains(tag))?.1
             }
-            LogPrefix::Syslog => syslog(line)?,
+            LogPrefix::Syslog => syslog_message(line)?,
             LogPrefix::Compose => {
                 let bare = without_colour(line);
                 let bar = memchr::memchr(b'|', bare)?;
@@ -99,7 +99,7 @@ impl LogPrefix {
                 without_colour(padded.then(|| bare[bar + 1..].strip_prefix(b" "))??)
             }
             LogPrefix::Pod => {
-                let (name, rest) = word(line)?;
+                let (name, rest) = split_word(line)?;
                 (name.starts_with(b"[pod/") && name.ends_with(b"]")).then_some(rest)?
             }
             LogPrefix::Time => leading_time(line)?.1,
@@ -119,13 +119,13 @@ impl LogPrefix {
                 let text = text.trim_ascii_start().strip_prefix(b"\"")?;
                 stamp::read(&text[..memchr::memchr(b'"', text)?])
             }
-            LogPrefix::Cri => stamp::read(word(line)?.0),
+            LogPrefix::Cri => stamp::read(split_word(line)?.0),
             LogPrefix::Syslog => {
-                let after_priority = line.strip_prefix(b"<").and_then(word).filter(|(first, _)| {
+                let after_priority = line.strip_prefix(b"<").and_then(split_word).filter(|(first, _)| {
                     // `134>1` marks RFC 5424, which has the time in the next word.
                     first.ends_with(b">1")
                 });
-                let (time, _) = word(after_priority.map_or(line, |(_, rest)| rest))?;
+                let (time, _) = split_word(after_priority.map_or(line, |(_, rest)| rest))?;
                 let time = memchr::memchr(b'>', time).map_or(time, |end| &time[end + 1..]);
                 is_time(time).then(|| stamp::read(time))?
             }
@@ -136,7 +136,7 @@ impl LogPrefix {
 }
 
 /// Splits off the first word and the blank after the word.
-fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = memchr::memchr(b' ', text).filter(|blank| *blank > 0)?;
     Some((&text[..blank], &text[blank + 1..]))
 }
@@ -170,7 +170,7 @@ pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a 
 const ESCAPE: u8 = 0x1b;
 
 /// Splits off the first word at a blank or tab, and skips further blanks.
-fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(|b| matches!(b, b' ' | b'\t')).filter(|end| *end > 0)?;
     Some((&text[..end], text[end..].trim_ascii_start()))
@@ -188,7 +188,7 @@ fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
 fn split_ruby_prefix(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
-    let (time, rest) = word(rest)?;
+    let (time, rest) = split_word(rest)?;
     let rest = &rest[memchr::memmem::find(rest, b" -- ")? + 4..];
     let name_end = memchr::memchr(b':', rest)?;
     is_time(time).then_some((time, &rest[name_end + 1..]))
@@ -200,7 +200,7 @@ fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
     let (inner, rest) = (&inner[..end], inner[end + 1..].strip_prefix(b" ")?);
-    let first = word(inner).map_or(inner, |(first, _)| first);
+    let first = split_word(inner).map_or(inner, |(first, _)| first);
     let time = if is_time(first) { first } else { inner };
     // A short text in brackets is a process id or level, not a time.
     (time.len() >= 19).then_some((time, rest))
@@ -210,15 +210,15 @@ fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
 /// with an optional zone. Returns the time and the rest.
 fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
-    let (first, rest) = token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
+    let (first, rest) = split_token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
     let upto = |rest: &[u8]| line[..line.len() - rest.len()].trim_ascii();
     if is_time(first) {
         return Some((first, rest));
     }
-    let (_, rest) = token(rest).filter(|_| first.len() == 10)?;
+    let (_, rest) = split_token(rest).filter(|_| first.len() == 10)?;
     let is_zone =
         |zone: &[u8]| zone == b"UTC" || (zone.len() >= 5 && matches!(zone[0], b'+' | b'-') && zone[1].is_ascii_digit());
-    let time = match token(rest).filter(|(zone, _)| is_zone(zone)) {
+    let time = match split_token(rest).filter(|(zone, _)| is_zone(zone)) {
         Some((_, rest)) => (upto(rest), rest),
         None => (upto(rest), rest),
     };
@@ -234,7 +234,7 @@ fn text_after_level(line: &[u8]) -> Option<&[u8]> {
             (rest, has_level) = (after, true);
             continue;
         }
-        let Some((first, after)) = token(rest) else { break };
+        let Some((first, after)) = split_token(rest) else { break };
         match first {
             _ if is_level(first) => has_level = true,
             b"-" | b"--" | b"---" | b"|" | b":" => {}
@@ -304,7 +304,7 @@ fn without_colour(text: &[u8]) -> &[u8] {
 }
 
 /// Returns the message of a syslog line (RFC 3164 or RFC 5424).
-fn syslog(line: &[u8]) -> Option<&[u8]> {
+fn syslog_message(line: &[u8]) -> Option<&[u8]> {
     let after_priority = line.strip_prefix(b"<").and_then(|rest| {
         let end = memchr::memchr(b'>', rest).filter(|end| (1..=3).contains(end))?;
         rest[..end].iter().all(u8::is_ascii_digit).then(|| &rest[end + 1..])
@@ -315,26 +315,26 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
         // data in brackets or a dash follows.
         let mut rest = rest;
         for _ in 0..5 {
-            rest = word(rest)?.1;
+            rest = split_word(rest)?.1;
         }
         let rest = match rest.first()? {
             b'[' => &rest[memchr::memmem::find(rest, b"] ")? + 2..],
-            _ => word(rest)?.1,
+            _ => split_word(rest)?.1,
         };
         return Some(rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest));
     }
-    let rest = match word(rest).filter(|(time, _)| is_time(time)) {
+    let rest = match split_word(rest).filter(|(time, _)| is_time(time)) {
         Some((_, rest)) => rest,
         None => text_after_month_time(rest)?,
     };
     // The host of a syslog header may be missing. The program name ends with a colon.
-    let (first, rest) = word(rest)?;
+    let (first, rest) = split_word(rest)?;
     // A word such as `INFO:` is a logger's level, not a program.
     let is_program = |word: &[u8]| word.ends_with(b":") && !is_level(word);
     if is_program(first) {
         return Some(rest);
     }
-    let (program, rest) = word(rest)?;
+    let (program, rest) = split_word(rest)?;
     is_program(program).then_some(rest)
 }
 
@@ -342,11 +342,11 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
 fn text_after_month_time(text: &[u8]) -> Option<&[u8]> {
     const MONTHS: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
-    let (month, rest) = word(text)?;
+    let (month, rest) = split_word(text)?;
     MONTHS.contains(&month).then_some(())?;
-    let (day, rest) = word(rest.trim_ascii_start())?;
+    let (day, rest) = split_word(rest.trim_ascii_start())?;
     (day.len() <= 2 && day.iter().all(u8::is_ascii_digit)).then_some(())?;
-    let (time, rest) = word(rest)?;
+    let (time, rest) = split_word(rest)?;
     let is_time = time.len() >= 8 && time[2] == b':' && time[5] == b':' && time[..2].iter().all(u8::is_ascii_digit);
     is_time.then_some(rest)
 }

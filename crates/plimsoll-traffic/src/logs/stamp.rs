@@ -128,7 +128,7 @@ impl Civil {
 
     /// Returns the seconds since the Unix epoch of a date and time in UTC; `None` if a part is out
     /// of range.
-    fn seconds(self) -> Option<i64> {
+    fn unix_seconds(self) -> Option<i64> {
         let fits = (1970..=2500).contains(&self.year)
             && (1..=12).contains(&self.month)
             && (1..=31).contains(&self.day)
@@ -150,7 +150,7 @@ impl Civil {
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
-    fn byte(&mut self) -> Option<u8> {
+    fn take_byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a number of one to `digits_max` digits.
-    fn number(&mut self, digits_max: usize) -> Option<u64> {
+    fn parse_number(&mut self, digits_max: usize) -> Option<u64> {
         let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
         if length == 0 {
             return None;
@@ -173,19 +173,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a number of exactly `digits` digits.
-    fn digits(&mut self, digits: usize) -> Option<u64> {
+    fn parse_exact_digits(&mut self, digits: usize) -> Option<u64> {
         let before = self.0.len();
-        let value = self.number(digits)?;
+        let value = self.parse_number(digits)?;
         (before - self.0.len() == digits).then_some(value)
     }
 
     /// Parses hour, minute and second, such as `13:55:36`.
     fn time_of_day(&mut self) -> Option<(u64, u64, u64)> {
-        let hour = self.digits(2)?;
+        let hour = self.parse_exact_digits(2)?;
         self.take(b":")?;
-        let minute = self.digits(2)?;
+        let minute = self.parse_exact_digits(2)?;
         self.take(b":")?;
-        Some((hour, minute, self.digits(2)?))
+        Some((hour, minute, self.parse_exact_digits(2)?))
     }
 
     fn month_name(&mut self) -> Option<u64> {
@@ -215,27 +215,27 @@ impl<'a> Cursor<'a> {
 
     /// Parses a time zone to seconds east of UTC: `Z`, `+0200`, `+02:00` or `+02`. A blank may
     /// precede the zone.
-    fn zone(&mut self) -> Option<i64> {
+    fn parse_time_zone(&mut self) -> Option<i64> {
         if self.0.first() == Some(&b' ') {
-            self.byte();
+            self.take_byte();
         }
         if self.take(b"Z").is_some() || self.take(b"UTC").is_some() || self.take(b"GMT").is_some() {
             return Some(0);
         }
-        let sign = match self.byte()? {
+        let sign = match self.take_byte()? {
             b'+' => 1,
             b'-' => -1,
             _ => return None,
         };
-        let hours = self.digits(2)?;
+        let hours = self.parse_exact_digits(2)?;
         let _ = self.take(b":");
-        let minutes = if self.0.first().is_some_and(u8::is_ascii_digit) { self.digits(2)? } else { 0 };
+        let minutes = if self.0.first().is_some_and(u8::is_ascii_digit) { self.parse_exact_digits(2)? } else { 0 };
         (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) as i64)
     }
 }
 
-fn moment(civil: Civil, fraction_ns: u64, east_s: i64) -> Option<u64> {
-    let seconds = u64::try_from(civil.seconds()?.checked_sub(east_s)?).ok()?;
+fn unix_ns(civil: Civil, fraction_ns: u64, east_s: i64) -> Option<u64> {
+    let seconds = u64::try_from(civil.unix_seconds()?.checked_sub(east_s)?).ok()?;
     seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
 }
 
@@ -245,10 +245,10 @@ pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));
     let at = |place: usize| text.get(place).copied().unwrap_or(0);
     match (at(2), at(4)) {
-        (b'/', _) | (_, b'-' | b'/') => calendar(text),
-        _ if at(1) == b'/' => calendar(text),
+        (b'/', _) | (_, b'-' | b'/') => parse_calendar_time(text),
+        _ if at(1) == b'/' => parse_calendar_time(text),
         _ if at(3) == b' ' => parse_ctime(text),
-        _ => epoch(text),
+        _ => parse_epoch_time(text),
     }
 }
 
@@ -260,63 +260,63 @@ fn parse_ctime(text: &[u8]) -> Option<u64> {
     cursor.0 = &text[4..];
     civil.month = cursor.month_name()?;
     while cursor.take(b" ").is_some() {}
-    civil.day = cursor.number(2)?;
+    civil.day = cursor.parse_number(2)?;
     cursor.take(b" ")?;
     (civil.hour, civil.minute, civil.second) = cursor.time_of_day()?;
     cursor.take(b" ")?;
-    civil.year = cursor.digits(4)?;
+    civil.year = cursor.parse_exact_digits(4)?;
     cursor.0.is_empty().then_some(())?;
-    moment(civil, 0, 0)
+    unix_ns(civil, 0, 0)
 }
 
 /// Parses `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, with or without a
 /// fraction; also `2000/10/10 - 13:55:36`, as Go programs write it.
-fn calendar(text: &[u8]) -> Option<u64> {
+fn parse_calendar_time(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
     if let Some(between @ (b'-' | b'/')) = text.get(4).copied() {
-        civil.year = cursor.digits(4)?;
+        civil.year = cursor.parse_exact_digits(4)?;
         cursor.take(&[between])?;
-        civil.month = cursor.digits(2)?;
+        civil.month = cursor.parse_exact_digits(2)?;
         cursor.take(&[between])?;
-        civil.day = cursor.digits(2)?;
+        civil.day = cursor.parse_exact_digits(2)?;
         if cursor.take(b" - ").is_none() {
-            matches!(cursor.byte()?, b'T' | b't' | b' ' | b'_').then_some(())?;
+            matches!(cursor.take_byte()?, b'T' | b't' | b' ' | b'_').then_some(())?;
         }
     } else {
-        civil.day = cursor.number(2)?;
+        civil.day = cursor.parse_number(2)?;
         cursor.take(b"/")?;
         civil.month = cursor.month_name()?;
         cursor.take(b"/")?;
-        civil.year = cursor.digits(4)?;
-        matches!(cursor.byte()?, b':' | b' ').then_some(())?;
+        civil.year = cursor.parse_exact_digits(4)?;
+        matches!(cursor.take_byte()?, b':' | b' ').then_some(())?;
     }
     (civil.hour, civil.minute, civil.second) = cursor.time_of_day()?;
     let fraction_ns = match cursor.0.first() {
         Some(b'.' | b',') => {
-            cursor.byte();
+            cursor.take_byte();
             cursor.fraction_ns(usize::MAX)?
         }
         _ => 0,
     };
     // A timestamp without a zone is read as UTC. The error is harmless, because only differences
     // between timestamps matter.
-    let east_s = if cursor.0.is_empty() { 0 } else { cursor.zone()? };
+    let east_s = if cursor.0.is_empty() { 0 } else { cursor.parse_time_zone()? };
     cursor.0.is_empty().then_some(())?;
-    moment(civil, fraction_ns, east_s)
+    unix_ns(civil, fraction_ns, east_s)
 }
 
 /// Parses a time as a number of units since the Unix epoch. The size of the number decides whether
 /// the unit is s, ms, us or ns.
-fn epoch(text: &[u8]) -> Option<u64> {
+fn parse_epoch_time(text: &[u8]) -> Option<u64> {
     if text.iter().any(|b| matches!(b, b'e' | b'E')) {
         // Some JSON encoders write large numbers with an exponent.
         let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-        return (0.0..1e19).contains(&value).then(|| (value * scale(value as u64) as f64) as u64);
+        return (0.0..1e19).contains(&value).then(|| (value * epoch_unit_ns(value as u64) as f64) as u64);
     }
     let mut cursor = Cursor(text);
-    let whole = cursor.number(19)?;
-    let unit = scale(whole);
+    let whole = cursor.parse_number(19)?;
+    let unit = epoch_unit_ns(whole);
     let mut fraction = 0;
     if cursor.take(b".").is_some() && !cursor.0.is_empty() {
         fraction = cursor.fraction_ns(usize::MAX)? / (SECOND / unit);
@@ -326,7 +326,7 @@ fn epoch(text: &[u8]) -> Option<u64> {
 }
 
 /// Returns the length in ns of the unit that a timestamp of this size counts since the Unix epoch.
-fn scale(whole: u64) -> u64 {
+fn epoch_unit_ns(whole: u64) -> u64 {
     match whole {
         0..100_000_000_000 => SECOND,
         100_000_000_000..100_000_000_000_000 => SECOND / 1_000,
@@ -344,9 +344,9 @@ fn parse_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
             Token::Number(part) => {
                 // `%e` and `%k` are padded with a blank.
                 while cursor.0.first() == Some(&b' ') {
-                    cursor.byte();
+                    cursor.take_byte();
                 }
-                let value = cursor.number(if *part == Part::Year { 4 } else { 2 })?;
+                let value = cursor.parse_number(if *part == Part::Year { 4 } else { 2 })?;
                 match part {
                     Part::Year => civil.year = value,
                     Part::Month => civil.month = value,
@@ -356,13 +356,13 @@ fn parse_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
                     Part::Second => civil.second = value,
                 }
             }
-            Token::ShortYear => civil.year = 2000 + cursor.digits(2)?,
+            Token::ShortYear => civil.year = 2000 + cursor.parse_exact_digits(2)?,
             Token::MonthName => civil.month = cursor.month_name()?,
-            Token::Zone => east_s = cursor.zone()?,
+            Token::Zone => east_s = cursor.parse_time_zone()?,
             Token::Fraction(digits) => {
                 fraction_ns = cursor.fraction_ns(if *digits == 0 { usize::MAX } else { usize::from(*digits) })?;
             }
-            Token::Epoch(unit) => epoch_ns = Some(cursor.number(19)?.checked_mul(*unit)?),
+            Token::Epoch(unit) => epoch_ns = Some(cursor.parse_number(19)?.checked_mul(*unit)?),
             Token::Word => {
                 let length = cursor.0.iter().take_while(|b| b.is_ascii_alphabetic()).count();
                 cursor.0 = &cursor.0[length..];
@@ -372,7 +372,7 @@ fn parse_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
     }
     match epoch_ns {
         Some(ns) => ns.checked_add(fraction_ns),
-        None => moment(civil, fraction_ns, east_s),
+        None => unix_ns(civil, fraction_ns, east_s),
     }
 }
 

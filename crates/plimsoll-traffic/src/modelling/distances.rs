@@ -107,7 +107,7 @@ pub struct DivergentFigure {
 }
 
 /// Formats a share as a percentage.
-fn percent(share: f64) -> String {
+fn percent_text(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
@@ -163,8 +163,9 @@ impl StreamFigures {
             span_ns,
             requests: requests.len() as f64,
             routes,
-            dispersion: WINDOWS_NS
-                .map(|width_ns| if resolution_ns > width_ns { None } else { dispersion(requests, span_ns, width_ns) }),
+            dispersion: WINDOWS_NS.map(|width_ns| {
+                if resolution_ns > width_ns { None } else { dispersion_index(requests, span_ns, width_ns) }
+            }),
             visit_requests: quantiles(&lengths),
             waits_ns: (!waits.is_empty()).then(|| quantiles(&waits)),
             transitions,
@@ -203,7 +204,7 @@ impl StreamFigures {
 
 /// Returns the index of dispersion: variance over mean of the request counts in windows of this
 /// width. `None` if there are too few windows, or no requests.
-fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
+fn dispersion_index(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
     let windows = span_ns / width_ns;
     if windows < WINDOWS_MIN {
         return None;
@@ -309,15 +310,18 @@ impl ModelDistances {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
-            let said =
-                format!("differs by {} in total, and the bound is {}", percent(self.mix_tv), percent(self.mix_tv_max));
+            let said = format!(
+                "differs by {difference} in total, and the bound is {bound}",
+                difference = percent_text(self.mix_tv),
+                bound = percent_text(self.mix_tv_max)
+            );
             say("mix".to_owned(), said);
         }
         for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
             if let Some((log, model)) = both.filter(|(log, model)| (model - log).abs() > off_max * log) {
                 let said = format!(
-                    "is {model:.2} in the model and {log:.2} in the log, and the bound is {}",
-                    percent(*off_max)
+                    "is {model:.2} in the model and {log:.2} in the log, and the bound is {bound}",
+                    bound = percent_text(*off_max)
                 );
                 say(format!("dispersion at {} s", *width_ns as f64 / 1e9), said);
             }
@@ -325,12 +329,12 @@ impl ModelDistances {
         for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_off_max) {
             if (model - log).abs() > *off_max {
                 let said = format!("is {model:.1} in the model and {log:.1} in the log, and the bound is {off_max:.1}");
-                say(format!("p{} of a visit's requests", quantile * 100.0), said);
+                say(format!("p{percentile} of a visit's requests", percentile = quantile * 100.0), said);
             }
         }
         for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_off_max) {
             if (model - log).abs() > *off_max {
-                let (log, model, points) = (percent(*log), percent(*model), 100.0 * off_max);
+                let (log, model, points) = (percent_text(*log), percent_text(*model), 100.0 * off_max);
                 let said =
                     format!("are {model} in the model and {log} in the log, and the bound is {points:.1} points");
                 say(format!("hits of a cache of {size}"), said);
@@ -347,7 +351,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn stream(seed: u64, other: u16) -> Vec<StreamRequest> {
+    fn random_stream(seed: u64, other: u16) -> Vec<StreamRequest> {
         let mut rng = Rng::new(seed);
         let mut starts: Vec<u64> = (0..20_000).map(|_| rng.below(100 * S)).collect();
         starts.sort_unstable();
@@ -363,17 +367,17 @@ mod tests {
 
     #[test]
     fn samples_of_one_distribution_match_and_others_differ() {
-        let caches = cache_sizes(paths(&stream(1, 1)));
+        let caches = cache_sizes(paths(&random_stream(1, 1)));
         let figures = |requests: &[StreamRequest]| StreamFigures::compute(requests, 100 * S, 1, caches);
-        let log = figures(&stream(1, 1));
-        let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
+        let log = figures(&random_stream(1, 1));
+        let alike = [figures(&random_stream(2, 1)), figures(&random_stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
         assert_eq!(distances.figures_over_bounds(), Vec::new(), "{distances:?}");
         // Random arrivals have a dispersion of 1. The stream has too few windows of 100 s.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
         assert_eq!(distances.visit_requests[0], (0.5, 2.0, 2.0));
-        let mut other = stream(4, 2);
+        let mut other = random_stream(4, 2);
         for (number, request) in other.iter_mut().enumerate() {
             request.start_ns = request.start_ns / S * S;
             request.path = number as u64;

@@ -110,7 +110,7 @@ pub struct ModelNames<'n> {
 }
 
 /// Returns the path of a request as a CSV row, without its leading slash.
-fn row(target: &str) -> String {
+fn csv_row(target: &str) -> String {
     format!("\"{}\"\n", target.strip_prefix('/').unwrap_or(target).replace('"', "\"\""))
 }
 
@@ -161,8 +161,9 @@ impl TrafficModel {
         let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
         if targets.keys > 0 {
             about.push(format!(
-                "Parts of paths that look like keys are withheld: {WITHHELD}1 and so on stand for {} of them.",
-                targets.keys
+                "Parts of paths that look like keys are withheld: {WITHHELD}1 and so on stand for {withheld_parts} \
+                 of them.",
+                withheld_parts = targets.keys
             ));
         }
         let mut draft = Draft { base, about, load, ..Draft::default() };
@@ -187,7 +188,7 @@ impl TrafficModel {
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
-                        let rows = rows.iter().step_by(step).map(|target| row(targets.get(*target)));
+                        let rows = rows.iter().step_by(step).map(|target| csv_row(targets.get(*target)));
                         files.push((file.clone(), format!("path\n{}", rows.collect::<String>())));
                         let mut target = DraftText::literal("/");
                         target.push_value(&format!("{data}.path"));
@@ -207,14 +208,14 @@ impl TrafficModel {
         if is_mix {
             let weights: Vec<f64> = by_route.iter().map(|asked| asked.len() as f64).collect();
             for (model, weight) in models.iter().zip(integer_weights(&weights)) {
-                let step = model.step(None, 1);
+                let step = model.draft_step(None, 1);
                 draft.requests.push(DraftStep { weight: Some(weight), ..step });
             }
         } else {
             let kept = sequences(visits.visits.iter().map(of_visit), SEQUENCES_MAX);
             let weights: Vec<f64> = kept.iter().map(|sequence| sequence.weight).collect();
             for (sequence, weight) in kept.iter().zip(integer_weights(&weights)) {
-                draft.scenarios.push(scenario(sequence, weight, &models, &mut thoughts));
+                draft.scenarios.push(draft_scenario(sequence, weight, &models, &mut thoughts));
             }
         }
         let facts = ModelFacts {
@@ -269,7 +270,7 @@ impl RouteMapper<'_> {
 }
 
 impl RouteModel {
-    fn step(&self, think: Option<String>, times: u32) -> DraftStep {
+    fn draft_step(&self, think: Option<String>, times: u32) -> DraftStep {
         DraftStep {
             name: Some(self.name.clone()),
             think,
@@ -287,15 +288,15 @@ impl RouteModel {
 
 /// Converts a sequence of endpoints to a scenario. Consecutive requests to one endpoint become two
 /// steps: the first request, and a step that repeats the rest.
-fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
+fn draft_scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
     let mut steps = Vec::new();
     let mut before: Option<RouteNumber> = None;
     for alike in sequence.routes.chunk_by(|a, b| a == b) {
         let route = alike[0];
         let model = &models[usize::from(route)];
-        steps.push(model.step(before.and_then(|before| thoughts.between(before, route)), 1));
+        steps.push(model.draft_step(before.and_then(|before| thoughts.between(before, route)), 1));
         if alike.len() > 1 {
-            steps.push(model.step(thoughts.between(route, route), alike.len() as u32 - 1));
+            steps.push(model.draft_step(thoughts.between(route, route), alike.len() as u32 - 1));
         }
         before = Some(route);
     }

@@ -50,12 +50,12 @@ impl ModelPace {
         // A traffic file states durations in whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
         let constant =
-            |arrivals| ModelPace { rate: Curve::constant_for_duration(rounded(mean), whole_ms(span_ns)), arrivals };
+            |arrivals| ModelPace { rate: Curve::constant_for_duration(round_rate(mean), whole_ms(span_ns)), arrivals };
         let Some(width_ns) = width_ns else {
             return constant(Arrivals::Poisson);
         };
         let counts = counts(width_ns);
-        let (index, each) = dispersion(&counts);
+        let (index, each) = dispersion_and_mean(&counts);
         if index < EVEN {
             return constant(Arrivals::Constant);
         }
@@ -67,7 +67,7 @@ impl ModelPace {
         let kept = (1.0 - 1.0 / index).sqrt();
         let last_ns = whole_ms(span_ns - width_ns * (counts.len() as u64 - 1));
         let stage = |(at, count): (usize, &f64)| {
-            let rate = rounded((each + kept * (count - each)).max(0.0) * 1e9 / width_ns as f64);
+            let rate = round_rate((each + kept * (count - each)).max(0.0) * 1e9 / width_ns as f64);
             let length_ns = if at + 1 == counts.len() { last_ns } else { width_ns };
             Stage { from: rate, to: rate, duration_ns: Some(length_ns) }
         };
@@ -87,12 +87,12 @@ impl ModelPace {
 }
 
 /// Rounds a rate to one decimal from 100 on, and to four decimals below.
-fn rounded(rate: f64) -> f64 {
+fn round_rate(rate: f64) -> f64 {
     if rate >= 100.0 { (rate * 10.0).round() / 10.0 } else { (rate * 1e4).round() / 1e4 }
 }
 
 /// Returns the index of dispersion (variance over mean) and the mean of counts.
-fn dispersion(counts: &[f64]) -> (f64, f64) {
+fn dispersion_and_mean(counts: &[f64]) -> (f64, f64) {
     let n = counts.len() as f64;
     let mean = counts.iter().sum::<f64>() / n;
     let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);

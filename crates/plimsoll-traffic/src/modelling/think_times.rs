@@ -53,14 +53,14 @@ impl ThinkTimes {
     pub fn between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
         let pair = self.by_request_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
-            Some(waits) => think(waits),
-            None => self.by_next_request.get_mut(&to).and_then(|waits| think(waits)),
+            Some(waits) => fit_think_time(waits),
+            None => self.by_next_request.get_mut(&to).and_then(|waits| fit_think_time(waits)),
         }
     }
 }
 
 /// Fits a think time to waits in s. `None` means that there is no think time.
-fn think(waits: &mut [f64]) -> Option<String> {
+fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
     let (low, median, high) = (at(0.16), at(0.5), at(0.84));

@@ -79,13 +79,18 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn request(visitor: u32, start_s: u64) -> LoggedRequest {
+    fn request_by_visitor(visitor: u32, start_s: u64) -> LoggedRequest {
         LoggedRequest { start_ns: start_s * S, target: 0, visitor, duration_us: 1_000_000, route: 0, status: 200 }
     }
 
     #[test]
     fn a_gap_after_a_response_ends_a_visit() {
-        let visits = Visits::from_requests(vec![request(1, 0), request(2, 1), request(1, 1801), request(1, 3603)]);
+        let visits = Visits::from_requests(vec![
+            request_by_visitor(1, 0),
+            request_by_visitor(2, 1),
+            request_by_visitor(1, 1801),
+            request_by_visitor(1, 3603),
+        ]);
         let lengths: Vec<usize> = visits.visits.iter().map(Range::len).collect();
         assert_eq!((lengths, visits.requests_in_longer_visits(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
     }
@@ -93,8 +98,12 @@ mod tests {
     #[test]
     fn a_very_long_visit_is_split() {
         let many = VISIT_REQUESTS_MAX as u64 + 1;
-        let visits =
-            Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
+        let visits = Visits::from_requests(
+            (0..many)
+                .map(|at| request_by_visitor(1, at))
+                .chain([request_by_visitor(2, 3), request_by_visitor(2, 4)])
+                .collect(),
+        );
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.requests_in_longer_visits(), 2);
         // The log has 63 requests in 62 visits of the model. The weight of a split visit is

@@ -168,14 +168,16 @@ impl<'f> RequestCollector<'f> {
             self.is_full = true;
             return;
         }
-        let (Some(target), Some(route)) = (self.target(method.len() + 1), self.route(&method, entry)) else {
+        let (Some(target), Some(route)) =
+            (self.find_or_add_target(method.len() + 1), self.find_or_add_route(&method, entry))
+        else {
             self.is_full = true;
             return;
         };
         self.requests.push(LoggedRequest {
             start_ns: entry.start_ns,
             target,
-            visitor: visitor(entry),
+            visitor: visitor_hash(entry),
             duration_us: u32::try_from(entry.duration_ns.unwrap_or(0) / 1000).unwrap_or(u32::MAX),
             route,
             status: entry.status.filter(|status| comes_from_server(*status)).unwrap_or(0),
@@ -204,7 +206,7 @@ impl<'f> RequestCollector<'f> {
 
     /// Returns the number of the path that begins at offset `from` of the buffer `text`. `None` if
     /// the list of paths is full.
-    fn target(&mut self, from: usize) -> Option<u32> {
+    fn find_or_add_target(&mut self, from: usize) -> Option<u32> {
         let target = &self.text[from..];
         let key = hash(target.as_bytes(), 5);
         if let Some(number) = self.numbers.get(&key) {
@@ -219,7 +221,7 @@ impl<'f> RequestCollector<'f> {
     }
 
     /// Returns the route of a request. `None` if there are too many routes.
-    fn route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
+    fn find_or_add_route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
         let (number, _) = self.endpoints.add(method.as_bytes(), entry.path(), self.choice.fold);
         let Some(TrafficEndpoint { template, .. }) = self.endpoints.all.get(number as usize) else {
             if let Some(route) = self.beyond.get(method) {
@@ -258,7 +260,7 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
 
 /// Returns a 32-bit hash that identifies the visitor: of the session if logged, otherwise of client
 /// and user agent. [`crate::survey`] identifies visitors in the same way.
-fn visitor(entry: &Entry) -> u32 {
+fn visitor_hash(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
         false => hash(entry.session, 4),
@@ -334,7 +336,7 @@ impl LogRequests {
         let kept = starts_ns.partition_point(|start| *start < length_ns);
         starts_ns.truncate(kept);
         requests.truncate(kept);
-        let entries: Vec<ListedRequest> = requests.iter().map(entry).collect();
+        let entries: Vec<ListedRequest> = requests.iter().map(listed_request).collect();
         let ReplayTiming { speed_milli, scale_milli, lines, .. } = *timing;
         let facts = ReplayFacts {
             speed_milli,
@@ -369,7 +371,7 @@ impl LogRequests {
             has_whole_seconds: spread,
             sessions: drawn_from,
         };
-        let entries = requests.iter().map(entry).collect();
+        let entries = requests.iter().map(listed_request).collect();
         let targets = Arc::new(targets);
         let listed = Arc::new(RequestList { targets, entries, sessions: Some(sessions), facts });
         Ok(Replay { routes, listed, arrivals: None, length_ns: span_ns })
@@ -377,7 +379,7 @@ impl LogRequests {
 }
 
 /// Converts a request to an entry of the load plan's request list.
-fn entry(request: &LoggedRequest) -> ListedRequest {
+fn listed_request(request: &LoggedRequest) -> ListedRequest {
     let LoggedRequest { target, route, status, .. } = *request;
     ListedRequest { target, route, status }
 }

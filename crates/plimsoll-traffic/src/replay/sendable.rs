@@ -31,7 +31,7 @@ pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
     let mut rest = logged;
     while let Some((first, after)) = rest.split_first() {
         let (byte, after) = match (first, after) {
-            (b'\\', [b'x', high, low, after @ ..]) => match (digit(*high), digit(*low)) {
+            (b'\\', [b'x', high, low, after @ ..]) => match (parse_hex_digit(*high), parse_hex_digit(*low)) {
                 (Some(high), Some(low)) => (high << 4 | low, after),
                 _ => (*first, &rest[1..]),
             },
@@ -48,7 +48,7 @@ pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
     true
 }
 
-fn digit(byte: u8) -> Option<u8> {
+fn parse_hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 

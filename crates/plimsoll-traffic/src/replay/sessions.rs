@@ -25,14 +25,14 @@ pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(List
     let facts = SessionsFacts {
         sessions: ends.len() as u64,
         span_ns,
-        busiest_minute: busiest(requests, 60 * SECOND),
-        busiest_second: busiest(requests, SECOND),
+        busiest_minute: busiest_interval_requests(requests, 60 * SECOND),
+        busiest_second: busiest_interval_requests(requests, SECOND),
     };
     Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
 }
 
 /// Returns the number of requests in the busiest interval of this length, aligned to the clock.
-fn busiest(requests: &[LoggedRequest], length_ns: u64) -> u64 {
+fn busiest_interval_requests(requests: &[LoggedRequest], length_ns: u64) -> u64 {
     let stretches = requests.chunk_by(|a, b| a.start_ns / length_ns == b.start_ns / length_ns);
     stretches.map(<[LoggedRequest]>::len).max().unwrap_or(0) as u64
 }

@@ -31,7 +31,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn requests(starts_s: &[u64]) -> Vec<LoggedRequest> {
+    fn logged_requests(starts_s: &[u64]) -> Vec<LoggedRequest> {
         let request = |(at, start_s): (usize, &u64)| LoggedRequest {
             start_ns: start_s * S,
             target: at as u32,
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn requests_keep_their_second_and_their_log_order() {
         let starts_s: Vec<u64> = (0..1000).map(|n| n / 100).collect();
-        let before = requests(&starts_s);
+        let before = logged_requests(&starts_s);
         let mut after = before.clone();
         spread_timestamps(&mut after, S, 7);
         assert!(after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / S == b.start_ns / S));

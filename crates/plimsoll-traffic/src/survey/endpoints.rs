@@ -59,7 +59,7 @@ impl Endpoints {
         let number = if known == key && number != ENDPOINT_BEYOND_LIMIT {
             number
         } else {
-            let number = self.number(method, path, fold);
+            let number = self.find_or_add_endpoint(method, path, fold);
             self.path_cache[place] = (key, number);
             number
         };
@@ -70,7 +70,7 @@ impl Endpoints {
         (number, key)
     }
 
-    fn number(&mut self, method: &[u8], path: &[u8], fold: Option<&PathReplacement>) -> u32 {
+    fn find_or_add_endpoint(&mut self, method: &[u8], path: &[u8], fold: Option<&PathReplacement>) -> u32 {
         match fold {
             Some(fold) => template::template(fold(&String::from_utf8_lossy(path)).as_bytes(), &mut self.text),
             None => template::template(path, &mut self.text),

@@ -26,7 +26,7 @@ impl Hasher for IdentityHasher {
 }
 
 #[inline]
-fn folded(a: u64, b: u64) -> u64 {
+fn multiply_and_fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)
 }
@@ -37,12 +37,12 @@ fn folded(a: u64, b: u64) -> u64 {
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     const ODDER: u64 = 0xd6e8_feb8_6659_fd93;
-    let mut state = folded(seed ^ ODD, ODDER ^ bytes.len() as u64);
+    let mut state = multiply_and_fold(seed ^ ODD, ODDER ^ bytes.len() as u64);
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
-        state = folded(state ^ u64::from_le_bytes(*word), ODDER);
+        state = multiply_and_fold(state ^ u64::from_le_bytes(*word), ODDER);
     }
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    folded(state ^ u64::from_le_bytes(last), ODD)
+    multiply_and_fold(state ^ u64::from_le_bytes(last), ODD)
 }

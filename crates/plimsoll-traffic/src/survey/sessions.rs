@@ -49,19 +49,19 @@ impl Sessions {
         open.end_ns = open.end_ns.max(end_ns);
         if self.newest_ns - self.swept_ns > SWEEP_NS {
             self.swept_ns = self.newest_ns;
-            self.sweep(GAP_NS);
+            self.close_idle_sessions(GAP_NS);
         } else if self.open.len() > OPEN_MAX {
             self.closed_early = true;
             let mut rest_ns = GAP_NS;
             while self.open.len() > OPEN_MAX / 2 && rest_ns > 0 {
                 rest_ns /= 2;
-                self.sweep(rest_ns);
+                self.close_idle_sessions(rest_ns);
             }
         }
     }
 
     /// Closes the sessions without requests for longer than `rest_ns`.
-    fn sweep(&mut self, rest_ns: u64) {
+    fn close_idle_sessions(&mut self, rest_ns: u64) {
         let (newest_ns, requests) = (self.newest_ns, &mut self.requests);
         self.open.retain(|_, open| {
             let stays = newest_ns.saturating_sub(open.end_ns) <= rest_ns;

@@ -11,11 +11,11 @@ pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
         if number > 0 {
             out.push(b'/');
         }
-        folded(segment, out);
+        append_segment_template(segment, out);
     }
 }
 
-fn folded(segment: &[u8], out: &mut Vec<u8>) {
+fn append_segment_template(segment: &[u8], out: &mut Vec<u8>) {
     if segment.contains(&b'{') {
         return out.extend_from_slice(segment);
     }
@@ -37,12 +37,12 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
     }
     let mut rest = segment;
     while !rest.is_empty() {
-        if let Some(length) = uuid(rest) {
+        if let Some(length) = uuid_length(rest) {
             out.extend_from_slice(b"{uuid}");
             rest = &rest[length..];
             continue;
         }
-        if let Some(length) = date(rest) {
+        if let Some(length) = date_length(rest) {
             out.extend_from_slice(b"{date}");
             rest = &rest[length..];
             continue;
@@ -66,11 +66,11 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
 /// `48.85,2.35`. A date does not count as a number.
 fn is_number(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
-    plain && date(segment) != Some(segment.len()) && date_and_time(segment).is_none()
+    plain && date_length(segment) != Some(segment.len()) && date_and_time(segment).is_none()
 }
 
 fn date_and_time(segment: &[u8]) -> Option<usize> {
-    date(segment)
+    date_length(segment)
 }
 
 /// Returns whether the number `word` is part of a version in a file name, as in
@@ -84,7 +84,7 @@ fn is_version(segment: &[u8], word: &[u8]) -> bool {
 }
 
 /// Returns the length of the UUID at the beginning of `text`, bytes; `None` if there is no UUID.
-fn uuid(text: &[u8]) -> Option<usize> {
+fn uuid_length(text: &[u8]) -> Option<usize> {
     let head = text.get(..36)?;
     let fits = head.iter().enumerate().all(|(at, b)| match at {
         8 | 13 | 18 | 23 => *b == b'-',
@@ -95,7 +95,7 @@ fn uuid(text: &[u8]) -> Option<usize> {
 
 /// Returns the length of the date at the beginning of `text`, such as `2024-05-06`, bytes. The
 /// length includes a time of day after the date.
-fn date(text: &[u8]) -> Option<usize> {
+fn date_length(text: &[u8]) -> Option<usize> {
     let digits = |from: usize, to: usize| -> Option<u32> {
         let part = text.get(from..to).filter(|part| part.iter().all(u8::is_ascii_digit))?;
         Some(part.iter().fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
@@ -130,8 +130,8 @@ fn is_hash(word: &[u8]) -> bool {
     }
     let upper = word.iter().any(u8::is_ascii_uppercase);
     let lower = word.iter().any(u8::is_ascii_lowercase);
-    (word.len() >= 16 && digits >= 2 && changes(word) >= 4)
-        || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
+    (word.len() >= 16 && digits >= 2 && character_kind_changes(word) >= 4)
+        || (word.len() >= 10 && upper && lower && digits >= 2 && character_kind_changes(word) >= 5)
 }
 
 /// Returns whether a segment looks like a random id: letters, digits, `-` and `_` alternate more
@@ -147,8 +147,8 @@ fn is_random(segment: &[u8]) -> bool {
         && segment.len() >= 16
         && digits >= 2
         && digits * 10 < segment.len() * 6
-        && changes(segment) * 3 >= segment.len()
-        && uuid(segment).is_none()
+        && character_kind_changes(segment) * 3 >= segment.len()
+        && uuid_length(segment).is_none()
 }
 
 /// Returns whether a segment is a signed token (JWT): three parts, of which the first is base64 of
@@ -185,7 +185,7 @@ fn is_random_letters(segment: &[u8]) -> bool {
 
 /// Returns the number of changes between letters and digits, and from lower-case letters to
 /// capitals.
-fn changes(word: &[u8]) -> usize {
+fn character_kind_changes(word: &[u8]) -> usize {
     let kind = |b: u8| match b {
         b'0'..=b'9' => 1,
         b'A'..=b'Z' => 2,

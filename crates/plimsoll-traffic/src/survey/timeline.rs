@@ -156,15 +156,15 @@ impl Timeline {
         if self.newest - self.front > WINDOW {
             self.finalize_until(self.newest - WINDOW);
         }
-        self.bin(bin).arrivals += 1;
+        self.bin_mut(bin).arrivals += 1;
         if let Some(duration_ns) = duration_ns.filter(|ns| *ns > 0) {
-            self.bin(bin).events.push(((start_ns % BIN_NS) as u32) << 1 | 1);
+            self.bin_mut(bin).events.push(((start_ns % BIN_NS) as u32) << 1 | 1);
             let end_ns = start_ns.saturating_add(duration_ns);
             let end = end_ns / BIN_NS;
             if end - self.front > 2 * WINDOW {
                 *self.far_ends.entry(end).or_default() += 1;
             } else {
-                self.bin(end).events.push(((end_ns % BIN_NS) as u32) << 1);
+                self.bin_mut(end).events.push(((end_ns % BIN_NS) as u32) << 1);
             }
             // A request with a duration has two events, its start and its end.
             self.events += 2;
@@ -177,7 +177,7 @@ impl Timeline {
 
     /// Returns the bin with this number, which must not be final.
     #[inline]
-    fn bin(&mut self, number: u64) -> &mut Bin {
+    fn bin_mut(&mut self, number: u64) -> &mut Bin {
         let at = (number - self.front) as usize;
         while self.bins.len() <= at {
             self.bins.push_back(Bin { arrivals: 0, events: self.spare.pop().unwrap_or_default() });
@@ -192,7 +192,7 @@ impl Timeline {
             match self.bins.pop_front() {
                 Some(done) => {
                     self.front += 1;
-                    self.settle(number, done);
+                    self.finalize_bin(number, done);
                 }
                 None => {
                     // `bins` is empty, so the rest of the range contains only ends from `far_ends`.
@@ -202,14 +202,14 @@ impl Timeline {
                         self.front = next;
                     } else {
                         self.front += 1;
-                        self.settle(number, Bin::default());
+                        self.finalize_bin(number, Bin::default());
                     }
                 }
             }
         }
     }
 
-    fn settle(&mut self, number: u64, mut bin: Bin) {
+    fn finalize_bin(&mut self, number: u64, mut bin: Bin) {
         if bin.arrivals > 0 {
             self.first.get_or_insert(number);
             for windows in
@@ -237,7 +237,7 @@ impl Timeline {
         if self.spare.len() < 64 && bin.events.capacity() > 0 {
             self.spare.push(bin.events);
         }
-        if let Some(point) = self.point(number) {
+        if let Some(point) = self.point_of_bin(number) {
             point.arrivals += bin.arrivals;
             point.busy_ns += busy_ns;
         }
@@ -248,12 +248,12 @@ impl Timeline {
     fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
         // A first call widens the intervals of the series, so that all bins fit.
-        self.point(to - 1);
+        self.point_of_bin(to - 1);
         let mut at = from;
         while at < to {
             let next = (first + ((at - first) / self.bins_a_point + 1) * self.bins_a_point).min(to);
             let busy_ns = self.under_way as f64 * ((next - at) * BIN_NS) as f64;
-            if let Some(point) = self.point(at) {
+            if let Some(point) = self.point_of_bin(at) {
                 point.busy_ns += busy_ns;
             }
             at = next;
@@ -262,7 +262,7 @@ impl Timeline {
 
     /// Returns the interval of the series that contains a bin; `None` before the first arrival. If
     /// there are too many intervals, their length doubles.
-    fn point(&mut self, bin: u64) -> Option<&mut Point> {
+    fn point_of_bin(&mut self, bin: u64) -> Option<&mut Point> {
         let since = bin.checked_sub(self.first?)?;
         while since / self.bins_a_point >= POINTS_MAX as u64 {
             self.points = self

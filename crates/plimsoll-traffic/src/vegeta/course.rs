@@ -87,7 +87,7 @@ impl VegetaCourse {
             Some(at) => self.attacks[at].add(result),
             None if self.attacks.len() == ATTACKS_MAX => self.left_out += 1,
             None => {
-                let mut attack = AttackCourse::begun(result);
+                let mut attack = AttackCourse::new_for_attack(result);
                 attack.add(result);
                 self.attacks.push(attack);
             }
@@ -106,7 +106,7 @@ impl VegetaCourse {
 }
 
 impl AttackCourse {
-    fn begun(first: &VegetaResult) -> AttackCourse {
+    fn new_for_attack(first: &VegetaResult) -> AttackCourse {
         AttackCourse {
             name: first.attack.clone(),
             latency: Histogram::new(),
@@ -144,7 +144,7 @@ impl AttackCourse {
             stretch.failed.record(*latency_ns);
         }
         while self.stretches.len() > STRETCHES_MAX {
-            self.lengthen();
+            self.double_interval_length();
         }
     }
 
@@ -154,7 +154,7 @@ impl AttackCourse {
     }
 
     /// Doubles the length of the intervals, and merges the intervals in pairs.
-    fn lengthen(&mut self) {
+    fn double_interval_length(&mut self) {
         self.stretch_ns = self.stretch_ns.saturating_mul(2);
         for (at, stretch) in std::mem::take(&mut self.stretches) {
             let sum = self.stretches.entry(at.div_euclid(2)).or_default();
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn result(attack: &str, sent_ns: u64, latency_ns: u64, code: u16) -> VegetaResult {
+    fn attack_result(attack: &str, sent_ns: u64, latency_ns: u64, code: u16) -> VegetaResult {
         let error = if code == 200 { String::new() } else { format!("{code} No") };
         VegetaResult { attack: attack.into(), sent_ns, latency_ns, code, error, ..VegetaResult::default() }
     }
@@ -245,7 +245,7 @@ mod tests {
             // 100 requests a second for 20 s. Every tenth request fails, and the second half of the
             // requests is slower.
             let latency_ns = if n < 1000 { 1_000_000 } else { 5_000_000 };
-            result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
+            attack_result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
         };
         for order in [|n: u64| n, |n: u64| 1999 - n, |n: u64| n * 1009 % 2000] {
             let mut course = VegetaCourse::default();
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn attacks_are_separated_up_to_a_limit() {
         let mut course = VegetaCourse::default();
-        (0..20u64).for_each(|n| course.add(&result(&format!("n{n}"), n, 1, 0)));
+        (0..20u64).for_each(|n| course.add(&attack_result(&format!("n{n}"), n, 1, 0)));
         assert_eq!((course.attacks().len(), course.results_beyond_limit()), (ATTACKS_MAX, 8));
         // A single request has no rate.
         let only = course.attacks()[0].moments(150);
@@ -284,8 +284,9 @@ mod tests {
     fn a_pause_is_a_rate_of_zero() {
         let mut course = VegetaCourse::default();
         // 40 requests a second for 3 s, a gap of 6 s, and 40 a second for 3 s again.
-        (0..120u64)
-            .for_each(|n| course.add(&result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200)));
+        (0..120u64).for_each(|n| {
+            course.add(&attack_result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200))
+        });
         let moments = course.attacks()[0].moments(150);
         let sent: Vec<f64> = moments.iter().filter_map(|moment| moment.sent_rps).collect();
         assert!((10..=15).contains(&sent.len()), "{sent:?}");
@@ -299,7 +300,7 @@ mod tests {
         fn any_attack_results_use_bounded_memory(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
             let mut course = VegetaCourse::default();
             for (sent_ns, latency_ns, code) in &results {
-                course.add(&result("", *sent_ns, *latency_ns, *code));
+                course.add(&attack_result("", *sent_ns, *latency_ns, *code));
             }
             let attack = &course.attacks()[0];
             prop_assert!(attack.stretches.len() <= STRETCHES_MAX);

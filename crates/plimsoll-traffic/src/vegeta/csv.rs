@@ -15,7 +15,7 @@ pub(super) fn is_complete_row(line: &[u8]) -> bool {
 }
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
-    let columns = columns(line).ok_or("the quotation marks do not match")?;
+    let columns = parse_columns(line).ok_or("the quotation marks do not match")?;
     if columns.len() < COLUMNS_MIN {
         return Err("the row has too few columns");
     }
@@ -37,11 +37,11 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
         seq: number(8)?,
         method: text(9),
         url: text(10),
-        headers: fields(&base64(11)?),
+        headers: parse_header_fields(&base64(11)?),
     })
 }
 
-fn columns(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+fn parse_columns(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (mut columns, mut column, mut quoted) = (Vec::new(), Vec::new(), false);
@@ -61,7 +61,7 @@ fn columns(line: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Parses header fields, and collects the values of each name.
-fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
+fn parse_header_fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
     let mut fields: Vec<(String, Vec<String>)> = Vec::new();
     for line in String::from_utf8_lossy(head).lines() {
         let Some((name, value)) = line.split_once(':') else { continue };

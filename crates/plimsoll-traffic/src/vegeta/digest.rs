@@ -37,7 +37,7 @@ fn share(k: f64) -> f64 {
 }
 
 /// Returns the unit of the scale for a share of all values; the inverse of [`share`].
-fn unit(share: f64) -> f64 {
+fn scale_unit(share: f64) -> f64 {
     COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
 
@@ -66,7 +66,7 @@ impl QuantileDigest {
                 last.weight += next.weight;
                 last.mean += next.weight * (next.mean - last.mean) / last.weight;
             } else {
-                limit = self.weight * share(unit(before / self.weight) + 1.0);
+                limit = self.weight * share(scale_unit(before / self.weight) + 1.0);
                 self.centroids.push(std::mem::replace(&mut last, next));
             }
             before += next.weight;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 const ERRORS_MAX: usize = 10_000;
 
 /// Converts ns to seconds, rounded as by Go's `Duration.Seconds`.
-fn seconds(ns: u64) -> f64 {
+fn seconds_from_ns(ns: u64) -> f64 {
     (ns / 1_000_000_000) as f64 + (ns % 1_000_000_000) as f64 / 1e9
 }
 
@@ -95,7 +95,7 @@ impl VegetaFigures {
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests as f64,
-            ns => self.requests as f64 / seconds(ns),
+            ns => self.requests as f64 / seconds_from_ns(ns),
         }
     }
 
@@ -103,7 +103,7 @@ impl VegetaFigures {
     pub fn throughput_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.succeeded as f64,
-            ns => self.succeeded as f64 / seconds(ns + self.wait_ns()),
+            ns => self.succeeded as f64 / seconds_from_ns(ns + self.wait_ns()),
         }
     }
 

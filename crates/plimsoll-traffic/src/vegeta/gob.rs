@@ -68,7 +68,7 @@ const CUT: &str = "the file is cut off";
 struct GobMessage<'a>(&'a [u8]);
 
 impl<'a> GobMessage<'a> {
-    fn byte(&mut self) -> Result<u8, &'static str> {
+    fn read_byte(&mut self) -> Result<u8, &'static str> {
         let (first, rest) = self.0.split_first().ok_or(CUT)?;
         self.0 = rest;
         Ok(*first)
@@ -83,8 +83,8 @@ impl<'a> GobMessage<'a> {
 
     /// Decodes an unsigned number. A number below 128 is one byte. For a larger number, the first
     /// byte is the negated count of the bytes that follow.
-    fn uint(&mut self) -> Result<u64, &'static str> {
-        let first = self.byte()?;
+    fn decode_uint(&mut self) -> Result<u64, &'static str> {
+        let first = self.read_byte()?;
         if first < 128 {
             return Ok(u64::from(first));
         }
@@ -97,26 +97,26 @@ impl<'a> GobMessage<'a> {
 
     /// Decodes a signed number. The lowest bit is 1 for a negative number, whose other bits are
     /// complemented.
-    fn int(&mut self) -> Result<i64, &'static str> {
-        let number = self.uint()?;
+    fn decode_int(&mut self) -> Result<i64, &'static str> {
+        let number = self.decode_uint()?;
         let value = (number >> 1) as i64;
         Ok(if number & 1 == 1 { !value } else { value })
     }
 
     fn text(&mut self) -> Result<String, &'static str> {
-        let length = self.uint()?;
+        let length = self.decode_uint()?;
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
     /// Calls `each` for every field of a struct, with the number of the field from 0. Fields with a
     /// zero value are absent in gob.
-    fn fields(
+    fn for_each_field(
         &mut self,
         each: &mut dyn FnMut(&mut Self, usize) -> Result<(), &'static str>,
     ) -> Result<(), &'static str> {
         let mut number = 0u64;
         loop {
-            match self.uint()? {
+            match self.decode_uint()? {
                 0 => return Ok(()),
                 step => number = number.saturating_add(step),
             }
@@ -125,28 +125,28 @@ impl<'a> GobMessage<'a> {
     }
 
     /// Skips the name and number at the beginning of every type definition.
-    fn common(&mut self) -> Result<(), &'static str> {
-        self.fields(&mut |message, number| match number {
+    fn skip_type_header(&mut self) -> Result<(), &'static str> {
+        self.for_each_field(&mut |message, number| match number {
             0 => message.text().map(|_| ()),
-            1 => message.int().map(|_| ()),
+            1 => message.decode_int().map(|_| ()),
             _ => Err("the description of a gob type has an unknown field"),
         })
     }
 
-    fn layout(&mut self) -> Result<Layout, &'static str> {
+    fn decode_layout(&mut self) -> Result<Layout, &'static str> {
         let mut layout = Err("a type has no layout");
-        self.fields(&mut |message, kind| {
+        self.for_each_field(&mut |message, kind| {
             let (mut of, mut named) = ([0i64; 2], Vec::new());
-            message.fields(&mut |message, field| match (kind, field) {
-                (_, 0) => message.common(),
-                (1 | 3, 1) => message.int().map(|number| of[0] = number),
-                (3, 2) => message.int().map(|number| of[1] = number),
+            message.for_each_field(&mut |message, field| match (kind, field) {
+                (_, 0) => message.skip_type_header(),
+                (1 | 3, 1) => message.decode_int().map(|number| of[0] = number),
+                (3, 2) => message.decode_int().map(|number| of[1] = number),
                 (2, 1) => {
-                    for _ in 0..message.uint()? {
+                    for _ in 0..message.decode_uint()? {
                         let (mut name, mut number) = (String::new(), 0);
-                        message.fields(&mut |message, field| match field {
+                        message.for_each_field(&mut |message, field| match field {
                             0 => message.text().map(|text| name = text),
-                            1 => message.int().map(|it| number = it),
+                            1 => message.decode_int().map(|it| number = it),
                             _ => Err("the description of a field has an unknown entry"),
                         })?;
                         named.push((name, number));
@@ -174,63 +174,66 @@ impl GobStream {
         loop {
             let Some(bytes) = message_of(from)? else { return Ok(None) };
             let mut message = GobMessage(&bytes);
-            let number = message.int()?;
+            let number = message.decode_int()?;
             if number < 0 {
-                let layout = message.layout()?;
+                let layout = message.decode_layout()?;
                 self.layouts.insert(number.checked_neg().ok_or(CUT)?, layout);
                 continue;
             }
             let Some(Layout::Struct(_)) = self.layouts.get(&number) else {
                 return Err("a value is not a struct".into());
             };
-            let GobValue::Struct(fields) = self.value(&mut message, number, 0)? else { return Err(CUT.into()) };
-            return Ok(Some(result(fields)?));
+            let GobValue::Struct(fields) = self.decode_value(&mut message, number, 0)? else { return Err(CUT.into()) };
+            return Ok(Some(result_from_fields(fields)?));
         }
     }
 
-    fn value(&self, message: &mut GobMessage, number: i64, depth: u32) -> Result<GobValue, &'static str> {
+    fn decode_value(&self, message: &mut GobMessage, number: i64, depth: u32) -> Result<GobValue, &'static str> {
         if depth > DEPTH_MAX {
             return Err("the types are nested too deep");
         }
         Ok(match number {
-            2 => GobValue::Int(message.int()?),
-            3 => GobValue::Uint(message.uint()?),
+            2 => GobValue::Int(message.decode_int()?),
+            3 => GobValue::Uint(message.decode_uint()?),
             // The value is a boolean or a floating-point number, neither of which occurs in
             // results.
             1 | 4 => {
-                message.uint()?;
+                message.decode_uint()?;
                 GobValue::Other
             }
             5 | 6 => {
-                let length = message.uint()?;
+                let length = message.decode_uint()?;
                 GobValue::Bytes(message.take(length)?.to_vec())
             }
             number => match self.layouts.get(&number).ok_or("a type is not described")? {
                 Layout::Own => {
-                    let length = message.uint()?;
+                    let length = message.decode_uint()?;
                     GobValue::Bytes(message.take(length)?.to_vec())
                 }
                 Layout::List(of) => {
-                    let count = message.uint()?;
+                    let count = message.decode_uint()?;
                     let mut values = Vec::new();
                     for _ in 0..count {
-                        values.push(self.value(message, *of, depth + 1)?);
+                        values.push(self.decode_value(message, *of, depth + 1)?);
                     }
                     GobValue::List(values)
                 }
                 Layout::Map(key, value) => {
-                    let count = message.uint()?;
+                    let count = message.decode_uint()?;
                     let mut pairs = Vec::new();
                     for _ in 0..count {
-                        pairs.push((self.value(message, *key, depth + 1)?, self.value(message, *value, depth + 1)?));
+                        pairs.push((
+                            self.decode_value(message, *key, depth + 1)?,
+                            self.decode_value(message, *value, depth + 1)?,
+                        ));
                     }
                     GobValue::Map(pairs)
                 }
                 Layout::Struct(named) => {
                     let mut fields = Vec::new();
-                    message.fields(&mut |message, at| {
+                    message.for_each_field(&mut |message, at| {
                         let (name, number) = named.get(at).ok_or("a value has more fields than its type")?;
-                        fields.push((name.clone(), self.value(message, *number, depth + 1)?));
+                        fields.push((name.clone(), self.decode_value(message, *number, depth + 1)?));
                         Ok(())
                     })?;
                     GobValue::Struct(fields)
@@ -267,7 +270,7 @@ fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
     if bytes.len() as u64 == length { Ok(Some(bytes)) } else { Err(CUT.into()) }
 }
 
-fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str> {
+fn result_from_fields(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str> {
     let mut result = VegetaResult::default();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     for (name, value) in fields {
@@ -278,7 +281,7 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
                 result.code = u16::try_from(code).map_err(|_| "the status code is not valid")?
             }
             ("Timestamp", GobValue::Bytes(bytes)) => {
-                result.sent_ns = moment(&bytes).ok_or("the timestamp is not valid")?
+                result.sent_ns = decode_go_time(&bytes).ok_or("the timestamp is not valid")?
             }
             ("Latency", GobValue::Int(ns)) => result.latency_ns = u64::try_from(ns).unwrap_or(0),
             ("BytesOut", GobValue::Uint(bytes)) => result.bytes_out = bytes,
@@ -308,7 +311,7 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
 
 /// Decodes a Go time into ns since the Unix epoch. The encoding has a version, seconds since year
 /// 1, ns, and a zone, which does not change the time.
-fn moment(bytes: &[u8]) -> Option<u64> {
+fn decode_go_time(bytes: &[u8]) -> Option<u64> {
     let seconds = i64::from_be_bytes(bytes.get(1..9)?.try_into().ok()?).checked_sub(EPOCH_S)?;
     let ns = u32::from_be_bytes(bytes.get(9..13)?.try_into().ok()?);
     u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(u64::from(ns))

@@ -35,7 +35,7 @@ const FIELDS: [(&str, i64); 12] = [
 
 /// Appends an unsigned number. A number below 128 is one byte. For a larger number, the first byte
 /// is the negated count of the bytes that follow.
-fn uint(out: &mut Vec<u8>, number: u64) {
+fn append_uint(out: &mut Vec<u8>, number: u64) {
     if number < 128 {
         return out.push(number as u8);
     }
@@ -47,12 +47,12 @@ fn uint(out: &mut Vec<u8>, number: u64) {
 
 /// Appends a signed number. The lowest bit is 1 for a negative number, whose other bits are
 /// complemented.
-fn int(out: &mut Vec<u8>, number: i64) {
-    uint(out, if number < 0 { (!number as u64) << 1 | 1 } else { (number as u64) << 1 });
+fn append_int(out: &mut Vec<u8>, number: i64) {
+    append_uint(out, if number < 0 { (!number as u64) << 1 | 1 } else { (number as u64) << 1 });
 }
 
 fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    uint(out, bytes.len() as u64);
+    append_uint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
@@ -71,14 +71,14 @@ impl<'a> GobFields<'a> {
     /// Begins the field with this number, counted from 1. The caller then appends the value to the
     /// returned buffer.
     fn begin_field(&mut self, number: u64) -> &mut Vec<u8> {
-        uint(self.out, number - self.last);
+        append_uint(self.out, number - self.last);
         self.last = number;
         self.out
     }
 
     fn count(&mut self, number: u64, value: u64) {
         if value > 0 {
-            uint(self.begin_field(number), value);
+            append_uint(self.begin_field(number), value);
         }
     }
 
@@ -94,7 +94,7 @@ impl<'a> GobFields<'a> {
 }
 
 /// Appends a message: its length, and the content that `write` produces.
-fn message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+fn append_message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut body = Vec::new();
     write(&mut body);
     bytes(out, &body);
@@ -102,14 +102,14 @@ fn message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 
 /// Appends a type definition. `kind` is the number of the field for this kind of type, and `more`
 /// appends the fields after name and number.
-fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
-    message(out, |out| {
-        int(out, -number);
+fn append_type_definition(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
+    append_message(out, |out| {
+        append_int(out, -number);
         let mut kinds = GobFields::begin(out);
         let mut fields = GobFields::begin(kinds.begin_field(kind));
         let mut common = GobFields::begin(fields.begin_field(1));
         common.text(1, name.as_bytes());
-        int(common.begin_field(2), number);
+        append_int(common.begin_field(2), number);
         common.end();
         more(&mut fields);
         fields.end();
@@ -119,36 +119,36 @@ fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOn
 
 /// Appends the type definitions that begin a stream.
 pub(super) fn write_layouts(out: &mut Vec<u8>) {
-    layout(out, RESULT, "Result", 3, |fields| {
+    append_type_definition(out, RESULT, "Result", 3, |fields| {
         let list = fields.begin_field(2);
-        uint(list, FIELDS.len() as u64);
+        append_uint(list, FIELDS.len() as u64);
         for (name, of) in FIELDS {
             let mut field = GobFields::begin(list);
             field.text(1, name.as_bytes());
-            int(field.begin_field(2), of);
+            append_int(field.begin_field(2), of);
             field.end();
         }
     });
     // `Time` has its own encoding (Go's `GobEncoder`).
-    layout(out, MOMENT, "Time", 5, |_| {});
-    layout(out, HEADER, "Header", 4, |fields| {
-        int(fields.begin_field(2), TEXT);
-        int(fields.begin_field(3), TEXTS);
+    append_type_definition(out, MOMENT, "Time", 5, |_| {});
+    append_type_definition(out, HEADER, "Header", 4, |fields| {
+        append_int(fields.begin_field(2), TEXT);
+        append_int(fields.begin_field(3), TEXTS);
     });
-    layout(out, TEXTS, "", 2, |fields| int(fields.begin_field(2), TEXT));
+    append_type_definition(out, TEXTS, "", 2, |fields| append_int(fields.begin_field(2), TEXT));
 }
 
 /// Appends the message of one result.
 pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
-    message(out, |out| {
-        int(out, RESULT);
+    append_message(out, |out| {
+        append_int(out, RESULT);
         let mut fields = GobFields::begin(out);
         fields.text(1, result.attack.as_bytes());
         fields.count(2, result.seq);
         fields.count(3, u64::from(result.code));
-        fields.text(4, &moment(result.sent_ns));
+        fields.text(4, &encode_time(result.sent_ns));
         if result.latency_ns > 0 {
-            int(fields.begin_field(5), i64::try_from(result.latency_ns).unwrap_or(i64::MAX));
+            append_int(fields.begin_field(5), i64::try_from(result.latency_ns).unwrap_or(i64::MAX));
         }
         fields.count(6, result.bytes_out);
         fields.count(7, result.bytes_in);
@@ -158,10 +158,10 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
         fields.text(11, result.url.as_bytes());
         if !result.headers.is_empty() {
             let out = fields.begin_field(12);
-            uint(out, result.headers.len() as u64);
+            append_uint(out, result.headers.len() as u64);
             for (name, values) in &result.headers {
                 bytes(out, name.as_bytes());
-                uint(out, values.len() as u64);
+                append_uint(out, values.len() as u64);
                 values.iter().for_each(|value| bytes(out, value.as_bytes()));
             }
         }
@@ -171,7 +171,7 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
 
 /// Encodes a time, ns since the Unix epoch, as Go does: version, seconds since year 1, ns, and a
 /// zone offset of 0 minutes.
-fn moment(ns: u64) -> [u8; 15] {
+fn encode_time(ns: u64) -> [u8; 15] {
     let mut bytes = [0; 15];
     bytes[0] = 1;
     bytes[1..9].copy_from_slice(&((ns / 1_000_000_000) as i64 + EPOCH_S).to_be_bytes());
@@ -187,7 +187,7 @@ mod tests {
     fn gob_numbers_have_minimal_length() {
         let written = |number: i64| {
             let mut out = Vec::new();
-            int(&mut out, number);
+            append_int(&mut out, number);
             out
         };
         for (number, expect) in [

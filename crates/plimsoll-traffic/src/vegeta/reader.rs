@@ -122,12 +122,12 @@ mod tests {
     const CSV: &[u8] = include_bytes!("../../tests/vegeta/results.csv");
     const GOB: &[u8] = include_bytes!("../../tests/vegeta/results.gob");
 
-    fn all(bytes: &[u8]) -> Result<Vec<VegetaResult>, VegetaError> {
+    fn read_all_results(bytes: &[u8]) -> Result<Vec<VegetaResult>, VegetaError> {
         let mut reader = VegetaReader::new(bytes);
         std::iter::from_fn(|| reader.next_result().transpose()).collect()
     }
 
-    fn written(results: &[VegetaResult], encoding: VegetaEncoding) -> Vec<u8> {
+    fn encode_results(results: &[VegetaResult], encoding: VegetaEncoding) -> Vec<u8> {
         let (mut writer, mut out) = (VegetaWriter::new(encoding), Vec::new());
         results.iter().for_each(|result| writer.write(result, &mut out));
         out
@@ -141,20 +141,20 @@ mod tests {
 
     #[test]
     fn vegeta_results_round_trip_byte_for_byte() {
-        let json = in_order(all(JSON).expect("JSON"));
+        let json = in_order(read_all_results(JSON).expect("JSON"));
         assert_eq!((json.len(), json[2].code, json[2].error.as_str()), (120, 503, "503 Service Unavailable"));
         assert_eq!(
             (json[0].sent_ns, json[0].latency_ns, json[0].body.len()),
             (1_795_307_654_063_832_482, 1_181_187, 15)
         );
         assert_eq!(json[0].headers[0], ("Content-Length".to_owned(), vec!["15".to_owned()]));
-        assert_eq!(in_order(all(CSV).expect("CSV")), json);
-        assert_eq!(in_order(all(GOB).expect("gob")), json);
+        assert_eq!(in_order(read_all_results(CSV).expect("CSV")), json);
+        assert_eq!(in_order(read_all_results(GOB).expect("gob")), json);
         for (encoding, fixture) in
             [(VegetaEncoding::Json, JSON), (VegetaEncoding::Csv, CSV), (VegetaEncoding::Gob, GOB)]
         {
-            let read = all(fixture).expect("results");
-            assert!(written(&read, encoding) == fixture, "{encoding:?} is written as vegeta writes it");
+            let read = read_all_results(fixture).expect("results");
+            assert!(encode_results(&read, encoding) == fixture, "{encoding:?} is written as vegeta writes it");
         }
     }
 
@@ -169,11 +169,11 @@ mod tests {
             (b"hello", "result 1 is not a result of vegeta"),
             (&GOB[..GOB.len() - 3], "result 120 is not a result of vegeta"),
         ] {
-            let error = all(text).expect_err("refused").to_string();
+            let error = read_all_results(text).expect_err("refused").to_string();
             assert!(error.contains(expect), "{}: {error}", text.escape_ascii());
         }
-        assert_eq!(all(b"").expect("nothing"), []);
-        assert_eq!(all(b"\n\n").expect("nothing"), []);
+        assert_eq!(read_all_results(b"").expect("nothing"), []);
+        assert_eq!(read_all_results(b"\n\n").expect("nothing"), []);
     }
 
     proptest! {
@@ -184,7 +184,7 @@ mod tests {
             let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
             let results = vec![result.clone(), VegetaResult { seq: u64::MAX, ..result }];
             for encoding in [VegetaEncoding::Json, VegetaEncoding::Csv, VegetaEncoding::Gob] {
-                prop_assert_eq!(&all(&written(&results, encoding)).expect("read again"), &results);
+                prop_assert_eq!(&read_all_results(&encode_results(&results, encoding)).expect("read again"), &results);
             }
         }
 
@@ -196,7 +196,7 @@ mod tests {
                 bytes[at] = byte;
             }
             bytes.truncate(end % bytes.len());
-            let _ = all(&bytes);
+            let _ = read_all_results(&bytes);
         }
     }
 }

@@ -103,17 +103,17 @@ impl<R: BufRead> TargetReader<R> {
         let mut bytes = Vec::new();
         let read = (&mut self.from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
         match read {
-            Err(_) => Err(self.flaw("the line cannot be read")),
+            Err(_) => Err(self.error_at_line("the line cannot be read")),
             Ok(0) => Ok(None),
-            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.flaw("the line is longer than 16 MiB")),
+            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.error_at_line("the line is longer than 16 MiB")),
             Ok(_) => match String::from_utf8(bytes) {
                 Ok(line) => Ok(Some(line.trim().to_owned())),
-                Err(_) => Err(self.flaw("the line is not UTF-8")),
+                Err(_) => Err(self.error_at_line("the line is not UTF-8")),
             },
         }
     }
 
-    fn flaw(&self, why: &'static str) -> TargetError {
+    fn error_at_line(&self, why: &'static str) -> TargetError {
         TargetError { line: self.line, why }
     }
 
@@ -124,20 +124,22 @@ impl<R: BufRead> TargetReader<R> {
             match self.format {
                 TargetFormat::Http if line.is_empty() || line.starts_with('#') => {}
                 TargetFormat::Json if line.is_empty() => {}
-                TargetFormat::Http => return self.http(&line).map(Some),
-                TargetFormat::Json => return json(&line).map(Some).map_err(|why| self.flaw(why)),
+                TargetFormat::Http => return self.read_http_target(&line).map(Some),
+                TargetFormat::Json => return parse_json_target(&line).map(Some).map_err(|why| self.error_at_line(why)),
             }
         }
     }
 
-    fn http(&mut self, first: &str) -> Result<VegetaTarget, TargetError> {
-        let Some((method, url)) = first.split_once(' ') else { return Err(self.flaw("a target must be METHOD URL")) };
+    fn read_http_target(&mut self, first: &str) -> Result<VegetaTarget, TargetError> {
+        let Some((method, url)) = first.split_once(' ') else {
+            return Err(self.error_at_line("a target must be METHOD URL"));
+        };
         if !has_method(first) {
-            return Err(self.flaw("the method is not in capital letters"));
+            return Err(self.error_at_line("the method is not in capital letters"));
         }
         let url = url.trim();
         if !is_url(url) {
-            return Err(self.flaw("the URL is not valid: write http://HOST:PORT/PATH"));
+            return Err(self.error_at_line("the URL is not valid: write http://HOST:PORT/PATH"));
         }
         let mut target = VegetaTarget { method: method.to_owned(), url: url.to_owned(), ..VegetaTarget::default() };
         while let Some(line) = self.next_line()? {
@@ -158,19 +160,19 @@ impl<R: BufRead> TargetReader<R> {
             let field = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
             match field {
                 Some(_) if target.headers.len() == HEADERS_MAX => {
-                    return Err(self.flaw("a target has 1000 header fields at most"));
+                    return Err(self.error_at_line("a target has 1000 header fields at most"));
                 }
                 Some((name, value)) if is_field(name, value) && !value.is_empty() => {
                     target.headers.push((name.to_owned(), value.to_owned()));
                 }
-                _ => return Err(self.flaw("a header field must be Name: value")),
+                _ => return Err(self.error_at_line("a header field must be Name: value")),
             }
         }
         Ok(target)
     }
 }
 
-fn json(line: &str) -> Result<VegetaTarget, &'static str> {
+fn parse_json_target(line: &str) -> Result<VegetaTarget, &'static str> {
     let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("the line is not a JSON object") };
     let mut target = VegetaTarget::default();
     for (key, value) in object {
@@ -214,12 +216,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(text: &str, format: TargetFormat) -> Result<Vec<VegetaTarget>, TargetError> {
+    fn parse_targets(text: &str, format: TargetFormat) -> Result<Vec<VegetaTarget>, TargetError> {
         let mut reader = TargetReader::new(text.as_bytes(), format);
         std::iter::from_fn(|| reader.next_target().transpose()).collect()
     }
 
-    fn target(method: &str, url: &str, headers: &[(&str, &str)], body: TargetBody) -> VegetaTarget {
+    fn expected_target(method: &str, url: &str, headers: &[(&str, &str)], body: TargetBody) -> VegetaTarget {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         VegetaTarget { method: method.into(), url: url.into(), headers, body }
     }
@@ -229,32 +231,32 @@ mod tests {
         use TargetBody::{Bytes, File, Usual};
         let text = "# first\n\nPOST http://h/things\nContent-Type: a/b\nx-y: 1:2\n# between\n@/path/body.json\nGET http://h/a\nGET http://h/b\nA: b\n\nDELETE http://h/c";
         let expect = [
-            target(
+            expected_target(
                 "POST",
                 "http://h/things",
                 &[("Content-Type", "a/b"), ("x-y", "1:2")],
                 File("/path/body.json".into()),
             ),
-            target("GET", "http://h/a", &[], Usual),
-            target("GET", "http://h/b", &[("A", "b")], Usual),
-            target("DELETE", "http://h/c", &[], Usual),
+            expected_target("GET", "http://h/a", &[], Usual),
+            expected_target("GET", "http://h/b", &[("A", "b")], Usual),
+            expected_target("DELETE", "http://h/c", &[], Usual),
         ];
-        assert_eq!(all(text, TargetFormat::Http).expect("targets"), expect);
+        assert_eq!(parse_targets(text, TargetFormat::Http).expect("targets"), expect);
         let text = "{\"method\":\"POST\",\"url\":\"http://h/x\",\"header\":{\"A\":[\"b\",\"c\"]},\"body\":\"eyJhIjoxfQ==\"}\n\n{\"method\":\"GET\",\"url\":\"https://h\"}\n";
         let expect = [
-            target("POST", "http://h/x", &[("A", "b"), ("A", "c")], Bytes(b"{\"a\":1}".to_vec())),
-            target("GET", "https://h", &[], Usual),
+            expected_target("POST", "http://h/x", &[("A", "b"), ("A", "c")], Bytes(b"{\"a\":1}".to_vec())),
+            expected_target("GET", "https://h", &[], Usual),
         ];
-        assert_eq!(all(text, TargetFormat::Json).expect("targets"), expect);
+        assert_eq!(parse_targets(text, TargetFormat::Json).expect("targets"), expect);
         let fixture = include_str!("../../tests/vegeta/targets.http");
-        assert_eq!(all(fixture, TargetFormat::Http).expect("targets").len(), 3);
+        assert_eq!(parse_targets(fixture, TargetFormat::Http).expect("targets").len(), 3);
     }
 
     #[test]
     fn a_target_has_a_maximum_of_header_fields() {
         let text = |fields: usize| format!("GET http://h/\n{}", "A: b\n".repeat(fields));
-        assert_eq!(all(&text(1_000), TargetFormat::Http).expect("targets")[0].headers.len(), 1_000);
-        let error = all(&text(1_001), TargetFormat::Http).expect_err("too many").to_string();
+        assert_eq!(parse_targets(&text(1_000), TargetFormat::Http).expect("targets")[0].headers.len(), 1_000);
+        let error = parse_targets(&text(1_001), TargetFormat::Http).expect_err("too many").to_string();
         assert!(error.contains("line 1002: a target has 1000 header fields at most"), "{error}");
     }
 
@@ -279,7 +281,7 @@ mod tests {
             ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: the target has keys other"),
             ("{\"method\":\"GET\",\"url\":\"http://h/\",\"body\":\"%\"}", Json, "line 1: the body"),
         ] {
-            let error = all(text, format).expect_err("refused").to_string();
+            let error = parse_targets(text, format).expect_err("refused").to_string();
             assert!(error.starts_with(expect), "{text}: {error}");
         }
     }
@@ -287,7 +289,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_input_is_handled_without_a_panic(text in "(GET |POST |http://h|@|#|: |\\{|\"method\":|\n|\\PC){0,40}", json in any::<bool>()) {
-            let _ = all(&text, if json { TargetFormat::Json } else { TargetFormat::Http });
+            let _ = parse_targets(&text, if json { TargetFormat::Json } else { TargetFormat::Http });
         }
     }
 }

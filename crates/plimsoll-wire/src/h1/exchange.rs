@@ -157,7 +157,7 @@ impl H1 {
             }
             Err(error) => {
                 *bytes = &[];
-                Some(self.fail(exchange, error.into(), all))
+                Some(self.fail_exchange(exchange, error.into(), all))
             }
         }
     }
@@ -177,7 +177,7 @@ impl H1 {
                 let (piece, surplus) = (Piece::default(), 0);
                 Fact::Answered { exchange, status, grpc_status: None, body_bytes, piece, surplus }
             }
-            Err(error) => self.fail(exchange, error.into(), &[]),
+            Err(error) => self.fail_exchange(exchange, error.into(), &[]),
         })
     }
 
@@ -194,7 +194,7 @@ impl H1 {
     }
 
     #[cold]
-    fn fail<'a>(&mut self, exchange: ExchangeNumber, error: ExchangeError, bytes: &'a [u8]) -> Fact<'a> {
+    fn fail_exchange<'a>(&mut self, exchange: ExchangeNumber, error: ExchangeError, bytes: &'a [u8]) -> Fact<'a> {
         self.exchange = None;
         self.over = true;
         Fact::Failed { exchange, error, piece: Piece { bytes, ..Piece::default() } }

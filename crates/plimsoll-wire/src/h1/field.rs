@@ -48,7 +48,7 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
             let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
             let other = (!((from_a & !above_z) | hyphen) | eight) & HIGH;
             if other != 0 {
-                at += lowest(other);
+                at += lowest_byte_index(other);
                 break;
             }
             at += 8;
@@ -69,7 +69,7 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
         // but only after a correct one, and only the first marked byte is used.
         let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
         if below != 0 {
-            return at + lowest(below);
+            return at + lowest_byte_index(below);
         }
         at += 8;
     }
@@ -97,7 +97,7 @@ fn eight_bytes_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// Returns the index of the byte that contains the lowest set bit.
 #[inline]
-fn lowest(bits: u64) -> usize {
+fn lowest_byte_index(bits: u64) -> usize {
     (bits.trailing_zeros() / 8) as usize
 }
 
@@ -113,15 +113,15 @@ pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
 /// Intermediaries write the second form for repeated fields ([RFC 9110,
 /// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
-    number(value).or_else(|| {
-        let mut numbers = list(value).map(number);
+    parse_decimal(value).or_else(|| {
+        let mut numbers = list(value).map(parse_decimal);
         let first = numbers.next()??;
         numbers.all(|n| n == Some(first)).then_some(first)
     })
 }
 
 /// Parses a number that consists only of decimal digits; `None` if it does not fit into 64 bits.
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_decimal(digits: &[u8]) -> Option<u64> {
     let mut sum = 0u64;
     for b in digits {
         let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;

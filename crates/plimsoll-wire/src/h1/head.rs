@@ -198,12 +198,12 @@ impl Head {
             (1.., b':') => name_len + 1,
             (0, b'\r' | b'\n') => return self.blank_line(bytes),
             (0, b' ' | b'\t') if self.stage == HeadStage::Field => 1,
-            _ => return self.refuse(bytes),
+            _ => return self.reject_invalid_line(bytes),
         };
         let (value_end, end) = match value_end(bytes, value_start) {
             ValueEnd::At(value_end, end) => (value_end, end),
             ValueEnd::NotYet => return Ok(HeadLine::Unfinished),
-            ValueEnd::Bad => return self.refuse(bytes),
+            ValueEnd::Bad => return self.reject_invalid_line(bytes),
         };
         if end > self.room() || self.lines == HEAD_LINES_MAX {
             return Err(ProtocolError::HeadTooLarge);
@@ -266,7 +266,7 @@ impl Head {
         let end = match bytes {
             [b'\n', ..] => 1,
             [b'\r', b'\n', ..] => 2,
-            _ => return self.refuse(bytes),
+            _ => return self.reject_invalid_line(bytes),
         };
         if end > self.room() {
             return Err(ProtocolError::HeadTooLarge);
@@ -278,7 +278,7 @@ impl Head {
     /// returned only when the end of the line has arrived, so that any split of the bytes gives the
     /// same result.
     #[cold]
-    fn refuse(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
+    fn reject_invalid_line(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
             None => Ok(HeadLine::Unfinished),
             Some(end) if end + 1 > self.room() => Err(ProtocolError::HeadTooLarge),

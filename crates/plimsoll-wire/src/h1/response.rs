@@ -196,7 +196,7 @@ impl ResponseParser {
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         self.started |= !bytes.is_empty();
-        let result = self.advance(bytes);
+        let result = self.feed_current_phase(bytes);
         if let Err(error) = result {
             self.phase = ReplyPhase::Failed(error);
         }
@@ -207,7 +207,7 @@ impl ResponseParser {
     /// the connection. Any other response is then incomplete, which is an error.
     pub fn finish(&mut self) -> Result<Reply, EndError> {
         match self.phase {
-            ReplyPhase::UntilClose => Ok(self.done()),
+            ReplyPhase::UntilClose => Ok(self.complete_response()),
             ReplyPhase::Head(_) if !self.started => Err(EndError::NothingReceived),
             ReplyPhase::Done => Err(EndError::NothingReceived),
             ReplyPhase::Head(_) | ReplyPhase::Length(_) | ReplyPhase::Chunked(_) | ReplyPhase::Failed(_) => {
@@ -216,7 +216,7 @@ impl ResponseParser {
         }
     }
 
-    fn advance(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
+    fn feed_current_phase(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         let mut at = 0;
         if matches!(self.phase, ReplyPhase::Head(_)) {
             at = self.feed_head(bytes)?;
@@ -231,7 +231,7 @@ impl ResponseParser {
                 self.body_bytes += content as u64;
                 at += content;
                 if *left == 0 {
-                    return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
+                    return Ok(FeedResult { consumed: at, content, reply: Some(self.complete_response()) });
                 }
             }
             ReplyPhase::Chunked(chunked) => {
@@ -239,7 +239,7 @@ impl ResponseParser {
                 self.body_bytes += read.content;
                 at += read.consumed;
                 if read.done {
-                    return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
+                    return Ok(FeedResult { consumed: at, content, reply: Some(self.complete_response()) });
                 }
                 if self.expect.content {
                     // If content is wanted, this call stops at the end of contiguous content.
@@ -254,7 +254,7 @@ impl ResponseParser {
             // If `at` is above 0, the head has just completed this response. Otherwise the bytes
             // follow a response that was returned before.
             ReplyPhase::Done if at > 0 => {
-                return Ok(FeedResult { consumed: at, content, reply: Some(self.reply()) });
+                return Ok(FeedResult { consumed: at, content, reply: Some(self.response_summary()) });
             }
             ReplyPhase::Done if bytes.is_empty() => {}
             ReplyPhase::Done => return Err(ProtocolError::Surplus),
@@ -340,12 +340,12 @@ impl ResponseParser {
         Ok(())
     }
 
-    fn done(&mut self) -> Reply {
+    fn complete_response(&mut self) -> Reply {
         self.phase = ReplyPhase::Done;
-        self.reply()
+        self.response_summary()
     }
 
-    fn reply(&self) -> Reply {
+    fn response_summary(&self) -> Reply {
         Reply { status: self.status, keep_alive: self.keep_alive, body_bytes: self.body_bytes }
     }
 }

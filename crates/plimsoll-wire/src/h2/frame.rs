@@ -120,15 +120,15 @@ impl FrameHeader {
         FrameHeader { length, kind, flags, stream: u32::from_be_bytes([w, x, y, z]) & 0x7fff_ffff }
     }
 
-    fn has(&self, flag: u8) -> bool {
+    fn has_flag(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
     /// Returns the number of bytes, including the header, that must arrive before the frame is
     /// handled.
-    fn wanted(&self) -> usize {
+    fn required_bytes(&self) -> usize {
         match self.kind {
-            DATA if self.has(PADDED) && self.length > 0 => HEADER_BYTES + 1,
+            DATA if self.has_flag(PADDED) && self.length > 0 => HEADER_BYTES + 1,
             DATA => HEADER_BYTES,
             _ => HEADER_BYTES + self.length,
         }
@@ -207,19 +207,19 @@ impl FrameReader {
                 }
             }
             let header = self.header(bytes)?;
-            if bytes.len() < header.wanted() {
+            if bytes.len() < header.required_bytes() {
                 // The beginning of an incomplete frame is stored until the next bytes arrive.
                 self.held.extend_from_slice(bytes);
                 *bytes = &[];
                 return Ok(None);
             }
-            let (frame, rest) = bytes.split_at(header.wanted());
+            let (frame, rest) = bytes.split_at(header.required_bytes());
             *bytes = rest;
             let payload = &frame[HEADER_BYTES..];
             if header.kind == DATA {
                 return self.begin_data(header, payload, bytes).map(Some);
             }
-            match self.whole(header, payload)? {
+            match self.parse_complete_frame(header, payload)? {
                 CompleteFrame::Other(frame) => return Ok(Some(frame)),
                 CompleteFrame::Block { stream, ends, from, to } => {
                     return Ok(Some(H2Frame::Head { stream, block: Some(&payload[from..to]), ends }));
@@ -248,8 +248,11 @@ impl FrameReader {
     #[cold]
     fn complete_stored_frame<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
-            let wanted =
-                if self.held.len() < HEADER_BYTES { HEADER_BYTES } else { FrameHeader::parse(&self.held).wanted() };
+            let wanted = if self.held.len() < HEADER_BYTES {
+                HEADER_BYTES
+            } else {
+                FrameHeader::parse(&self.held).required_bytes()
+            };
             let (taken, rest) = bytes.split_at(bytes.len().min(wanted - self.held.len()));
             self.held.extend_from_slice(taken);
             *bytes = rest;
@@ -257,7 +260,7 @@ impl FrameReader {
                 return Ok(None);
             }
             let header = self.header(&self.held)?;
-            if self.held.len() < header.wanted() {
+            if self.held.len() < header.required_bytes() {
                 continue;
             }
             let held = std::mem::take(&mut self.held);
@@ -265,7 +268,7 @@ impl FrameReader {
             if header.kind == DATA {
                 return self.begin_data(header, payload, bytes).map(Some);
             }
-            return Ok(match self.whole(header, payload)? {
+            return Ok(match self.parse_complete_frame(header, payload)? {
                 CompleteFrame::Other(frame) => Some(frame),
                 CompleteFrame::More => None,
                 CompleteFrame::Block { stream, ends, from, to } => {
@@ -288,7 +291,7 @@ impl FrameReader {
         if header.stream == 0 {
             return Err(ProtocolError::FrameOrder);
         }
-        let padding = match (header.has(PADDED), start) {
+        let padding = match (header.has_flag(PADDED), start) {
             (false, _) => 0,
             (true, [padding]) if usize::from(*padding) < header.length => u32::from(*padding),
             (true, []) => return Err(ProtocolError::FrameSize),
@@ -296,7 +299,7 @@ impl FrameReader {
         };
         let content_left = header.length as u32 - start.len() as u32 - padding;
         let data =
-            OpenData { stream: header.stream, content_left, padding_left: padding, ends: header.has(END_STREAM) };
+            OpenData { stream: header.stream, content_left, padding_left: padding, ends: header.has_flag(END_STREAM) };
         self.data = Some(data);
         let window_bytes = header.length as u32;
         Ok(match self.go_on(data, bytes) {
@@ -330,7 +333,11 @@ impl FrameReader {
     }
 
     /// Parses a complete frame of any type but DATA.
-    fn whole<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<CompleteFrame<'a>, ProtocolError> {
+    fn parse_complete_frame<'a>(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+    ) -> Result<CompleteFrame<'a>, ProtocolError> {
         let (stream, length) = (header.stream, payload.len());
         let of_stream = stream != 0;
         let sized = |right: bool| if right { Ok(()) } else { Err(ProtocolError::FrameSize) };
@@ -350,16 +357,16 @@ impl FrameReader {
             RST_STREAM => {
                 placed(of_stream)?;
                 sized(length == 4)?;
-                H2Frame::Reset { stream, code: number(payload) }
+                H2Frame::Reset { stream, code: parse_u32(payload) }
             }
             SETTINGS => {
                 placed(!of_stream)?;
-                if header.has(ACK) {
+                if header.has_flag(ACK) {
                     sized(length == 0)?;
                     H2Frame::SettingsAck
                 } else {
                     sized(length.is_multiple_of(6))?;
-                    H2Frame::Settings(settings(payload)?)
+                    H2Frame::Settings(parse_settings(payload)?)
                 }
             }
             PUSH_PROMISE => {
@@ -369,16 +376,16 @@ impl FrameReader {
             PING => {
                 placed(!of_stream)?;
                 let data = payload.try_into().map_err(|_| ProtocolError::FrameSize)?;
-                if header.has(ACK) { H2Frame::PingAck } else { H2Frame::Ping(data) }
+                if header.has_flag(ACK) { H2Frame::PingAck } else { H2Frame::Ping(data) }
             }
             GOAWAY => {
                 placed(!of_stream)?;
                 sized(length >= 8)?;
-                H2Frame::GoAway { last_stream: number(payload) & 0x7fff_ffff, code: number(&payload[4..]) }
+                H2Frame::GoAway { last_stream: parse_u32(payload) & 0x7fff_ffff, code: parse_u32(&payload[4..]) }
             }
             WINDOW_UPDATE => {
                 sized(length == 4)?;
-                H2Frame::Window { stream, bytes: number(payload) & 0x7fff_ffff }
+                H2Frame::Window { stream, bytes: parse_u32(payload) & 0x7fff_ffff }
             }
             _ => H2Frame::Other { stream },
         }))
@@ -392,8 +399,8 @@ impl FrameReader {
         from: usize,
         to: usize,
     ) -> Result<CompleteFrame<'a>, ProtocolError> {
-        let (stream, ends) = (header.stream, header.has(END_STREAM));
-        if header.has(END_HEADERS) {
+        let (stream, ends) = (header.stream, header.has_flag(END_STREAM));
+        if header.has_flag(END_HEADERS) {
             return Ok(CompleteFrame::Block { stream, ends, from, to });
         }
         self.block.clear();
@@ -410,7 +417,7 @@ impl FrameReader {
             return Err(ProtocolError::HeadTooLarge);
         }
         self.block.extend_from_slice(payload);
-        if !header.has(END_HEADERS) {
+        if !header.has_flag(END_HEADERS) {
             return Ok(CompleteFrame::More);
         }
         let OpenBlock { stream, ends, .. } = *open;
@@ -422,12 +429,12 @@ impl FrameReader {
 /// Returns the range of the header block, without padding, in the payload of a HEADERS frame.
 fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize), ProtocolError> {
     let (mut from, mut to) = (0, payload.len());
-    if header.has(PADDED) {
+    if header.has_flag(PADDED) {
         let padding = usize::from(*payload.first().ok_or(ProtocolError::FrameSize)?);
         from = 1;
         to = to.checked_sub(padding).filter(|to| *to >= from).ok_or(ProtocolError::Padding)?;
     }
-    if header.has(WITH_PRIORITY) {
+    if header.has_flag(WITH_PRIORITY) {
         from += 5;
         if from > to {
             return Err(ProtocolError::FrameSize);
@@ -436,10 +443,10 @@ fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize)
     Ok((from, to))
 }
 
-fn settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
+fn parse_settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
     let mut found = H2Settings::default();
     for pair in payload.chunks_exact(6) {
-        let value = number(&pair[2..]);
+        let value = parse_u32(&pair[2..]);
         let bad = |bad: bool| if bad { Err(ProtocolError::Setting) } else { Ok(()) };
         match u16::from_be_bytes([pair[0], pair[1]]) {
             1 => found.table_bytes = Some(value),
@@ -467,7 +474,7 @@ fn settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
 }
 
 /// Parses the first four bytes as a big-endian number.
-fn number(bytes: &[u8]) -> u32 {
+fn parse_u32(bytes: &[u8]) -> u32 {
     bytes.first_chunk::<4>().map_or(0, |four| u32::from_be_bytes(*four))
 }
 

@@ -49,12 +49,12 @@ pub(super) struct AnswerHead {
 impl AnswerHead {
     /// Parses the next header field of the head.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
-        if let Err(fault) = self.judge(name, value) {
+        if let Err(fault) = self.check_and_store_field(name, value) {
             self.fault = self.fault.or(Some(fault));
         }
     }
 
-    fn judge(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+    fn check_and_store_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
         if let [b':', pseudo @ ..] = name {
             if pseudo != b"status" || self.fields || self.status != 0 {
                 return Err(ProtocolError::PseudoHeader);
@@ -123,10 +123,10 @@ impl StreamHead {
     }
 
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.fault |= self.judge(name, value).is_err();
+        self.fault |= self.check_and_store_field(name, value).is_err();
     }
 
-    fn judge(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
+    fn check_and_store_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
         let bad = ProtocolError::PseudoHeader;
         if name.starts_with(b":") {
             let keep = |kept: &mut Vec<u8>| {

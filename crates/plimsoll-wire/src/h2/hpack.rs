@@ -120,18 +120,18 @@ impl HpackDecoder {
             if first & 0xe0 == 0x20 {
                 // This byte begins a change of the table size, which is permitted only at the start
                 // of a block.
-                let size = integer(&mut rest, 5).ok_or(HpackError::Malformed)?;
+                let size = parse_integer(&mut rest, 5).ok_or(HpackError::Malformed)?;
                 if !is_first || size > self.limit {
                     return Err(HpackError::Malformed);
                 }
                 self.stateful = true;
                 self.bytes_max = size;
-                self.evict(0);
+                self.evict_entries(0);
                 continue;
             }
             is_first = false;
             if first & 0x80 != 0 {
-                let index = integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
+                let index = parse_integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
                 let (name, value) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
                 self.stateful |= index > STATIC.len();
                 count(&mut bytes_left, name, value)?;
@@ -139,7 +139,7 @@ impl HpackDecoder {
                 continue;
             }
             let (is_kept, prefix) = if first & 0x40 != 0 { (true, 6) } else { (false, 4) };
-            let index = integer(&mut rest, prefix).ok_or(HpackError::Malformed)?;
+            let index = parse_integer(&mut rest, prefix).ok_or(HpackError::Malformed)?;
             self.name.clear();
             self.value.clear();
             if index == 0 {
@@ -155,16 +155,16 @@ impl HpackDecoder {
             // Without a table, the field is not stored as an entry.
             if is_kept && (self.bytes_max > 0 || self.limit > 0) {
                 self.stateful = true;
-                self.keep();
+                self.add_to_table();
             }
         }
         Ok(())
     }
 
     /// Adds the current field to the dynamic table, if it fits.
-    fn keep(&mut self) {
+    fn add_to_table(&mut self) {
         let bytes = self.name.len() + self.value.len() + ENTRY_BYTES;
-        self.evict(bytes);
+        self.evict_entries(bytes);
         if bytes <= self.bytes_max {
             let text = [self.name.as_slice(), &self.value].concat().into_boxed_slice();
             self.entries.push_front(TableEntry { text, name_len: self.name.len() });
@@ -173,7 +173,7 @@ impl HpackDecoder {
     }
 
     /// Removes the oldest entries of the table until there is room for an entry of `bytes` bytes.
-    fn evict(&mut self, bytes: usize) {
+    fn evict_entries(&mut self, bytes: usize) {
         while self.bytes + bytes > self.bytes_max
             && let Some(entry) = self.entries.pop_back()
         {
@@ -198,7 +198,7 @@ fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackE
 
 /// Parses an HPACK integer that begins in the lowest `prefix` bits of the first byte (RFC 7541,
 /// 5.1). At most four further bytes are accepted.
-fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
+fn parse_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (first, mut rest) = bytes.split_first()?;
     let most = (1u32 << prefix) - 1;
     let mut value = u32::from(*first) & most;
@@ -221,7 +221,7 @@ fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
 /// Parses an HPACK text (RFC 7541, 5.2) and appends it to `out`.
 fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
     let is_coded = bytes.first().ok_or(HpackError::Malformed)? & 0x80 != 0;
-    let length = integer(bytes, 7).ok_or(HpackError::Malformed)?;
+    let length = parse_integer(bytes, 7).ok_or(HpackError::Malformed)?;
     let (coded, rest) = bytes.split_at_checked(length).ok_or(HpackError::Malformed)?;
     *bytes = rest;
     // Every code has at least five bits, so this check also bounds the length of the decoded text.
@@ -300,14 +300,14 @@ mod tests {
         (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex")).collect()
     }
 
-    fn fields(decoder: &mut HpackDecoder, block: &[u8]) -> Result<String, HpackError> {
+    fn decode_to_text(decoder: &mut HpackDecoder, block: &[u8]) -> Result<String, HpackError> {
         let mut told = Vec::new();
         let text = String::from_utf8_lossy;
         decoder.decode(block, 1 << 16, |name, value| told.push(format!("{}: {}", text(name), text(value))))?;
         Ok(told.join("\n"))
     }
 
-    fn table(decoder: &HpackDecoder) -> (Vec<String>, usize) {
+    fn table_contents(decoder: &HpackDecoder) -> (Vec<String>, usize) {
         let text = |entry: &TableEntry| {
             format!("{}: {}", String::from_utf8_lossy(entry.name()), String::from_utf8_lossy(entry.value()))
         };
@@ -319,8 +319,12 @@ mod tests {
     fn check(name: &str, limit: usize, blocks: &[(&str, &str, &[&str], usize)]) {
         let mut decoder = HpackDecoder::new(limit);
         for (hex, expect, entries, size) in blocks {
-            assert_eq!(fields(&mut decoder, &bytes(hex)).as_deref(), Ok(*expect), "{name}");
-            assert_eq!(table(&decoder), (entries.iter().map(|entry| (*entry).to_owned()).collect(), *size), "{name}");
+            assert_eq!(decode_to_text(&mut decoder, &bytes(hex)).as_deref(), Ok(*expect), "{name}");
+            assert_eq!(
+                table_contents(&decoder),
+                (entries.iter().map(|entry| (*entry).to_owned()).collect(), *size),
+                "{name}"
+            );
         }
     }
 
@@ -328,12 +332,12 @@ mod tests {
     fn hpack_integers_match_appendix_c1() {
         for (hex, prefix, expect) in [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42)] {
             let (block, mut out) = (bytes(hex), Vec::new());
-            assert_eq!(integer(&mut &block[..], prefix), Some(expect));
+            assert_eq!(parse_integer(&mut &block[..], prefix), Some(expect));
             write_integer(&mut out, 0, prefix, expect);
             assert_eq!(out, block);
         }
         for hex in ["", "1f", "1f80", "1fffffffff0f", "1f8080808001"] {
-            assert_eq!(integer(&mut &bytes(hex)[..], 5), None, "{hex}");
+            assert_eq!(parse_integer(&mut &bytes(hex)[..], 5), None, "{hex}");
         }
     }
 
@@ -453,10 +457,10 @@ mod tests {
             ("an integer without end", 4096, "ffff ffff ffff ffff"),
             ("an entry that does not fit into a table of 0", 0, "4001 6101 62be"),
         ] {
-            assert_eq!(fields(&mut HpackDecoder::new(limit), &bytes(hex)), malformed, "{name}");
+            assert_eq!(decode_to_text(&mut HpackDecoder::new(limit), &bytes(hex)), malformed, "{name}");
         }
         let twice = Ok("a: b\na: b".to_owned());
-        assert_eq!(fields(&mut HpackDecoder::new(4096), &bytes("20 3fe11f 4001 6101 62be")), twice);
+        assert_eq!(decode_to_text(&mut HpackDecoder::new(4096), &bytes("20 3fe11f 4001 6101 62be")), twice);
     }
 
     #[test]
@@ -492,7 +496,7 @@ mod tests {
         );
         // The result must not depend on the size of the decoder's table.
         for limit in [0, 4096] {
-            assert_eq!(fields(&mut HpackDecoder::new(limit), &block).as_deref(), Ok(expect.as_str()));
+            assert_eq!(decode_to_text(&mut HpackDecoder::new(limit), &block).as_deref(), Ok(expect.as_str()));
         }
     }
 }

@@ -108,10 +108,10 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
         };
         if length > count {
             // The padding after the last code is less than a byte of ones.
-            return padded(bits, count);
+            return check_padding(bits, count);
         }
         if length == 0 {
-            return padded(bits, count);
+            return check_padding(bits, count);
         }
         out.push(byte);
         bits <<= length;
@@ -135,7 +135,7 @@ fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
     None
 }
 
-fn padded(bits: u64, count: u32) -> Option<()> {
+fn check_padding(bits: u64, count: u32) -> Option<()> {
     (count < 8 && bits >> (64 - count) == (1 << count) - 1).then_some(())
 }
 

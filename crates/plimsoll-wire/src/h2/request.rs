@@ -52,7 +52,7 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
         field(b":authority", authority);
         for of in CALL_FIELDS {
             let fields = parts.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(of));
-            fields.for_each(|(name, value)| give(name, value, &mut field));
+            fields.for_each(|(name, value)| pass_allowed_field(name, value, &mut field));
             if of == "user-agent" && given(of).is_none() {
                 field(b"user-agent", USER_AGENT);
             }
@@ -69,7 +69,7 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     }
     let is_written = |name: &str| is_call && CALL_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
     for (name, value) in parts.headers.iter().filter(|(name, _)| !is_written(name)) {
-        give(name, value, &mut field);
+        pass_allowed_field(name, value, &mut field);
     }
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
     if expects_body && !is_call && given("content-length").is_none() {
@@ -83,7 +83,7 @@ const USER_AGENT: &[u8] = concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_byt
 
 /// Passes a field of the user to `field` in its HTTP/2 form; a field that HTTP/2 forbids is
 /// dropped.
-fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
+fn pass_allowed_field(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     let mut room = [0; NAME_BYTES];
     let long;
     let name = match room.get_mut(..name.len()) {

@@ -37,10 +37,10 @@ impl PeerWindow {
         if bytes == 0 {
             return Err(ProtocolError::ZeroWindow);
         }
-        self.change(i64::from(bytes))
+        self.adjust_size(i64::from(bytes))
     }
 
-    fn change(&mut self, bytes: i64) -> Result<(), ProtocolError> {
+    fn adjust_size(&mut self, bytes: i64) -> Result<(), ProtocolError> {
         self.0 += bytes;
         if self.0 > WINDOW_MAX { Err(ProtocolError::Window) } else { Ok(()) }
     }
@@ -56,7 +56,7 @@ pub(super) fn resize<'a>(
     let grown = i64::from(size) - i64::from(*first);
     *first = size;
     for window in windows {
-        window.change(grown)?;
+        window.adjust_size(grown)?;
     }
     Ok(())
 }

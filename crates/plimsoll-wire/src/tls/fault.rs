@@ -33,9 +33,9 @@ pub enum ConfigError {
 /// Returns the reason that plimsoll counts for an error of the TLS library.
 pub fn failure_of(error: &Error) -> TlsFailure {
     match error {
-        Error::InvalidCertificate(error) => certificate(error),
+        Error::InvalidCertificate(error) => certificate_failure(error),
         Error::NoCertificatesPresented => TlsFailure::BadCertificate,
-        Error::AlertReceived(alert) => received(*alert),
+        Error::AlertReceived(alert) => alert_failure(*alert),
         Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFailure::NothingInCommon,
         Error::InvalidMessage(_) | Error::PeerSentOversizedRecord => TlsFailure::NotTls,
         Error::DecryptError => TlsFailure::BadRecord,
@@ -43,7 +43,7 @@ pub fn failure_of(error: &Error) -> TlsFailure {
     }
 }
 
-fn certificate(error: &CertificateError) -> TlsFailure {
+fn certificate_failure(error: &CertificateError) -> TlsFailure {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFailure::Expired,
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => TlsFailure::NotYetValid,
@@ -55,7 +55,7 @@ fn certificate(error: &CertificateError) -> TlsFailure {
 }
 
 /// Returns the reason that plimsoll counts for an alert of the server.
-fn received(alert: AlertDescription) -> TlsFailure {
+fn alert_failure(alert: AlertDescription) -> TlsFailure {
     match alert {
         AlertDescription::CertificateRequired
         | AlertDescription::NoCertificate

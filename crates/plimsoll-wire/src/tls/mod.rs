@@ -98,14 +98,14 @@ impl Client {
             }
         };
         config.alpn_protocols = spec.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        config.resumption = sessions(spec.resume);
+        config.resumption = session_resumption(spec.resume);
         Ok(Client { config: Arc::new(config), name, resume: spec.resume, asked })
     }
 
     /// Creates the same client for another thread, with separate resumable sessions.
     pub fn for_thread(&self) -> Client {
         let mut config = ClientConfig::clone(&self.config);
-        config.resumption = sessions(self.resume);
+        config.resumption = session_resumption(self.resume);
         Client { config: Arc::new(config), ..self.clone() }
     }
 
@@ -124,7 +124,7 @@ impl Client {
     }
 }
 
-fn sessions(resume: bool) -> Resumption {
+fn session_resumption(resume: bool) -> Resumption {
     if resume { Resumption::in_memory_sessions(SESSIONS_KEPT) } else { Resumption::disabled() }
 }
 

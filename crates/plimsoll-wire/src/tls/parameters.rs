@@ -137,7 +137,7 @@ mod tests {
     }
 
     /// Encodes an RSA key whose modulus begins with `first` and has `bytes` bytes.
-    fn rsa(first: u8, bytes: usize) -> Vec<u8> {
+    fn encode_rsa_key(first: u8, bytes: usize) -> Vec<u8> {
         let value = |kind: u8, content: &[u8]| {
             let length = (content.len() as u16).to_be_bytes();
             [&[kind, 0x82, length[0], length[1]], content].concat()
@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn tls_keys_have_their_length_in_bits() {
         assert_eq!(
-            [rsa(0x80, 256), rsa(0xff, 512), rsa(0x01, 128)].map(|info| key_length_bits(&info)),
+            [encode_rsa_key(0x80, 256), encode_rsa_key(0xff, 512), encode_rsa_key(0x01, 128)]
+                .map(|info| key_length_bits(&info)),
             [Some(2048), Some(4096), Some(1017)]
         );
         for (algorithm, expect) in
@@ -167,7 +168,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_input_is_handled_without_a_panic(cuts in proptest::collection::vec((0..300usize, any::<u8>()), 0..6), end in 0..300usize) {
-            let mut info = rsa(0x80, 256);
+            let mut info = encode_rsa_key(0x80, 256);
             cuts.into_iter().for_each(|(at, byte)| if let Some(place) = info.get_mut(at) { *place = byte });
             info.truncate(end);
             let _ = key_length_bits(&info);

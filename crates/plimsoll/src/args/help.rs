@@ -81,7 +81,7 @@ fn in_order(mut command: Command) -> Command {
     let mut flags: Vec<(usize, usize, String)> = command
         .get_arguments()
         .enumerate()
-        .map(|(at, flag)| (rank(flag, main), at, flag.get_id().to_string()))
+        .map(|(at, flag)| (help_position(flag, main), at, flag.get_id().to_string()))
         .collect();
     flags.sort();
     for (order, (rank, _, id)) in flags.into_iter().enumerate() {
@@ -97,7 +97,7 @@ fn in_order(mut command: Command) -> Command {
 
 /// Returns the position of a flag in the help: targets first, then the main flags, then the flags
 /// by heading.
-fn rank(flag: &Arg, main: &[&str]) -> usize {
+fn help_position(flag: &Arg, main: &[&str]) -> usize {
     if flag.is_positional() && !flag.is_last_set() {
         return 0;
     }

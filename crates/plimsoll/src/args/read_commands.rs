@@ -238,7 +238,7 @@ pub struct LogArgs {
     /// address and user agent]
     #[arg(long, value_name = "FIELD", requires = "logs", help_heading = "Log")]
     pub session: Option<String>,
-    /// Replace matching parts of paths by {}, as plimsoll does with ids, UUIDs, hashes and dates
+    /// Replace parts of paths that match, as plimsoll replaces ids, UUIDs, hashes and dates
     /// (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub fold: Vec<String>,

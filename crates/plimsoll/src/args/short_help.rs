@@ -65,7 +65,7 @@ pub fn with_short_help(commands: Command) -> Command {
                 };
                 flag.hide(!is_shown)
             })
-            .after_help(format!("{}\n\nAll flags: plimsoll {name} --help", examples.join("\n")))
+            .after_help(format!("{examples}\n\nAll flags: plimsoll {name} --help", examples = examples.join("\n")))
     })
 }
 

@@ -41,9 +41,9 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
     let permitted = match allow.is_empty() {
         true => "The agent sends no load: --allow sets the addresses that the agent may send load to.".to_owned(),
-        false => format!("The agent sends load only to {}.", args.allow),
+        false => format!("The agent sends load only to {addresses}.", addresses = args.allow),
     };
-    let joined = format!("agent {name} has joined the bus at {}. {permitted}", address.url);
+    let joined = format!("agent {name} has joined the bus at {url}. {permitted}", url = address.url);
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(WAIT, Duration::from_nanos);
     let terms = JoinTerms { access, name, allow, verifier, spool, wait };

@@ -50,7 +50,10 @@ fn run_pooled_server(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8
 }
 
 fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::start(format!("--listen: cannot listen on {listen}: {}; port 0 picks a free port", system_text(error)))
+    Failure::start(format!(
+        "--listen: cannot listen on {listen}: {reason}; port 0 picks a free port",
+        reason = system_text(error)
+    ))
 }
 
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {

@@ -107,21 +107,21 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
 }
 
 /// Parses the words of a command line, and returns the command.
-fn command(words: &[&str]) -> Result<Command, Failure> {
+fn parse_command(words: &[&str]) -> Result<Command, Failure> {
     let cli = Cli::try_parse_from(words)
         .map_err(|error| Failure::start(format!("the demo's own command line failed: {error}")))?;
     Ok(cli.command)
 }
 
 fn run_explain(words: &[&str]) -> Result<(), Failure> {
-    let Command::Explain(args) = command(words)? else { return Ok(()) };
+    let Command::Explain(args) = parse_command(words)? else { return Ok(()) };
     let (asked, terms) = explain::spec_from_args(&args)?;
     explain::carry_out(asked, &terms)?;
     Ok(())
 }
 
 fn run_prove(words: &[&str]) -> Result<(), Failure> {
-    let Command::Prove(args) = command(words)? else { return Ok(()) };
+    let Command::Prove(args) = parse_command(words)? else { return Ok(()) };
     if let (ExperimentSpec::Prove(asked), terms) = prove::spec_from_args(&args)? {
         prove::carry_out(asked, &terms)?;
     }

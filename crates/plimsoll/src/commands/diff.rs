@@ -49,7 +49,7 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
 
 /// Returns the names of the two files in tables and charts: their stems if these differ, otherwise
 /// their paths. The last name is the stem of files about both recordings.
-fn names(args: &DiffArgs) -> ([String; 2], String) {
+fn recording_names(args: &DiffArgs) -> ([String; 2], String) {
     let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let (a, b) = (stem(&args.a), stem(&args.b));
     let both = format!("{a}_{b}");
@@ -76,17 +76,17 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
     warn_about_incomparable(args);
     let (a, b) = (read(&args.a)?, read(&args.b)?);
-    let (names, both) = names(args);
+    let (names, both) = recording_names(args);
     let files = [&args.a, &args.b].map(|path| path.display().to_string());
     let pair = RecordedPair::new((files[0].clone(), &names[0], &a), (files[1].clone(), &names[1], &b));
     let pair = pair.ok_or_else(|| {
         Failure::usage(format!(
-            "'{}' and '{}' are of different kinds: one contains {}, the other contains {}; give two files of the \
-             same kind",
-            files[0],
-            files[1],
-            a.kind(),
-            b.kind()
+            "'{first_file}' and '{second_file}' are of different kinds: one contains {first_kind}, the other contains \
+             {second_kind}; give two files of the same kind",
+            first_file = files[0],
+            second_file = files[1],
+            first_kind = a.kind(),
+            second_kind = b.kind()
         ))
     })?;
     let mut written = Vec::new();
@@ -115,9 +115,9 @@ pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result
     let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
     let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {
         Failure::usage(format!(
-            "these runs are of different kinds: one contains {}, the other contains {}",
-            first.kind(),
-            second.kind()
+            "these runs are of different kinds: one contains {first_kind}, the other contains {second_kind}",
+            first_kind = first.kind(),
+            second_kind = second.kind()
         ))
     })?;
     let cpu = |path: &Path| cpu_profile_of_run(&results::read(path).ok()?, path);

@@ -67,11 +67,11 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let prepared = PreparedSearch { variants, pausable_processes, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&explain_question(&prepared.settings, budget_ns));
-    prepared.carry_out(asked, terms, live, |finding, _| code(finding))
+    prepared.carry_out(asked, terms, live, |finding, _| exit_code(finding))
 }
 
 /// Returns the exit code: an explanation that names no bottleneck is a failure.
-fn code(finding: &Finding) -> u8 {
+fn exit_code(finding: &Finding) -> u8 {
     match finding {
         Finding::Explain(found) if !found.explanation.abstained => exit::DONE,
         _ => exit::CROSSED,
@@ -84,10 +84,10 @@ pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
     let experiment = read(file)?;
     let Some(results) = Results::explain_recorded_search(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
-            "'{}' contains no load line to explain: plimsoll explain URL searches for one",
-            file.display()
+            "'{recording}' contains no load line to explain: plimsoll explain URL searches for one",
+            recording = file.display()
         )));
     };
     results.print(&plan_from_args::output(&args.out, None)?, true);
-    Ok(code(results.finding()))
+    Ok(exit_code(results.finding()))
 }

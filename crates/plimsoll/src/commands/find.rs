@@ -25,8 +25,8 @@ const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// Converts the flags to a search.
 pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let planning = planning(args)?;
-    let demands = join_conditions(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
+    let planning = parse_planning(args)?;
+    let demands = join_conditions(&args.fail_if).as_deref().map(parse_fail_if).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(Demand::compares_with_log) {
         return Err(Failure::usage("--fail-if: 'scale' is a multiple of a log's traffic: add --replay LOG"));
     }
@@ -77,12 +77,12 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
 }
 
 /// Parses the conditions of --fail-if, which refer to the search's findings.
-fn demands(text: &str) -> Result<Vec<Demand>, Failure> {
+fn parse_fail_if(text: &str) -> Result<Vec<Demand>, Failure> {
     flag("--fail-if", Demand::parse_list(text).map_err(|error| spelled(&error.sentence())))
 }
 
 /// Parses the flags for planning: --headroom, --need and --soak.
-fn planning(args: &FindArgs) -> Result<Planning, Failure> {
+fn parse_planning(args: &FindArgs) -> Result<Planning, Failure> {
     let headroom = args.headroom.as_deref().map(|text| match flag("--headroom", parse_share(text))? {
         share if share > 0.0 && share < 1.0 => Ok(share),
         _ => Err(Failure::usage("--headroom: must be more than 0 % and less than 100 %, such as 30%")),
@@ -100,7 +100,7 @@ fn planning(args: &FindArgs) -> Result<Planning, Failure> {
 
 /// Executes the search and prints the findings. Returns the exit code.
 pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let fail_if = terms.fail_if.as_deref().map(demands).transpose()?;
+    let fail_if = terms.fail_if.as_deref().map(parse_fail_if).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
     let prepared = PreparedSearch::prepare(asked, terms, Effort::Little)?;
     let asked = ExperimentSpec::Find(prepared.spec());
@@ -109,7 +109,7 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     prepared.carry_out(asked, terms, live, |finding, live| {
         let Finding::Find(found) = finding else { return exit::CROSSED };
         let cpu_ns = found.cpu_us().map(|us| us * 1e3);
-        let (gate, notes) = judge(&fail_if, found, cpu_ns);
+        let (gate, notes) = decide_gate(&fail_if, found, cpu_ns);
         notes.iter().for_each(|note| live.note(note));
         match found.findings.load_line_rps.rps > 0.0 {
             true => gate.code(terms),
@@ -120,7 +120,7 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
 
 /// Decides the conditions of --fail-if. Returns the verdict of the gate, and a note for each
 /// condition that is true or cannot be decided.
-fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
+fn decide_gate(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
     for demand in demands {
         let undecided = demand.undecided_demand(&found.findings, cpu_ns, found.settings.budget_ns);
@@ -128,7 +128,8 @@ fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gat
             (Some(undecided), _) => {
                 let more = undecided.budget_ns.map(|ns| format!("; --budget {} would decide", format::flag_time(ns)));
                 let why = undecided.why;
-                notes.push(format!("--fail-if {demand}: not decided: {why}{}", more.unwrap_or_default()));
+                notes
+                    .push(format!("--fail-if {demand}: not decided: {why}{remedy}", remedy = more.unwrap_or_default()));
                 gate = gate.max(Gate::Undecided);
             }
             (None, Some(figure)) => {

@@ -37,21 +37,21 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
     match args.what.as_str() {
         "status" => status(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args),
         "calibrate" => {
-            calibrate(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args)
+            calibrate_agents(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args)
         }
-        "fetch" => fetch(place("the address of the bus that stores the run, such as nats://bus:4222")?, args),
+        "fetch" => fetch_run_file(place("the address of the bus that stores the run, such as nats://bus:4222")?, args),
         "key" => {
             let public = TaskKey::create(Path::new(place("the file for the key, such as fleet.key")?))?;
             print(&format!("{public}\n"));
             Ok(exit::DONE)
         }
-        _ => up(args),
+        _ => run_local_agents(args),
     }
 }
 
 /// Asks each machine for its status and prints a table.
 fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
-    let agents = plimsoll_fleet::status(&terms(place, args)?)?;
+    let agents = plimsoll_fleet::status(&parse_fleet_terms(place, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
         let (cores, round_trip) = (agent.cores.to_string(), time(agent.round_trip_ns));
@@ -65,8 +65,8 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
 
 /// Makes each machine measure its capacity. Stores the results, and prints them with the shares of
 /// a load that follow from them. Lists agents without a result at the end.
-fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
-    let terms = terms(place, args)?;
+fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+    let terms = parse_fleet_terms(place, args)?;
     note("each machine measures plimsoll's speed with a local reference server: 10 s");
     let (mut agents, mut failed) = (Vec::new(), Vec::new());
     for found in plimsoll_fleet::calibrate(&terms)? {
@@ -87,7 +87,7 @@ fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
 }
 
 /// Converts the flags to the terms that select the agents.
-fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
+fn parse_fleet_terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
     let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let (place, agents) = (place.to_owned(), args.agents.clone());
     let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
@@ -97,7 +97,7 @@ fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
 }
 
 /// Fetches a run from the bus, writes it to a file, and prints whether it is complete.
-fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let address = flag("fleet fetch", BusAddress::parse(place))?;
     let run = args.word.as_deref().ok_or_else(|| {
         Failure::usage(
@@ -111,7 +111,9 @@ fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {
                 true => String::new(),
-                false => format!(" The bus does not store how the load of {} ended.", unfinished.join(", ")),
+                false => {
+                    format!(" The bus does not store how the load of {agents} ended.", agents = unfinished.join(", "))
+                }
             };
             format!(
                 "run file: {shown}\nThe plimsoll that started the run was lost. The file contains only its last load: \
@@ -124,7 +126,7 @@ fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
 }
 
 /// Runs agents on this machine until ^C.
-fn up(args: &FleetStatusArgs) -> Result<u8, Failure> {
+fn run_local_agents(args: &FleetStatusArgs) -> Result<u8, Failure> {
     if args.place.is_some() {
         return Err(Failure::usage("fleet up: it starts agents on this machine; say --local N, and no place"));
     }

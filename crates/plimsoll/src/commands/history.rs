@@ -18,7 +18,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     };
     let mut store = Store::open(&result_store::store(args.store.as_deref()))?;
     store.refresh()?;
-    let filter = RunFilter { service: args.url.as_deref().map(service), branch: args.branch.clone() };
+    let filter = RunFilter { service: args.url.as_deref().map(service_name), branch: args.branch.clone() };
     let lanes = lanes(&store.runs(&filter)?, order);
     let unreadable = store.unreadable()?;
     let view = HistoryView { lanes: &lanes, order, last: args.last as usize, unreadable: &unreadable };
@@ -39,7 +39,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
 
 /// Returns the name of a service as run files contain it: a URL with its port, or the text of a
 /// tag.
-fn service(text: &str) -> String {
+fn service_name(text: &str) -> String {
     match Url::read(text) {
         Ok(url) if text.contains([':', '/', '.']) => format!("{}{}", url.origin, url.path),
         _ => text.to_owned(),

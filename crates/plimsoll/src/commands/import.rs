@@ -21,11 +21,11 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--host: only a recording (har) has several hosts"));
     }
     let (name, text) = read(&args.source, args.kind == ImportKind::Openapi, args.allow_public)?;
-    let imported =
-        imported(args.kind, &text, args.host.as_deref()).map_err(|error| Failure::usage(format!("{name}:{error}")))?;
+    let imported = convert_to_traffic(args.kind, &text, args.host.as_deref())
+        .map_err(|error| Failure::usage(format!("{name}:{error}")))?;
     match &args.output {
         Some(path) => {
-            let what = format!(": {}", requests(imported.requests));
+            let what = format!(": {}", request_count_text(imported.requests));
             write_and_note(path, imported.text.as_bytes(), &what)?;
         }
         // Control characters are already escaped in the TOML text, so it is printed unchanged, byte
@@ -41,7 +41,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
 }
 
 /// Converts a text of the format `kind` to a traffic file.
-fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
+fn convert_to_traffic(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => har(text, host),
         ImportKind::Openapi => openapi(text),
@@ -50,7 +50,7 @@ fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportRe
     }
 }
 
-fn requests(count: usize) -> String {
+fn request_count_text(count: usize) -> String {
     if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
 }
 

@@ -18,9 +18,9 @@ pub fn run(args: &ManArgs) -> Result<u8, Failure> {
     let mut cli = help::commands_in_groups(Cli::command(), true).disable_help_subcommand(true);
     cli.build();
     match &args.dir {
-        None => print(&String::from_utf8_lossy(&page(&cli)?)),
+        None => print(&String::from_utf8_lossy(&render_manual_page(&cli)?)),
         Some(dir) => {
-            std::fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+            std::fs::create_dir_all(dir).map_err(|error| write_failure(dir, &error))?;
             write(&cli, dir)?;
             cli.get_subcommands().try_for_each(|command| write(command, dir))?;
         }
@@ -28,12 +28,12 @@ pub fn run(args: &ManArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(error)))
 }
 
 /// Returns the manual page of one command, in roff.
-fn page(command: &Command) -> Result<Vec<u8>, Failure> {
+fn render_manual_page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     let unmade = |error: std::io::Error| Failure::start(format!("the manual page: {}", system_text(&error)));
     Man::new(command.clone()).source(SOURCE).render(&mut page).map_err(unmade)?;
@@ -44,5 +44,5 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
 fn write(command: &Command, dir: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = dir.join(format!("{name}.1"));
-    output_file::write(&path, &page(command)?).map_err(|error| unwritable(&path, &error))
+    output_file::write(&path, &render_manual_page(command)?).map_err(|error| write_failure(&path, &error))
 }

@@ -18,7 +18,7 @@ use plimsoll_traffic::target_url::Url;
 pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let path = args.output.as_path();
     if !path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("toml")) {
-        return Err(Failure::usage(format!("-o {}: the name must end with .toml", path.display())));
+        return Err(Failure::usage(format!("-o {file}: the name must end with .toml", file = path.display())));
     }
     let base = args.target.clone().unwrap_or_else(|| "http://localhost/".to_owned());
     let base = Url::read(&base)?.origin.to_string();
@@ -49,17 +49,17 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
-            "{}: no request remains: methods other than GET and HEAD need --allow-unsafe, and --only and \
+            "{logs}: no request remains: methods other than GET and HEAD need --allow-unsafe, and --only and \
              --skip leave requests out",
-            names.join(", ")
+            logs = names.join(", ")
         )));
     };
     if !model.files.is_empty() {
         // The user names only the model file. A symbolic link in place of this folder is
         // unexpected, so it is refused.
-        output_file::refuse_link(&folder)
-            .and_then(|()| std::fs::create_dir_all(&folder))
-            .map_err(|error| Failure::start(format!("the folder '{}' cannot be created: {error}", folder.display())))?;
+        output_file::refuse_link(&folder).and_then(|()| std::fs::create_dir_all(&folder)).map_err(|error| {
+            Failure::start(format!("the folder '{folder}' cannot be created: {error}", folder = folder.display()))
+        })?;
     }
     for (name, rows) in &model.files {
         write(&path.with_file_name(name), rows.as_bytes())?;

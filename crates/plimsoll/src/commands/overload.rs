@@ -35,7 +35,10 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
             "a search for the load line, and the load steps up and down,"
         };
         let least = format::duration(least_ns as f64);
-        return Err(Failure::usage(format!("--budget {}: {what} take at least {least}; give more time", args.budget)));
+        return Err(Failure::usage(format!(
+            "--budget {budget}: {what} take at least {least}; give more time",
+            budget = args.budget
+        )));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
     // Profiles are not taken, because profiles above the load line would show a server that mostly

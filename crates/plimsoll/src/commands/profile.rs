@@ -137,7 +137,7 @@ fn kind_of(path: &Path, difference: bool) -> Result<FileFormat, Failure> {
         Some("gz") if name.ends_with(".pb.gz") && !difference => Ok(FileFormat::Profile),
         _ => {
             let also = if difference { "" } else { ", or .pb.gz to keep the profile" };
-            Err(Failure::usage(format!("-o {}: the name must end with .html or .svg{also}", path.display())))
+            Err(Failure::usage(format!("-o {file}: the name must end with .html or .svg{also}", file = path.display())))
         }
     }
 }

@@ -20,10 +20,10 @@ const SPEED_FACTOR_RANGE: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// Converts the flags to a load, reading the logs.
 pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-    let speed_milli = times("--speed", args.speed.as_deref())?;
-    let scale_milli = times("--scale", args.scale.as_deref())?;
+    let speed_milli = parse_factor("--speed", args.speed.as_deref())?;
+    let scale_milli = parse_factor("--scale", args.scale.as_deref())?;
     if let Some(file) = replay_file::find_traffic_file(&args.logs) {
-        return replay_file::spec_from_args(args, file, request(args), scale_milli);
+        return replay_file::spec_from_args(args, file, shared_request_args(args), scale_milli);
     }
     let (stop_if, fail_if) = run::conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
     let Some(target) = &args.target else {
@@ -34,7 +34,8 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     }
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // All flags are checked before a long log is read.
-    let (mut plan, mut terms) = plan_from_args::plan(&request(args), &args.generator, &ScriptArgs::default())?;
+    let (mut plan, mut terms) =
+        plan_from_args::plan(&shared_request_args(args), &args.generator, &ScriptArgs::default())?;
     let words = LogOptions {
         logs: &args.logs,
         target,
@@ -104,7 +105,7 @@ impl LogOptions<'_> {
 
 /// Returns the request options that all requests of the log share: target, header fields and
 /// connection settings.
-fn request(args: &ReplayArgs) -> RequestArgs {
+fn shared_request_args(args: &ReplayArgs) -> RequestArgs {
     RequestArgs {
         url: args.target.clone(),
         file: None,
@@ -135,15 +136,15 @@ fn header_text(text: &str) -> Result<String, Failure> {
 }
 
 /// Parses a factor such as `2x`, in thousandths; 1000 without a text.
-fn times(name: &str, text: Option<&str>) -> Result<u64, Failure> {
+fn parse_factor(name: &str, text: Option<&str>) -> Result<u64, Failure> {
     let Some(text) = text else { return Ok(1000) };
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);
     match flag(name, parse_number(number))? {
         times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
         _ => Err(Failure::usage(format!(
-            "{name}: '{text}' is not between {}x and {}x",
-            SPEED_FACTOR_RANGE.start(),
-            SPEED_FACTOR_RANGE.end()
+            "{name}: '{text}' is not between {minimum}x and {maximum}x",
+            minimum = SPEED_FACTOR_RANGE.start(),
+            maximum = SPEED_FACTOR_RANGE.end()
         ))),
     }
 }
@@ -165,7 +166,7 @@ mod tests {
             (Some("fast"), None),
             (Some("x"), None),
         ] {
-            assert_eq!(times("--speed", text).ok(), expect, "{text:?}");
+            assert_eq!(parse_factor("--speed", text).ok(), expect, "{text:?}");
         }
     }
 }

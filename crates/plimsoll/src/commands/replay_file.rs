@@ -67,8 +67,9 @@ pub fn spec_from_args(
         && !args.allow_unsafe
     {
         return Err(Failure::usage(format!(
-            "{named} contains '{}' with {}: methods other than GET and HEAD need --allow-unsafe",
-            route.label, route.request.method
+            "{named} contains '{request}' with {method}: methods other than GET and HEAD need --allow-unsafe",
+            request = route.label,
+            method = route.request.method
         )));
     }
     plan.load.scale(scale_milli as f64 / 1e3).map_err(|users| {

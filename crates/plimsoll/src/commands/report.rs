@@ -40,7 +40,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         ReportFormat::Md => {
             let mut reports = Vec::with_capacity(files.len());
             for (path, experiment) in &files {
-                reports.push((*path, summary(path, experiment)?));
+                reports.push((*path, experiment_summary(path, experiment)?));
             }
             markdown::render(&pages::join_reports(reports))
         }
@@ -87,9 +87,9 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
         (None, None, Some(_)) => ReportFormat::Svg,
         (None, Some(path), _) => {
             return Err(Failure::usage(format!(
-                "-o {}: the file name has no known ending; use .html, .md, .xml, .json, .svg or .png, or add \
+                "-o {file}: the file name has no known ending; use .html, .md, .xml, .json, .svg or .png, or add \
                  --format",
-                path.display()
+                file = path.display()
             )));
         }
     };
@@ -102,7 +102,7 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
 /// Returns the summary of a run file as Markdown.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn summary_text(path: &Path) -> Result<String, Failure> {
-    Ok(markdown::render(&summary(path, &read(path)?)?))
+    Ok(markdown::render(&experiment_summary(path, &read(path)?)?))
 }
 
 /// Returns the chart of a run file as PNG, or as SVG in a build without PNG.
@@ -113,7 +113,7 @@ pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Returns the summary of an experiment.
-fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
+fn experiment_summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let page = Results::from_experiment(experiment, Some(path))?.page();
     Ok(pages::summary(page, matches!(experiment.spec, ExperimentSpec::Sweep(_))))
 }

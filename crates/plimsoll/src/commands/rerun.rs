@@ -36,7 +36,10 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     if args.print {
         print(&format!("{}\n", command_text(&words(asked, terms))));
         if !missing.is_empty() {
-            note(&format!("the run file withholds these values; give these values again: {}", inputs_text(&missing)));
+            note(&format!(
+                "the run file withholds these values; give these values again: {flags}",
+                flags = inputs_text(&missing)
+            ));
         }
         return Ok(exit::DONE);
     }
@@ -45,7 +48,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let placed = Terms { output: output.clone(), ..Terms::default() }.record().output;
     note(&format!("again: {}", command_text(&words(asked, &Terms { output: placed, ..terms.clone() }))));
     differences(&experiment).iter().for_each(|sentence| note(&format!("warning: {sentence}")));
-    consent(terms, asked, args)?;
+    ask_for_consent(terms, asked, args)?;
     signal::catch_interrupts();
     if let (Some(path), None) = (body_file(terms), &given.body) {
         given.body = Some((BodySource::File(path.to_owned()), fields::body_file(path)?));
@@ -82,12 +85,12 @@ fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, 
 
 /// Asks the user for consent if the run file demands potentially harmful actions. Without a
 /// terminal, returns an error unless --yes is given.
-fn consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
+fn ask_for_consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
     let harmful_actions = harmful_actions(asked, terms);
     if harmful_actions.is_empty() || args.yes {
         return Ok(());
     }
-    let what = format!("the study of the run file will {}", harmful_actions.join(" and "));
+    let what = format!("the study of the run file will {actions}", actions = harmful_actions.join(" and "));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage(format!("{what}: check the command with --print, then add --yes")));
     }

@@ -23,14 +23,17 @@ const TOKEN_BYTES: usize = 16;
 pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cannot = |error: &std::io::Error| {
         let why = system_text(error);
-        Failure::start(format!("--listen: cannot listen on {}: {why}; port 0 picks a free port", args.listen))
+        Failure::start(format!(
+            "--listen: cannot listen on {address}: {why}; port 0 picks a free port",
+            address = args.listen
+        ))
     };
     let listener = TcpListener::bind(args.listen).map_err(|error| cannot(&error))?;
     let listens = listener.local_addr().map_err(|error| cannot(&error))?;
-    let token = token()?;
+    let token = random_token()?;
     let store = result_store::store(args.store.as_deref());
     let program = std::env::current_exe().map_err(|error| {
-        Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+        Failure::start(format!("the path of the plimsoll program is unknown: {reason}", reason = system_text(&error)))
     })?;
     let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(cert, key)| web_tls(cert, key)).transpose()?;
     let access = Access::new(listens, args.name.as_deref(), token.clone());
@@ -51,7 +54,10 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         Some(name) => format!("{name}:{}", listens.port()),
         None => listens.to_string(),
     };
-    print(&format!("pages of the store '{}', until ^C:\n{scheme}://{place}/login?token={token}\n", store.display()));
+    print(&format!(
+        "serving the pages of the store '{store}' until ^C:\n{scheme}://{place}/login?token={token}\n",
+        store = store.display()
+    ));
     let renderers = Renderers {
         report: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.page()),
         compare: comparison_report,
@@ -78,7 +84,7 @@ fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
 }
 
 /// Returns a random access token of 128 bits, as hexadecimal text.
-fn token() -> Result<String, Failure> {
+fn random_token() -> Result<String, Failure> {
     let mut bytes = [0; TOKEN_BYTES];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Failure::start(format!("/dev/urandom gives no token: {}", system_text(&error))))?;

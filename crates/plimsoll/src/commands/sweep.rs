@@ -74,7 +74,7 @@ impl LevelsSpec {
                 "--budget and {flag}: both set how long each user count is measured; leave one out"
             )));
         }
-        let chosen = args.concurrency.as_deref().map(levels).transpose()?;
+        let chosen = args.concurrency.as_deref().map(parse_levels).transpose()?;
         let lengths = match (each_ns, budget_ns, args.full) {
             (Some(ns), ..) => Lengths::Fixed(ns),
             (None, Some(ns), _) => Lengths::Budget(ns),
@@ -93,9 +93,10 @@ impl LevelsSpec {
             && ns < levels.len() as u64 * SHARE_MIN_NS
         {
             return Err(Failure::usage(format!(
-                "--budget: {} user counts need at least {}; give more time, or fewer user counts with -c",
-                levels.len(),
-                format::duration((levels.len() as u64 * SHARE_MIN_NS) as f64)
+                "--budget: {user_counts} user counts need at least {duration}; give more time, or fewer user counts \
+                 with -c",
+                user_counts = levels.len(),
+                duration = format::duration((levels.len() as u64 * SHARE_MIN_NS) as f64)
             )));
         }
         let warmup_ns = match (&args.warmup, lengths) {
@@ -106,7 +107,7 @@ impl LevelsSpec {
     }
 }
 
-fn levels(text: &str) -> Result<Vec<u64>, Failure> {
+fn parse_levels(text: &str) -> Result<Vec<u64>, Failure> {
     let levels: Result<Vec<u64>, _> = text.split(',').map(parse_count).collect();
     let levels = levels.map_err(|e| Failure::usage(format!("--concurrency: {e}")))?;
     match levels.iter().find(|level| !(1..=1_000_000).contains(*level)) {
@@ -212,7 +213,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     for note in write_page_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
-    let (gate, notes) = fail_if.map(|conditions| judge(&conditions, found)).unwrap_or_default();
+    let (gate, notes) = fail_if.map(|conditions| judge_at_peak(&conditions, found)).unwrap_or_default();
     notes.iter().for_each(|note| live.note(note));
     let anything = found.measured().iter().any(|level| level.success_rate > 0.0);
     Ok(match (plimsoll_sys::signal::interrupted(), anything) {
@@ -224,7 +225,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 
 /// Decides the conditions of --fail-if at the peak. Returns the verdict of the gate and notes. If
 /// no request succeeded, the gate fails.
-fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
+fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
     match at_peak.next() {
@@ -259,7 +260,11 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
     }
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(None) };
     let [first, last] = [first, last].map(|(end, _)| output_path(stem, end));
-    Ok(Some(format!("tables by route: {} to {}", first.display(), last.display())))
+    Ok(Some(format!(
+        "tables by route: {first_file} to {last_file}",
+        first_file = first.display(),
+        last_file = last.display()
+    )))
 }
 
 /// Draws the charts and returns their paths.

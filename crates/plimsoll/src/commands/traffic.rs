@@ -24,7 +24,7 @@ const PAGE_ROWS: usize = 20;
 /// Reads the logs and prints the description. Returns the exit code.
 pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     if let Some(path) = args.output.as_ref().filter(|path| !is_page(path)) {
-        return Err(Failure::usage(format!("-o {}: the name must end with .html", path.display())));
+        return Err(Failure::usage(format!("-o {file}: the name must end with .html", file = path.display())));
     }
     let terms = reading_terms(&args.log);
     let path_folds = path_folds(&terms)?;
@@ -73,11 +73,11 @@ fn refuse_empty_logs(counts: &Counts, figures: &Figures) -> Result<(), Failure> 
     refuse_unread(counts)?;
     if figures.late * 2 > figures.requests {
         return Err(Failure::start(format!(
-            "the log is not in order: {} of {} lines are more than {} min older than an earlier line. Sort the log \
-             first (if the newest line is first: tac LOG | plimsoll traffic -)",
-            format::count(figures.late),
-            format::count(figures.requests),
-            plimsoll_traffic::survey::WINDOW_S / 60
+            "the log is not in order: {late_lines} of {lines} lines are more than {minutes} min older than an \
+             earlier line. Sort the log first (if the newest line is first: tac LOG | plimsoll traffic -)",
+            late_lines = format::count(figures.late),
+            lines = format::count(figures.requests),
+            minutes = plimsoll_traffic::survey::WINDOW_S / 60
         )));
     }
     Ok(())

@@ -51,7 +51,7 @@ pub fn command(arguments: &[&str]) -> Command {
 
 /// The number of searches, comparisons and explanations that may run at once. Measurements disturb
 /// each other no more than other programs would, and every test must pass beside other programs.
-const MEASUREMENTS_MAX: usize = 2;
+const MEASUREMENTS_MAX: usize = 3;
 
 /// The number of measurements that may still begin, and the signal that one has ended.
 static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
@@ -130,9 +130,14 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 /// Runs a command with `--json --quiet` and returns its document. Codes 1 (nothing succeeded) and 3
-/// (no verdict) are accepted; `gates.rs` tests these codes.
+/// (no verdict) are accepted; `gates.rs` tests these codes. Loads do not spin, because other tests
+/// run beside them.
 pub fn json(arguments: &[&str]) -> Value {
-    let done = plimsoll(&[arguments, &["--json", "--quiet"]].concat());
+    const LOADS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
+    let is_load = arguments.first().is_some_and(|command| LOADS.contains(command));
+    let sets_spin = arguments.iter().any(|word| word.starts_with("--spin"));
+    let spin: &[&str] = if is_load && !sets_spin { &["--spin=off"] } else { &[] };
+    let done = plimsoll(&[arguments, spin, &["--json", "--quiet"]].concat());
     assert!(done.code < 2 || done.code == 3, "{arguments:?}: {} {}", done.code, done.stderr);
     done.json()
 }

@@ -46,12 +46,15 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = match signal_max_or_zero(case, Signal::Connect) {
             ns if ns < FEW * LATE_CONNECT_NS && is_queued => {
                 format!(
-                    "{:.0} connections wait in this queue{}",
-                    signal_max_or_zero(case, Signal::Unaccepted),
-                    idle_cores_text(case)
+                    "{waiting:.0} connections wait in this queue{idle_cores}",
+                    waiting = signal_max_or_zero(case, Signal::Unaccepted),
+                    idle_cores = idle_cores_text(case)
                 )
             }
-            ns => format!("connecting took up to {}, but responses were not slow", format::duration(ns)),
+            ns => format!(
+                "connecting took up to {connect_time}, but responses were not slow",
+                connect_time = format::duration(ns)
+            ),
         };
         CauseText::limit(Cause::AcceptBacklog.text(), how)
     },

@@ -88,8 +88,8 @@ impl CauseText {
             return whole;
         }
         let line = match (case.lower_rps > 0.0, case.sustained_rps) {
-            (true, _) => format!("the load line to {}", case.offered_text(case.lower_rps)),
-            (false, most) => format!("the server to {}", case.offered_text(most)),
+            (true, _) => format!("the load line to {offered_rate}", offered_rate = case.offered_text(case.lower_rps)),
+            (false, most) => format!("the server to {offered_rate}", offered_rate = case.offered_text(most)),
         };
         let verb = if self.is_plural { "limit" } else { "limits" };
         format!("{} {verb} {line}: {}", self.subject, self.how.unwrap_or_default()).into()

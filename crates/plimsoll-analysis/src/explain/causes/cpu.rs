@@ -68,7 +68,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             let host = [&case.line, &case.past].into_iter().find_map(|sight| sight.host.as_deref());
             format!("the {cores} of {}", host.unwrap_or("this machine"))
         } else {
-            format!("the {cores} that {} may use", server(case))
+            format!("the {cores} that {server_name} may use", server_name = server(case))
         };
         // On a separate machine, plimsoll uses no core of the server.
         let ours =

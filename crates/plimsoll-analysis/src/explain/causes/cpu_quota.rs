@@ -43,23 +43,26 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
     tell: |case| match case.quota_full() {
         Some(true) => CauseText::limit(
-            format!("the quota of {:.2} cores of the server's control group", signal_max_or_zero(case, Signal::Quota)),
             format!(
-                "the quota was exhausted in {} of the periods{}",
-                share(case, Signal::Throttled),
-                idle_cores_text(case)
+                "the quota of {quota_cores:.2} cores of the server's control group",
+                quota_cores = signal_max_or_zero(case, Signal::Quota)
+            ),
+            format!(
+                "the quota was exhausted in {periods_share} of the periods{idle_cores}",
+                periods_share = share(case, Signal::Throttled),
+                idle_cores = idle_cores_text(case)
             ),
         ),
         _ => CauseText::limit(
             format!(
-                "the quota of {:.2} cores of the control group of {}, a dependency",
-                signal_max_or_zero(case, Signal::DownstreamQuota),
-                case.throttled_dependency().unwrap_or("a process that the server calls")
+                "the quota of {quota_cores:.2} cores of the control group of {process}, a dependency",
+                quota_cores = signal_max_or_zero(case, Signal::DownstreamQuota),
+                process = case.throttled_dependency().unwrap_or("a process that the server calls")
             ),
             format!(
-                "the quota was exhausted in {} of the periods{}",
-                share(case, Signal::DownstreamThrottled),
-                idle_cores_text(case)
+                "the quota was exhausted in {periods_share} of the periods{idle_cores}",
+                periods_share = share(case, Signal::DownstreamThrottled),
+                idle_cores = idle_cores_text(case)
             ),
         ),
     },

@@ -52,7 +52,10 @@ pub(super) static CARD: CauseCard = CauseCard {
                 // The goodput may be 0 if no slow request completed in the window, so the offered
                 // rate is shown.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
-                format!("p99 is {} at {rate} requests/s, where no request queues", format::duration(p99))
+                format!(
+                    "p99 is {p99_time} at {rate} requests/s, where no request queues",
+                    p99_time = format::duration(p99)
+                )
             }
             None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
         };

@@ -49,7 +49,10 @@ pub(super) static CARD: CauseCard = CauseCard {
         let waiting = signal_max_or_zero(case, Signal::Blocked).max(signal_max_or_zero(case, Signal::InDisk));
         CauseText::limit(
             Cause::Disk.text(),
-            format!("{waiting:.1} of the server's threads wait for storage{}", idle_cores_text(case)),
+            format!(
+                "{waiting:.1} of the server's threads wait for storage{idle_cores}",
+                idle_cores = idle_cores_text(case)
+            ),
         )
     },
 };

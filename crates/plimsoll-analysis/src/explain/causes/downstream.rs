@@ -82,14 +82,15 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = match case.signal_max(Signal::DownstreamCores).filter(|cores| *cores >= NEARLY_FULL) {
             Some(cores) => {
                 format!(
-                    "the dependency uses {cores:.2} cores, the server uses {:.2}{}",
-                    signal_max_or_zero(case, Signal::ServerCores),
-                    idle_cores_text(case)
+                    "the dependency uses {cores:.2} cores, the server uses {server_cores:.2}{idle_cores}",
+                    server_cores = signal_max_or_zero(case, Signal::ServerCores),
+                    idle_cores = idle_cores_text(case)
                 )
             }
             None => format!(
-                "the dependency's responses take longer under load, and the server waits for these responses{}",
-                idle_cores_text(case)
+                "the dependency's responses take longer under load, and the server waits for these \
+                 responses{idle_cores}",
+                idle_cores = idle_cores_text(case)
             ),
         };
         CauseText::limit(subject, how)

@@ -40,7 +40,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROBES,
     tell: |case| {
-        let how = format!("{} of the allowed number are open", share(case, Signal::Files));
+        let how = format!("{open_share} of the allowed number are open", open_share = share(case, Signal::Files));
         CauseText::limit(format!("open files of {}", server(case)), how).plural(true)
     },
 };

@@ -55,7 +55,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     ],
     tell: |case| {
         let how = match signal_max_or_zero(case, Signal::GcPauses) >= FEW {
-            true => format!("garbage collection stops all requests for {} of the time", share(case, Signal::GcPauses)),
+            true => format!(
+                "garbage collection stops all requests for {share} of the time",
+                share = share(case, Signal::GcPauses)
+            ),
             false => {
                 let taken = format::short_percent(case.gc_share().unwrap_or(0.0).min(1.0));
                 format!("garbage collection takes {taken} of the server's CPU time")

@@ -79,14 +79,14 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
         Some((status, _)) if signal_max_or_zero(case, Signal::Refused) > 0.0 => CauseText::limit(
             format!("a rate limit (status {status})"),
-            format!("{} succeeded at every offered rate", goodput_above_line_text(case)),
+            format!("{goodput} succeeded at every offered rate", goodput = goodput_above_line_text(case)),
         ),
         _ => CauseText::limit(
             "a rate limit that delays responses",
             format!(
-                "{} succeeded, and no resource was saturated{}",
-                goodput_above_line_text(case),
-                idle_cores_text(case)
+                "{goodput} succeeded, and no resource was saturated{idle_cores}",
+                goodput = goodput_above_line_text(case),
+                idle_cores = idle_cores_text(case)
             ),
         ),
     },

@@ -116,13 +116,19 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let (server, idle) = (server(case), idle_cores_text(case));
         if signal_max_or_zero(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
-            let how = format!("waiting for the lock takes {} of the server's CPU time", share(case, Signal::Spinning));
+            let how = format!(
+                "waiting for the lock takes {waiting_share} of the server's CPU time",
+                waiting_share = share(case, Signal::Spinning)
+            );
             return CauseText::limit(format!("a lock in {server}"), how);
         }
         if let Some(peer) = database(case).filter(|_| database_locks(case) == Some(true)) {
             let calls = match waiting_statements(case) {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
-                None => format!("{:.0} calls wait for this dependency", signal_max_or_zero(case, Signal::PeerWaiting)),
+                None => format!(
+                    "{calls:.0} calls wait for this dependency",
+                    calls = signal_max_or_zero(case, Signal::PeerWaiting)
+                ),
             };
             let cores = signal_max_or_zero(case, Signal::DownstreamCores);
             let how = format!("{calls} while the dependency uses {cores:.2} cores{idle}");
@@ -136,8 +142,8 @@ pub(super) static CARD: CauseCard = CauseCard {
                  single goroutine or actor{idle}"
             ),
             false => format!(
-                "on average, the server handles {:.1} requests at a time{idle}",
-                case.requests_in_service().unwrap_or(0.0)
+                "on average, the server handles {requests:.1} requests at a time{idle}",
+                requests = case.requests_in_service().unwrap_or(0.0)
             ),
         };
         CauseText::limit(format!("a lock in {server}"), how)

@@ -48,15 +48,22 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| match (case.killed.unwrap_or(0.0), signal_max_or_zero(case, Signal::MajorFaults)) {
         (killed, _) if killed >= 1.0 => CauseText::limit(
             "the limit of memory of the server's control group",
-            format!("the kernel ended {} because of the memory limit", number(killed, "process", "processes")),
+            format!(
+                "the kernel ended {processes} because of the memory limit",
+                processes = number(killed, "process", "processes")
+            ),
         ),
         (_, pages) if pages >= 1.0 => CauseText::limit(
             Cause::Memory.text(),
-            format!("{} pages a second are read back from storage{}", format::rate(pages), idle_cores_text(case)),
+            format!(
+                "{pages_per_s} pages a second are read back from storage{idle_cores}",
+                pages_per_s = format::rate(pages),
+                idle_cores = idle_cores_text(case)
+            ),
         ),
         _ => CauseText::limit(
             Cause::Memory.text(),
-            format!("more load brings no more responses{}", idle_cores_text(case)),
+            format!("more load brings no more responses{idle_cores}", idle_cores = idle_cores_text(case)),
         ),
     },
 };

@@ -76,21 +76,24 @@ pub(super) static CARD: CauseCard = CauseCard {
         let idle = idle_cores_text(case);
         let how = if on_the_way(case) == Some(true) {
             format!(
-                "{} of responses from a dependency are in transit{idle}",
-                format::bytes(signal_max_or_zero(case, Signal::PeerOnTheWay))
+                "{transit_bytes} of responses from a dependency are in transit{idle}",
+                transit_bytes = format::bytes(signal_max_or_zero(case, Signal::PeerOnTheWay))
             )
         } else if arrives_slowly_from_dependency(case) == Some(true) {
             format!(
-                "a dependency sends {}/s, and {} arrive in small pieces{idle}",
-                format::bytes(signal_max_or_zero(case, Signal::PeerReceived)),
-                number(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
+                "a dependency sends {bytes_per_second}/s, and {responses} arrive in small pieces{idle}",
+                bytes_per_second = format::bytes(signal_max_or_zero(case, Signal::PeerReceived)),
+                responses = number(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
             )
         } else if case.signal_reaches(Signal::Retransmits, RETRANSMIT_SHARE_MIN) == Some(true) {
-            format!("{} of the TCP segments are retransmitted{idle}", share(case, Signal::Retransmits))
+            format!(
+                "{share_percent} of the TCP segments are retransmitted{idle}",
+                share_percent = share(case, Signal::Retransmits)
+            )
         } else {
             format!(
-                "{} wait in the server's send buffers{idle}",
-                format::bytes(signal_max_or_zero(case, Signal::SendQueue))
+                "{waiting_bytes} wait in the server's send buffers{idle}",
+                waiting_bytes = format::bytes(signal_max_or_zero(case, Signal::SendQueue))
             )
         };
         CauseText::limit(Cause::Network.text(), how)

@@ -47,18 +47,18 @@ pub(super) static CARD: CauseCard = CauseCard {
         let server = server(case);
         if case.thread_full() != Some(true) {
             let how = format!(
-                "all threads together use {:.2} of a core{}",
-                signal_max_or_zero(case, Signal::ServerCores),
-                idle_cores_text(case)
+                "all threads together use {cores:.2} of a core{idle}",
+                cores = signal_max_or_zero(case, Signal::ServerCores),
+                idle = idle_cores_text(case)
             );
             return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).plural(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
         let thread = thread.map_or_else(String::new, |name| format!(" ({name})"));
         let how = format!(
-            "this thread uses {:.2} of a core{}",
-            signal_max_or_zero(case, Signal::FullestThread),
-            idle_cores_text(case)
+            "this thread uses {cores:.2} of a core{idle}",
+            cores = signal_max_or_zero(case, Signal::FullestThread),
+            idle = idle_cores_text(case)
         );
         CauseText::limit(format!("one thread of {server}{thread}"), how)
     },

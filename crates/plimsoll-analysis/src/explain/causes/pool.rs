@@ -80,9 +80,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROBES,
     tell: |case| {
         let in_flight = format!(
-            "past the load line, with {:.0} requests in flight{}",
-            signal_max_or_zero(case, Signal::InFlight),
-            idle_cores_text(case)
+            "past the load line, with {requests:.0} requests in flight{idle_cores}",
+            requests = signal_max_or_zero(case, Signal::InFlight),
+            idle_cores = idle_cores_text(case)
         );
         if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
             let several = count.round() != 1.0;
@@ -94,7 +94,11 @@ pub(super) static CARD: CauseCard = CauseCard {
             let connections = number(count, "connection", "connections");
             return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).plural(several);
         }
-        let places = format!("a pool of about {:.0} in {}", case.requests_in_service().unwrap_or(0.0), server(case));
+        let places = format!(
+            "a pool of about {places:.0} in {server}",
+            places = case.requests_in_service().unwrap_or(0.0),
+            server = server(case)
+        );
         let subject = match case.most_called_dependency().filter(|_| calls_as_served(case) == Some(true)) {
             Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
             None => places,

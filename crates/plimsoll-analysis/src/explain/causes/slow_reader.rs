@@ -81,15 +81,18 @@ pub(super) static CARD: CauseCard = CauseCard {
         }
         if reads_late(case) == Some(true) {
             let how = format!(
-                "{} of responses wait to be read{idle}",
-                format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
+                "{bytes} of responses wait to be read{idle}",
+                bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
             );
             return CauseText::limit(format!("slow reading of dependency responses by {server}"), how);
         }
         if writes_wait(case) == Some(true) {
             let waits = match signal_max_or_zero(case, Signal::InWrite) {
                 count if count < SLOWER_FACTOR_MIN => {
-                    format!("a thread waits for {} of the time", share(case, Signal::InWrite))
+                    format!(
+                        "a thread waits for {share_percent} of the time",
+                        share_percent = share(case, Signal::InWrite)
+                    )
                 }
                 count => format!("{count:.0} threads wait"),
             };
@@ -97,8 +100,9 @@ pub(super) static CARD: CauseCard = CauseCard {
             return CauseText::limit(subject, format!("{waits} for the reader{idle}"));
         }
         let how = format!(
-            "the reader's receive window is full for {} of the time, so that responses wait in the server{idle}",
-            share(case, Signal::WindowLimited)
+            "the reader's receive window is full for {share_percent} of the time, so that responses wait in the \
+             server{idle}",
+            share_percent = share(case, Signal::WindowLimited)
         );
         CauseText::limit(Cause::SlowReader.text(), how)
     },

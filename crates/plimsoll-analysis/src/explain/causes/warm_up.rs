@@ -35,7 +35,10 @@ pub(super) static CARD: CauseCard = CauseCard {
         let now = match (case.holds_upper(), holds_more(case), closed) {
             (Some(_), ..) => format!("{past} did not meet the SLO during the search, and meet the SLO now"),
             (None, None, Some(closed)) => {
-                format!("the server's peak was {then} during the search, and {} succeed now", case.offered_text(closed))
+                format!(
+                    "the server's peak was {then} during the search, and {now} succeed now",
+                    now = case.offered_text(closed)
+                )
             }
             (None, ..) => format!("the server's peak was {then} during the search, and {past} meet the SLO now"),
         };

@@ -11,7 +11,7 @@ impl SimWorld {
     pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
         if let Some(idle_ns) = self.server.idle_close_ns {
             let activity = self.links[link].activity;
-            self.after(at_ns + idle_ns, link, SimEventKind::IdleSince(activity));
+            self.schedule_event(at_ns + idle_ns, link, SimEventKind::IdleSince(activity));
         }
     }
 
@@ -63,11 +63,11 @@ impl SimWorld {
         if it.taken == length {
             self.account.requests += 1;
             it.serving = true;
-            let done_ns = self.work(at_ns);
-            self.after(done_ns, link, SimEventKind::Answers);
+            let done_ns = self.queue_request(at_ns);
+            self.schedule_event(done_ns, link, SimEventKind::Answers);
         } else if let Some((_, every_ns)) = self.server.intake {
             self.links[link].taking = true;
-            self.after(at_ns + every_ns, link, SimEventKind::Takes);
+            self.schedule_event(at_ns + every_ns, link, SimEventKind::Takes);
         } else if self.links[link].arrived > 0 {
             self.read(at_ns, link);
         }
@@ -79,7 +79,7 @@ impl SimWorld {
         let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
         for number in 0..pieces {
             let (from, to) = if pieces == to { (number, number + 1) } else { (0, to) };
-            self.deliver(
+            self.schedule_client_event(
                 at_ns + number as u64,
                 link,
                 SimEventKind::Brings(BytesInTransit { bytes: Rc::clone(&bytes), from, to }),
@@ -102,9 +102,9 @@ impl SimWorld {
                 StreamAction::Says(bytes) => self.send_to_client(at_ns, link, bytes),
                 StreamAction::Asks(stream) => {
                     self.account.requests += 1;
-                    let done_ns = self.work(at_ns);
+                    let done_ns = self.queue_request(at_ns);
                     let messages = self.server.h2.map_or(0, |how| how.messages.0);
-                    self.after(done_ns, link, SimEventKind::AnswersStream(stream, messages));
+                    self.schedule_event(done_ns, link, SimEventKind::AnswersStream(stream, messages));
                 }
                 StreamAction::Untaken(bytes, is_over) => {
                     self.account.untaken += 1;
@@ -123,7 +123,7 @@ impl SimWorld {
         let Some((said, is_over)) = streams.answer(stream, left) else { return };
         if left > 0 {
             let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
-            self.after(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, left - 1));
+            self.schedule_event(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, left - 1));
         }
         self.send_to_client(at_ns, link, said);
         if is_over {
@@ -132,7 +132,7 @@ impl SimWorld {
     }
 
     /// Queues a request that arrives at `at_ns`. Returns the time at which its service is done, ns.
-    fn work(&mut self, at_ns: u64) -> u64 {
+    fn queue_request(&mut self, at_ns: u64) -> u64 {
         let need_ns = self.server.service.draw_ns(&mut self.rng);
         let slot = self.slots.pop();
         let begins_ns = slot.map_or(at_ns, |Reverse(free_ns)| free_ns.max(at_ns));
@@ -189,9 +189,11 @@ impl SimWorld {
                 self.close(said_ns, link);
             }
             Some(Fault::ResetsInReply) => self.reset(said_ns, link),
-            Some(Fault::ClosesAfter(ns)) => self.after(said_ns + ns, link, SimEventKind::Closes),
-            Some(Fault::AnswersTwice(ns)) => self.after(said_ns + ns, link, SimEventKind::AnswersAgain),
-            Some(Fault::SendsUnsolicited(ns)) => self.after(said_ns + ns, link, SimEventKind::BlurtsSince(activity)),
+            Some(Fault::ClosesAfter(ns)) => self.schedule_event(said_ns + ns, link, SimEventKind::Closes),
+            Some(Fault::AnswersTwice(ns)) => self.schedule_event(said_ns + ns, link, SimEventKind::AnswersAgain),
+            Some(Fault::SendsUnsolicited(ns)) => {
+                self.schedule_event(said_ns + ns, link, SimEventKind::BlurtsSince(activity))
+            }
             _ => {}
         }
         self.expect_work(said_ns, link);
@@ -216,7 +218,11 @@ impl SimWorld {
                 Some(Fault::Pieces) => (from + 1 + self.rng.below(12) as usize).min(length),
                 _ => length,
             };
-            self.deliver(at_ns, link, SimEventKind::Brings(BytesInTransit { bytes: Rc::clone(&bytes), from, to }));
+            self.schedule_client_event(
+                at_ns,
+                link,
+                SimEventKind::Brings(BytesInTransit { bytes: Rc::clone(&bytes), from, to }),
+            );
             at_ns += if fault == Some(Fault::Pieces) { self.rng.below(3) * 20_000 } else { gap_ns };
             from = to;
         }
@@ -231,11 +237,11 @@ impl SimWorld {
         }
         it.server_closed = true;
         let unheard = it.arrived > 0;
-        self.deliver(at_ns, link, if unheard { SimEventKind::Breaks } else { SimEventKind::Ends });
+        self.schedule_client_event(at_ns, link, if unheard { SimEventKind::Breaks } else { SimEventKind::Ends });
     }
 
     fn reset(&mut self, at_ns: u64, link: usize) {
         self.links[link].server_closed = true;
-        self.deliver(at_ns, link, SimEventKind::Breaks);
+        self.schedule_client_event(at_ns, link, SimEventKind::Breaks);
     }
 }

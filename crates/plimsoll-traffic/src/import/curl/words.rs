@@ -39,7 +39,7 @@ enum ShellOperator {
     IntoThis,
 }
 
-fn operator(word: &str) -> Option<ShellOperator> {
+fn shell_operator(word: &str) -> Option<ShellOperator> {
     if ["&&", "&"].contains(&word) {
         return Some(ShellOperator::Next);
     }
@@ -69,11 +69,11 @@ impl ShellWords {
                     // A backslash before a line break continues the line.
                     Some('\n') => {}
                     Some('\r') if rest.next_if_eq(&'\n').is_some() => {}
-                    Some(escaped) => read.quote().push(escaped),
+                    Some(escaped) => read.begin_quoted_part().push(escaped),
                     None => {}
                 },
                 '\'' => {
-                    let word = read.quote();
+                    let word = read.begin_quoted_part();
                     loop {
                         match rest.next().ok_or(CurlError::Quotation('\''))? {
                             '\'' => break,
@@ -81,11 +81,11 @@ impl ShellWords {
                         }
                     }
                 }
-                '"' => double_quoted(&mut rest, read.quote())?,
-                '$' if rest.next_if_eq(&'\'').is_some() => ansi_quoted(&mut rest, read.quote())?,
+                '"' => double_quoted(&mut rest, read.begin_quoted_part())?,
+                '$' if rest.next_if_eq(&'\'').is_some() => ansi_quoted(&mut rest, read.begin_quoted_part())?,
                 '$' | '`' => {
                     refuse_shell(c, &rest)?;
-                    read.plain(c);
+                    read.push_char(c);
                 }
                 '#' if !read.is_begun => while rest.next_if(|c| *c != '\n').is_some() {},
                 '|' if !read.word.ends_with('>') => {
@@ -108,19 +108,19 @@ impl ShellWords {
                     Some(ShellOperator::Into) => read.skips_next = true,
                     Some(ShellOperator::IntoThis) | None => {}
                 },
-                plain => read.plain(plain),
+                plain => read.push_char(plain),
             }
         }
         read.end();
         Ok(read.words)
     }
 
-    fn plain(&mut self, c: char) {
+    fn push_char(&mut self, c: char) {
         self.is_begun = true;
         self.word.push(c);
     }
 
-    fn quote(&mut self) -> &mut String {
+    fn begin_quoted_part(&mut self) -> &mut String {
         (self.is_begun, self.is_quoted) = (true, true);
         &mut self.word
     }
@@ -132,7 +132,7 @@ impl ShellWords {
             return None;
         }
         let word = std::mem::take(&mut self.word);
-        let operator = if std::mem::take(&mut self.is_quoted) { None } else { operator(&word) };
+        let operator = if std::mem::take(&mut self.is_quoted) { None } else { shell_operator(&word) };
         if operator.is_none() && !std::mem::take(&mut self.skips_next) {
             self.words.push(word);
         }
@@ -201,11 +201,11 @@ fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
                 'v' => '\u{b}',
                 'e' | 'E' => '\u{1b}',
                 'x' => {
-                    bytes.push(digits(rest, 2) as u8);
+                    bytes.push(parse_hex_digits(rest, 2) as u8);
                     continue;
                 }
-                'u' => char::from_u32(digits(rest, 4)).unwrap_or(char::REPLACEMENT_CHARACTER),
-                'U' => char::from_u32(digits(rest, 8)).unwrap_or(char::REPLACEMENT_CHARACTER),
+                'u' => char::from_u32(parse_hex_digits(rest, 4)).unwrap_or(char::REPLACEMENT_CHARACTER),
+                'U' => char::from_u32(parse_hex_digits(rest, 8)).unwrap_or(char::REPLACEMENT_CHARACTER),
                 other => other,
             },
             plain => plain,
@@ -217,7 +217,7 @@ fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
 }
 
 /// Parses at most `most` hexadecimal digits.
-fn digits(rest: &mut Chars, most: usize) -> u32 {
+fn parse_hex_digits(rest: &mut Chars, most: usize) -> u32 {
     let mut value = 0u32;
     for _ in 0..most {
         let Some(digit) = rest.peek().and_then(|c| c.to_digit(16)) else { break };

@@ -80,7 +80,7 @@ impl<'a> CorrelationTrace<'a> {
             Some(within) => format!("'{name}' of {within}"),
         };
         let variable = variable_name(&name);
-        let way_out = match self.source(&sent.value) {
+        let way_out = match self.find_source_step(&sent.value) {
             Some((answer, Some(from))) => {
                 format!(
                     "this value was returned by {answer}: add capture = {{ {variable} = {from:?} \
@@ -95,8 +95,9 @@ impl<'a> CorrelationTrace<'a> {
             }
             None => {
                 format!(
-                    "write {{{{ env.{} }}}} in its place, or capture the value from an earlier response",
-                    variable.to_ascii_uppercase()
+                    "write {{{{ env.{environment_variable} }}}} in its place, or capture the value from an earlier \
+                     response",
+                    environment_variable = variable.to_ascii_uppercase()
                 )
             }
         };
@@ -105,7 +106,7 @@ impl<'a> CorrelationTrace<'a> {
 
     /// Returns the last step whose response contains a value. Also returns the capture for the
     /// value, if the value has a simple path in the response.
-    fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
+    fn find_source_step(&self, value: &str) -> Option<(&str, Option<String>)> {
         // The scheme before the value, such as `Bearer`, is absent in responses.
         let bare = value.split_whitespace().last()?;
         if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= SEARCHED_VALUES_MAX {

@@ -21,7 +21,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
         return Some(Err("the check includes more than the response of its request".to_owned()));
     }
     Some(match element.kind() {
-        "ResponseAssertion" => response(element, values, &mut request.expect),
+        "ResponseAssertion" => read_response_assertion(element, values, &mut request.expect),
         "DurationAssertion" => {
             let ms = element.property("DurationAssertion.duration").and_then(|text| values.number(text));
             match ms.filter(|ms| *ms >= 1.0) {
@@ -33,8 +33,8 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                 None => Err("the duration is not a number".to_owned()),
             }
         }
-        "JSONPathAssertion" => json(element, values, &mut request.expect),
-        "RegexExtractor" => regex(element, values, &mut request.captures),
+        "JSONPathAssertion" => read_json_assertion(element, values, &mut request.expect),
+        "RegexExtractor" => read_regex_extractor(element, values, &mut request.captures),
         "BoundaryExtractor" => {
             let part = |name: &str| element.property(name).unwrap_or_default();
             let name = part("BoundaryExtractor.refname");
@@ -114,7 +114,7 @@ fn own_names(element: &Element) -> Vec<String> {
     names.split(';').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
+fn read_response_assertion(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
     let kind = element.property("Assertion.test_type").and_then(|text| text.trim().parse().ok()).unwrap_or(SUBSTRING);
     // JMeter itself misspells this property.
     let strings = element.collection("Asserion.test_strings");
@@ -139,7 +139,8 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     let is_pattern = kind & (MATCHES | CONTAINS) != 0;
     match element.property("Assertion.test_field").unwrap_or("Assertion.response_data") {
         "Assertion.response_code" => {
-            let codes: Option<Vec<String>> = texts.iter().flat_map(|text| text.split('|')).map(code).collect();
+            let codes: Option<Vec<String>> =
+                texts.iter().flat_map(|text| text.split('|')).map(parse_status_pattern).collect();
             let codes = codes.ok_or("the expected statuses are a pattern")?;
             expect.status = Some(codes.join(","));
             Ok(())
@@ -161,7 +162,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
                 expect.body = Some(texts[0].clone());
                 return Ok(());
             }
-            understood(&patterns.join("|"))?;
+            check_java_pattern(&patterns.join("|"))?;
             let joined =
                 if patterns.len() == 1 { patterns[0].clone() } else { format!("(?:{})", patterns.join(")|(?:")) };
             expect.body = Some(format!("regex:{joined}"));
@@ -176,7 +177,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
             let pairs: Option<Vec<_>> = texts.iter().map(pair).collect();
             for (name, value) in pairs.ok_or("the check does not look for 'Name: value' in the headers")? {
                 if is_pattern {
-                    understood(&value)?;
+                    check_java_pattern(&value)?;
                 }
                 expect.headers.push((name, if is_pattern { format!("regex:{value}") } else { value }));
             }
@@ -187,7 +188,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
 }
 
 /// Returns a status or class of statuses, such as `200` or `2xx`, from a JMeter pattern.
-fn code(text: &str) -> Option<String> {
+fn parse_status_pattern(text: &str) -> Option<String> {
     let text = text.trim().trim_matches(['^', '$', '(', ')']);
     let is_status = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
     if is_status && text.starts_with(['1', '2', '3', '4', '5']) {
@@ -198,7 +199,7 @@ fn code(text: &str) -> Option<String> {
     (is_class && ["1", "2", "3", "4", "5"].contains(&first)).then(|| format!("{first}xx"))
 }
 
-fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
+fn read_json_assertion(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
     let path = json_path(element.property("JSON_PATH").unwrap_or_default())?;
     if element.flag("INVERT") || element.flag("ISREGEX") && element.flag("JSONVALIDATION") {
         return Err("the JMeter assertion is negated, or matches a pattern".to_owned());
@@ -231,7 +232,7 @@ fn json_path(path: &str) -> Result<String, String> {
     if is_plain { Ok(path.to_owned()) } else { Err("the JSON path has parts other than names and indexes".to_owned()) }
 }
 
-fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
+fn read_regex_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default().trim();
     let own_name = part("RegexExtractor.refname");
     let pattern = part("RegexExtractor.regex");
@@ -244,7 +245,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");
     let taken = match_number_note(number)?;
-    understood(pattern)?;
+    check_java_pattern(pattern)?;
     let from = match part("RegexExtractor.useHeaders") {
         "" | "false" | "unescaped" => format!("regex:{pattern}"),
         "true" => header_capture(pattern)?,
@@ -331,7 +332,7 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
 
 /// Returns an error if a Java pattern has a part that plimsoll's regular expressions do not
 /// support.
-fn understood(pattern: &str) -> Result<(), String> {
+fn check_java_pattern(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {
         Some(part) => Err(format!("the pattern has {part}, which is not supported")),
@@ -398,7 +399,7 @@ mod tests {
             ("", None),
             ("\u{e9}", None),
         ] {
-            assert_eq!(code(text).as_deref(), expect, "{text}");
+            assert_eq!(parse_status_pattern(text).as_deref(), expect, "{text}");
         }
     }
 }

@@ -64,7 +64,7 @@ pub struct RequestUrl {
 
 impl RequestUrl {
     /// Returns the URL as text, with and without the default port.
-    fn texts(&self) -> [String; 2] {
+    fn url_text_variants(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
             let mut text = DraftText::literal(&format!("{}://", self.scheme));
@@ -134,7 +134,7 @@ impl JmxReader {
         if !self.values.has_room_for(bytes, "this plan has too many users of authorization managers") {
             return None;
         }
-        let urls = asked.texts();
+        let urls = asked.url_text_variants();
         let user = users.iter().find(|user| user.is_told(&urls));
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_literal().is_none()) {
@@ -158,9 +158,9 @@ impl JmxReader {
             }
             if !cookie.is_sent(&scope) {
                 let text = format!(
-                    "the cookie '{}' belongs to another host or path, or to https only: this cookie is not sent to \
-                     the target",
-                    short_text(&cookie.name)
+                    "the cookie '{name}' belongs to another host or path, or to https only: this cookie is not sent \
+                     to the target",
+                    name = short_text(&cookie.name)
                 );
                 self.draft.note_repeated_omission(cookie.at, text);
                 continue;
@@ -232,12 +232,12 @@ impl JmxReader {
                         self.draft.note_repeated_omission(element.place(), text);
                     }
                 }
-                "AuthManager" => self.authorization(element, &mut level),
+                "AuthManager" => self.read_authorization_manager(element, &mut level),
                 "CacheManager" => {
                     let text = "a cache manager is not imported: plimsoll has no cache";
                     self.draft.note_repeated_omission(element.place(), text);
                 }
-                kind if kind.ends_with("ThroughputTimer") => self.throughput(element),
+                kind if kind.ends_with("ThroughputTimer") => self.read_throughput_timer(element),
                 kind if kind.ends_with("Timer") => level.timers.push(*element),
                 kind if kind.ends_with("Assertion") => level.assertions.push(*element),
                 _ => {}
@@ -246,14 +246,17 @@ impl JmxReader {
         level
     }
 
-    fn authorization(&mut self, element: &Element, level: &mut TestLevel) {
+    fn read_authorization_manager(&mut self, element: &Element, level: &mut TestLevel) {
         for user in element.collection("AuthManager.auth_list") {
             let part = |name: &str| property(user, name).unwrap_or_default();
             let at = xml::place(user);
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
-                let text = format!("a user with the authentication {} is not imported", short_text(mechanism));
+                let text = format!(
+                    "a user with the authentication {mechanism} is not imported",
+                    mechanism = short_text(mechanism)
+                );
                 self.draft.note_repeated_omission(at, text);
                 let begins = url.file_text(false);
                 level.users.push(LevelUser { at, url, begins, authorization: None });
@@ -275,7 +278,7 @@ impl JmxReader {
         }
     }
 
-    fn throughput(&mut self, element: &Element) {
+    fn read_throughput_timer(&mut self, element: &Element) {
         let at = element.place();
         let number = |names: &[&str]| {
             let text = names.iter().find_map(|name| element.property(name));
@@ -298,7 +301,7 @@ impl JmxReader {
         match per_minute {
             None => self.draft.note_omission(
                 at,
-                format!("a {} is not imported: set the rate of the load", short_text(element.kind())),
+                format!("a {element} is not imported: set the rate of the load", element = short_text(element.kind())),
             ),
             Some((per_minute, is_each)) if !self.load.set_timer_rate(per_minute, is_each, at) => {
                 self.draft.note_omission(at, "a second throughput timer is not imported: set the rate of the load")

@@ -66,13 +66,19 @@ impl JmxReader {
         let below = element.below();
         let own = self.level(&below);
         levels.push(own);
-        let step = self.request(element, &below, levels, &name);
+        let step = self.import_request(element, &below, levels, &name);
         levels.pop();
         self.requests += usize::from(step.is_some());
         step
     }
 
-    fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
+    fn import_request(
+        &mut self,
+        element: &Element,
+        below: &[Element],
+        levels: &[TestLevel],
+        name: &str,
+    ) -> Option<DraftStep> {
         let at = element.place();
         self.values.at.set(at);
         // Each request gets a copy of all inherited elements, so the copies are charged to the
@@ -310,7 +316,7 @@ impl JmxReader {
 
     fn body(&mut self, element: &Element, defaults: &[&Element], request: &mut DraftRequest, name: &str) {
         let at = element.place();
-        let arguments = self.arguments(element, defaults);
+        let arguments = self.collect_arguments(element, defaults);
         let mut files = Vec::new();
         for file in element.collection("HTTPFileArgs.files") {
             let part = |name: &str| property(file, name).unwrap_or_default().trim();
@@ -400,7 +406,7 @@ impl JmxReader {
     }
 
     /// Returns the arguments of a sampler and of its defaults.
-    fn arguments(&mut self, element: &Element, defaults: &[&Element]) -> Vec<SamplerArgument> {
+    fn collect_arguments(&mut self, element: &Element, defaults: &[&Element]) -> Vec<SamplerArgument> {
         let mut arguments: Vec<SamplerArgument> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
         for (number, holder) in std::iter::once(&element).chain(defaults).enumerate() {

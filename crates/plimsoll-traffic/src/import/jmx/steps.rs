@@ -103,7 +103,7 @@ impl JmxReader {
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     let text = element.property("IfController.condition").unwrap_or_default();
                     let mut step = group(inner);
-                    match self.condition(text) {
+                    match self.parse_condition(text) {
                         Some((condition, unless)) => (step.condition, step.unless) = (condition, unless),
                         None => self.draft.note_omission(
                             at,
@@ -183,7 +183,7 @@ impl JmxReader {
     /// Parses the condition of an If Controller. Returns a template value that must not be empty,
     /// or one that must be empty. Both template values are `None` for a condition that always
     /// holds. The result is `None` for a condition that is not supported.
-    fn condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
+    fn parse_condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();
         let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];
         if is_always.contains(&text) {

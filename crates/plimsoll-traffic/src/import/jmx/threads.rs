@@ -32,7 +32,7 @@ impl ThreadSpan {
 
     /// Returns the number of threads just before (`side` = -1) or just after (`side` = 1) the time
     /// `at_s`.
-    fn level(&self, at_s: f64, side: f64) -> f64 {
+    fn threads_at(&self, at_s: f64, side: f64) -> f64 {
         let [start_s, risen_s, held_s, end_s] = self.turns_s();
         let at_s = at_s + side * 1e-9;
         if at_s < start_s || at_s > end_s {
@@ -107,11 +107,11 @@ impl JmxLoad {
             element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
         };
         let (threads, coming) = match element.kind() {
-            "ThreadGroup" => plain(element, name, values, left_out),
-            "ConcurrencyThreadGroup" => target(&number, element),
-            "ArrivalsThreadGroup" => arrivals(&number, element),
-            "SteppingThreadGroup" => stepping(&number),
-            "UltimateThreadGroup" => rows(element, values),
+            "ThreadGroup" => standard_group_load(element, name, values, left_out),
+            "ConcurrencyThreadGroup" => concurrency_group_load(&number, element),
+            "ArrivalsThreadGroup" => arrivals_group_load(&number, element),
+            "SteppingThreadGroup" => stepping_group_load(&number),
+            "UltimateThreadGroup" => ultimate_group_load(element, values),
             "OpenModelThreadGroup" => {
                 let schedule = element.property("OpenModelThreadGroup.schedule").unwrap_or_default();
                 let ramps = values.text_without_templates(schedule).and_then(|text| schedule_ramps(&text));
@@ -122,9 +122,9 @@ impl JmxLoad {
         let threads = threads.map(|threads| threads.clamp(0.0, 1e6).round());
         if coming == ThreadArrivals::Unknown {
             let text = format!(
-                "'{name}': the number of threads of a {} over time is not known: set the users or the rate of \
-                 the load",
-                short_text(element.kind())
+                "'{name}': the number of threads of a {element} over time is not known: set the users or the \
+                 rate of the load",
+                element = short_text(element.kind())
             );
             left_out.push(text);
         }
@@ -173,37 +173,37 @@ impl JmxLoad {
             .filter(|_| groups.len() > 1)
         {
             let text = format!(
-                "'{}': this group starts sessions at a rate, and other groups do not: set the rate of the load",
-                group.name
+                "'{group}': this group starts sessions at a rate, and other groups do not: set the rate of the load",
+                group = group.name
             );
             left_out.push((group.at, text));
             groups.retain(|group| !matches!(group.start_pattern, ThreadArrivals::Rate(_)));
         }
         let mut load = DraftLoad::default();
         if let [GroupLoad { start_pattern: ThreadArrivals::Rate(ramps), .. }] = groups.as_slice() {
-            load.rate = stages(ramps);
+            load.rate = stages_text(ramps);
             return (load, left_out);
         }
         let threads: f64 = groups.iter().filter_map(|group| group.threads).sum();
-        self.ends(&groups, &mut load);
+        self.set_duration_and_sessions(&groups, &mut load);
         if let Some(pace) = self.pace {
             let of_all = pace.group.is_none() || groups.len() == 1;
             let asked: f64 = groups.iter().map(|group| group.threads.unwrap_or(1.0) * group.requests as f64).sum();
             let each = asked / groups.iter().map(|group| group.threads.unwrap_or(1.0)).sum::<f64>().max(1.0);
             if of_all && each >= 1.0 {
                 let per_minute = if pace.is_each { pace.per_minute * threads.max(1.0) } else { pace.per_minute };
-                let rate = figure((per_minute / 60.0 / each).max(0.001));
+                let rate = number_text((per_minute / 60.0 / each).max(0.001));
                 let text = format!(
-                    "a timer of {} requests a minute becomes an open loop of {rate} sessions a second",
-                    figure(per_minute)
+                    "a timer of {requests} requests a minute becomes an open loop of {rate} sessions a second",
+                    requests = number_text(per_minute)
                 );
                 left_out.push((pace.at, text));
                 load.rate = Some(rate);
                 return (load, left_out);
             }
             let text = format!(
-                "a timer of {} requests a minute is not imported: set the rate of the load",
-                figure(pace.per_minute)
+                "a timer of {requests} requests a minute is not imported: set the rate of the load",
+                requests = number_text(pace.per_minute)
             );
             left_out.push((pace.at, text));
         }
@@ -217,7 +217,7 @@ impl JmxLoad {
         {
             // Threads that run one loop each are sessions that start in sequence, so the load has a
             // session rate.
-            load.rate = Some(figure(threads / ramp_s));
+            load.rate = Some(number_text(threads / ramp_s));
             return (load, left_out);
         }
         let stretches: Vec<ThreadSpan> = groups
@@ -235,14 +235,14 @@ impl JmxLoad {
             }
             match ramps.as_slice() {
                 [Ramp { from, to, length_s }] if from == to => {
-                    (load.users, load.duration) = (Some(figure(*from)), Some(time(*length_s)));
+                    (load.users, load.duration) = (Some(number_text(*from)), Some(duration_text(*length_s)));
                 }
-                ramps => (load.users, load.duration) = (stages(ramps), None),
+                ramps => (load.users, load.duration) = (stages_text(ramps), None),
             }
             return (load, left_out);
         }
         if groups.iter().all(|group| group.threads.is_some()) && threads >= 1.0 {
-            load.users = Some(figure(threads));
+            load.users = Some(number_text(threads));
         }
         for group in groups {
             let ramp_s = match &group.start_pattern {
@@ -252,9 +252,9 @@ impl JmxLoad {
             };
             if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
                 let text = format!(
-                    "'{}': its threads start within {} s in JMeter, and at once in plimsoll",
-                    group.name,
-                    figure(ramp_s)
+                    "'{group}': its threads start within {seconds} s in JMeter, and at once in plimsoll",
+                    group = group.name,
+                    seconds = number_text(ramp_s)
                 );
                 left_out.push((group.at, text));
             }
@@ -263,14 +263,14 @@ impl JmxLoad {
     }
 
     /// Sets the end of a load: its duration, and its number of sessions.
-    fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
+    fn set_duration_and_sessions(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.start_pattern {
             ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
             _ => None,
         };
         let longest_s = groups.iter().filter_map(end_s).fold(0.0, f64::max);
         if longest_s > 0.0 {
-            load.duration = Some(time(longest_s));
+            load.duration = Some(duration_text(longest_s));
         }
         let of = |group: &&GroupLoad| match group.start_pattern {
             ThreadArrivals::Loops { loops: Some(loops), .. } => Some(loops * group.threads?),
@@ -282,7 +282,12 @@ impl JmxLoad {
 }
 
 /// Returns the load of a standard thread group.
-fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, ThreadArrivals) {
+fn standard_group_load(
+    element: &Element,
+    name: &str,
+    values: &Values,
+    left_out: &mut Vec<String>,
+) -> (Option<f64>, ThreadArrivals) {
     let number = |property: &str| {
         element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
     };
@@ -312,7 +317,8 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
                 left_out.push(format!("'{name}': the thread group never ends: the load sets the duration"));
             }
             if let (Some(duration_s), Some(_)) = (duration_s, loops) {
-                left_out.push(format!("'{name}': the thread group ends after at most {} s", figure(duration_s)));
+                let seconds = number_text(duration_s);
+                left_out.push(format!("'{name}': the thread group ends after at most {seconds} s"));
             }
             if start_s > 0.0 {
                 left_out.push(format!("'{name}': the thread group has a start delay, which plimsoll does not import"));
@@ -330,7 +336,7 @@ fn unit_s(element: &Element) -> f64 {
 
 /// Returns the load of a concurrency thread group, which grows to a target in steps and stays
 /// there.
-fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
+fn concurrency_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
         return (None, ThreadArrivals::Unknown);
@@ -356,7 +362,7 @@ fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f
 }
 
 /// Returns the load of an arrivals thread group, whose rate grows to a target and stays there.
-fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
+fn arrivals_group_load(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, ThreadArrivals::Unknown) };
     let ramp = Ramp { from: 0.0, to: rate, length_s: number("RampUp").unwrap_or(0.0) * unit_s };
@@ -365,7 +371,7 @@ fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option
 }
 
 /// Returns the load of a stepping thread group, which adds and stops threads in steps.
-fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArrivals) {
+fn stepping_group_load(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArrivals) {
     let of = |name: &str| number(name).unwrap_or(0.0);
     let Some(threads) = number("ThreadGroup.num_threads").filter(|threads| *threads >= 1.0) else {
         return (None, ThreadArrivals::Unknown);
@@ -395,7 +401,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
 
 /// Returns the load of an ultimate thread group, whose rows have threads, delay, ramp-up, hold and
 /// ramp-down times.
-fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
+fn ultimate_group_load(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
         let cells: Vec<f64> = row
             .children()
@@ -418,7 +424,7 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::turns_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
     turns_s.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
-    let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.level(at_s, side)).sum::<f64>().round();
+    let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.threads_at(at_s, side)).sum::<f64>().round();
     let mut ramps: Vec<Ramp> = Vec::new();
     for ends in turns_s.windows(2) {
         // A ramp starts with one thread, not with 0.
@@ -434,25 +440,25 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
 
 /// Returns the stages of a load in the syntax of a traffic file. `None` if the load is always 0, or
 /// has too many stages.
-fn stages(ramps: &[Ramp]) -> Option<String> {
+fn stages_text(ramps: &[Ramp]) -> Option<String> {
     let ramps: Vec<&Ramp> = ramps.iter().filter(|ramp| ramp.length_s > 0.0).collect();
     let is_some = ramps.iter().any(|ramp| ramp.from > 0.0 || ramp.to > 0.0);
     let stage = |ramp: &&Ramp| {
-        let level = match figure(ramp.from) == figure(ramp.to) {
-            true => figure(ramp.to),
-            false => format!("{}..{}", figure(ramp.from), figure(ramp.to)),
+        let level = match number_text(ramp.from) == number_text(ramp.to) {
+            true => number_text(ramp.to),
+            false => format!("{}..{}", number_text(ramp.from), number_text(ramp.to)),
         };
-        format!("{level}@{}", time(ramp.length_s))
+        format!("{level}@{}", duration_text(ramp.length_s))
     };
     (is_some && ramps.len() <= STAGES_MAX).then(|| ramps.iter().map(stage).collect::<Vec<_>>().join(","))
 }
 
 /// Formats a number with at most three decimals.
-fn figure(number: f64) -> String {
+fn number_text(number: f64) -> String {
     ((number * 1e3).round() / 1e3).to_string()
 }
 
-fn time(seconds: f64) -> String {
+fn duration_text(seconds: f64) -> String {
     let ms = (seconds.min(SECONDS_MAX) * 1e3).round().max(1.0) as u64;
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
@@ -537,28 +543,28 @@ mod tests {
     use super::*;
     use plimsoll_model::Curve;
 
-    fn stretch(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> ThreadSpan {
+    fn thread_span(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> ThreadSpan {
         ThreadSpan { threads, start_s, ramp_s, hold_s, stop_s }
     }
 
     #[test]
     fn thread_groups_sum_over_time() {
         for (stretches, expect) in [
-            (vec![stretch(10.0, 0.0, 0.0, 60.0, 0.0)], "10@60s"),
-            (vec![stretch(20.0, 0.0, 10.0, 50.0, 0.0)], "1..20@10s,20@50s"),
-            (vec![stretch(5.0, 30.0, 0.0, 30.0, 0.0)], "0@30s,5@30s"),
+            (vec![thread_span(10.0, 0.0, 0.0, 60.0, 0.0)], "10@60s"),
+            (vec![thread_span(20.0, 0.0, 10.0, 50.0, 0.0)], "1..20@10s,20@50s"),
+            (vec![thread_span(5.0, 30.0, 0.0, 30.0, 0.0)], "0@30s,5@30s"),
             (
-                vec![stretch(10.0, 0.0, 10.0, 20.0, 10.0), stretch(20.0, 10.0, 0.0, 10.0, 0.0)],
+                vec![thread_span(10.0, 0.0, 10.0, 20.0, 10.0), thread_span(20.0, 10.0, 0.0, 10.0, 0.0)],
                 "1..10@10s,30@10s,10@10s,10..0@10s",
             ),
-            (vec![stretch(2.0, 0.0, 0.0, 10.0, 0.0), stretch(2.0, 10.0, 0.0, 10.0, 0.0)], "2@20s"),
-            (vec![stretch(1.0, 0.0, 0.5, 1.0, 0.0)], "0..1@500ms,1@1s"),
+            (vec![thread_span(2.0, 0.0, 0.0, 10.0, 0.0), thread_span(2.0, 10.0, 0.0, 10.0, 0.0)], "2@20s"),
+            (vec![thread_span(1.0, 0.0, 0.5, 1.0, 0.0)], "0..1@500ms,1@1s"),
         ] {
-            let written = stages(&over_time(&stretches)).expect("a load");
+            let written = stages_text(&over_time(&stretches)).expect("a load");
             assert_eq!(written, expect, "{stretches:?}");
             Curve::of_users(&written).expect("it is read");
         }
-        assert_eq!(stages(&over_time(&[stretch(0.0, 0.0, 1.0, 1.0, 0.0)])), None);
+        assert_eq!(stages_text(&over_time(&[thread_span(0.0, 0.0, 1.0, 1.0, 0.0)])), None);
     }
 
     #[test]
@@ -574,7 +580,7 @@ mod tests {
             ("burst(3)", None),
             ("rate(1/s", None),
         ] {
-            let written = schedule_ramps(text).and_then(|ramps| stages(&ramps));
+            let written = schedule_ramps(text).and_then(|ramps| stages_text(&ramps));
             assert_eq!(written.as_deref(), expect, "{text}");
             written.iter().for_each(|written| assert!(Curve::parse_rate_curve(written).is_ok(), "{written}"));
         }

@@ -91,7 +91,7 @@ impl ExtractorNames {
         self.in_group.iter().for_each(|name| *self.in_group_plain.entry(plain_name(name)).or_insert(0) += 1);
     }
 
-    fn has(&self, name: &str) -> bool {
+    fn is_visible(&self, name: &str) -> bool {
         !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
     }
 
@@ -102,7 +102,7 @@ impl ExtractorNames {
 
     /// Returns whether an extractor that is not visible in the current thread group sets a name
     /// with this spelling.
-    fn lacks(&self, plain: &str) -> bool {
+    fn has_invisible_extractor(&self, plain: &str) -> bool {
         let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
         self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
     }
@@ -111,10 +111,10 @@ impl ExtractorNames {
 /// A converted text, and notes about references that could not be converted.
 pub type FilledText = (DraftText, BTreeSet<String>);
 
-fn unseen(name: &str) -> String {
+fn undefined_variable_note(name: &str) -> String {
     format!(
-        "nothing sets the variable {} in this thread group: the text of the variable is sent unchanged",
-        plain(name)
+        "nothing sets the variable {name} in this thread group: the text of the variable is sent unchanged",
+        name = printable_name(name)
     )
 }
 
@@ -126,8 +126,8 @@ impl Values {
         let lacks = std::cell::RefCell::new(BTreeSet::new());
         let text = text.replace_template_values(|value| {
             let name = name_of(value);
-            if self.seen.lacks(&name) {
-                lacks.borrow_mut().insert(unseen(&name));
+            if self.seen.has_invisible_extractor(&name) {
+                lacks.borrow_mut().insert(undefined_variable_note(&name));
                 return Err(format!("${{{name}}}"));
             }
             match self.seen.is_captured(&name) {
@@ -141,7 +141,7 @@ impl Values {
     /// Converts a text with references to a template.
     pub fn text(&self, source: &str) -> FilledText {
         let mut out = (DraftText::default(), BTreeSet::new());
-        self.fill(source, 0, &mut out);
+        self.expand_references(source, 0, &mut out);
         out
     }
 
@@ -184,54 +184,54 @@ impl Values {
         has_room
     }
 
-    fn fill(&self, source: &str, depth: usize, out: &mut FilledText) {
+    fn expand_references(&self, source: &str, depth: usize, out: &mut FilledText) {
         if !self.has_room(source.len()) {
             return;
         }
         let mut rest = source;
         let mut has_reference = false;
-        while let Some(at) = reference(rest) {
+        while let Some(at) = next_reference_offset(rest) {
             let (before, after) = (&rest[..at], &rest[at + 2..]);
-            let Some(end) = closing(after) else { break };
+            let Some(end) = closing_brace_offset(after) else { break };
             if !self.has_room(0) {
                 return;
             }
             has_reference = true;
-            out.0.push(&unescaped(before));
+            out.0.push(&unescape_text(before));
             let inside = after[..end].trim();
             rest = &after[end + 1..];
             match inside.strip_prefix("__") {
-                Some(call) => self.function(call, inside, depth, out),
-                None => self.variable(inside, depth, out),
+                Some(call) => self.append_function_call(call, inside, depth, out),
+                None => self.append_variable(inside, depth, out),
             }
         }
         match has_reference {
-            true => out.0.push(&unescaped(rest)),
+            true => out.0.push(&unescape_text(rest)),
             false => out.0.push(rest),
         }
     }
 
-    fn variable(&self, name: &str, depth: usize, out: &mut FilledText) {
+    fn append_variable(&self, name: &str, depth: usize, out: &mut FilledText) {
         let is_captured = self.captured.contains(name);
-        if is_captured && self.seen.has(name) {
+        if is_captured && self.seen.is_visible(name) {
             out.0.push_value(&self.captured_name(&plain_name(name)));
         } else if let Some(column) = self.columns.get(name) {
             out.0.push_value(column);
         } else if let Some(drawn) = self.drawn.get(name) {
             out.0.push_value(drawn);
         } else if let (Some(value), true) = (self.variables.get(name), depth < DEPTH_MAX) {
-            self.fill(value, depth + 1, out);
+            self.expand_references(value, depth + 1, out);
         } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
         } else if is_captured {
             // JMeter sends a reference to an undefined name as literal text.
-            out.1.insert(unseen(name));
+            out.1.insert(undefined_variable_note(name));
             out.0.push(&format!("${{{name}}}"));
         } else {
             let variable = variable_name(name);
             out.1.insert(format!(
-                "nothing sets the variable {}: it becomes the environment variable {variable}",
-                plain(name)
+                "nothing sets the variable {name}: it becomes the environment variable {variable}",
+                name = printable_name(name)
             ));
             out.0.push_value(&format!("env.{variable}"));
         }
@@ -239,14 +239,14 @@ impl Values {
 
     /// Converts a function call. `call` lacks the two leading underscores, and `whole` is the whole
     /// text between the braces.
-    fn function(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
+    fn append_function_call(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
         let (name, arguments) = match call.split_once('(') {
             Some((name, rest)) => (name, split(rest.strip_suffix(')').unwrap_or(rest))),
             None => (call, Vec::new()),
         };
         let inner = |number: usize| -> Option<String> {
             let mut inner = (DraftText::default(), BTreeSet::new());
-            self.fill(arguments.get(number)?, depth + 1, &mut inner);
+            self.expand_references(arguments.get(number)?, depth + 1, &mut inner);
             inner.0.as_literal().map(|text| text.trim().to_owned())
         };
         let whole_number = |number: usize| inner(number)?.parse::<i64>().ok();
@@ -267,7 +267,7 @@ impl Values {
                 whole_number(0).filter(|n| (1..=1 << 20).contains(n)).map(|count| format!("text({count})"))
             }
             "UUID" => Some("uuid()".to_owned()),
-            "time" => time(&inner(0).unwrap_or_default()).map(|format| format!("now(\"{format}\")")),
+            "time" => convert_time_format(&inner(0).unwrap_or_default()).map(|format| format!("now(\"{format}\")")),
             "counter" | "threadNum" => {
                 out.1.insert(format!("__{name} becomes the number of the request in the load"));
                 Some("seq()".to_owned())
@@ -276,12 +276,12 @@ impl Values {
             "P" | "property" => {
                 let default = arguments.get(if name == "P" { 1 } else { 2 }).filter(|text| !text.trim().is_empty());
                 match (default, inner(0)) {
-                    (Some(default), _) => return self.fill(default.trim(), depth + 1, out),
+                    (Some(default), _) => return self.expand_references(default.trim(), depth + 1, out),
                     (None, Some(name)) => {
                         let variable = variable_name(&name);
                         out.1.insert(format!(
-                            "the property {} becomes the environment variable {variable}",
-                            plain(&name)
+                            "the property {name} becomes the environment variable {variable}",
+                            name = printable_name(&name)
                         ));
                         Some(format!("env.{variable}"))
                     }
@@ -291,7 +291,7 @@ impl Values {
             "urlencode" => match arguments.first() {
                 Some(inner) => {
                     let mut plain = FilledText::default();
-                    self.fill(inner, depth + 1, &mut plain);
+                    self.expand_references(inner, depth + 1, &mut plain);
                     // Java's URL encoder writes a blank as `+`.
                     out.0.append(&plain.0.mapped(|text| form_encoded(text.as_bytes()), "url"));
                     return out.1.append(&mut plain.1);
@@ -299,7 +299,7 @@ impl Values {
                 None => None,
             },
             "eval" | "V" => match arguments.first() {
-                Some(inner) => return self.fill(inner, depth + 1, out),
+                Some(inner) => return self.expand_references(inner, depth + 1, out),
                 None => None,
             },
             _ => None,
@@ -307,18 +307,21 @@ impl Values {
         match value {
             Some(value) => out.0.push_value(&value),
             None => {
-                out.1.insert(format!("the function __{} is not supported: the function is left out", plain(name)));
+                out.1.insert(format!(
+                    "the function __{name} is not supported: the function is left out",
+                    name = printable_name(name)
+                ));
             }
         }
     }
 }
 
-fn plain(name: &str) -> String {
+fn printable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
 /// Returns the offset of the brace that closes a `${`.
-fn closing(text: &str) -> Option<usize> {
+fn closing_brace_offset(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -357,7 +360,7 @@ fn split(text: &str) -> Vec<String> {
 
 /// Converts a Java `SimpleDateFormat` to the format of the template function `now`. An empty format
 /// means milliseconds since 1970.
-fn time(format: &str) -> Option<String> {
+fn convert_time_format(format: &str) -> Option<String> {
     match format {
         "" => return Some("%s%L".to_owned()),
         "/1000" => return Some("%s".to_owned()),
@@ -395,7 +398,7 @@ fn time(format: &str) -> Option<String> {
 }
 
 /// Returns the offset of the next `${` that is not escaped.
-fn reference(text: &str) -> Option<usize> {
+fn next_reference_offset(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
         let at = from + memchr::memchr2(b'$', b'\\', &text.as_bytes()[from..])?;
@@ -409,7 +412,7 @@ fn reference(text: &str) -> Option<usize> {
 
 /// Removes backslashes before `$`, `,` and `\`. JMeter removes these backslashes only in texts with
 /// references.
-fn unescaped(text: &str) -> Cow<'_, str> {
+fn unescape_text(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
     }

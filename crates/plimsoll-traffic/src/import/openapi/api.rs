@@ -88,7 +88,10 @@ impl<'a> Api<'a> {
         }
         if servers.len() > 1 {
             let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
-            let text = format!("other servers get no requests ({}): the target chooses one of them", others.join(", "));
+            let text = format!(
+                "other servers get no requests ({servers}): the target chooses one of them",
+                servers = others.join(", ")
+            );
             self.no_base.get_or_insert(text);
         }
     }

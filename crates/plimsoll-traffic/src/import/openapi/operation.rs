@@ -34,33 +34,33 @@ impl<'a> Operation<'a, '_> {
             draft.note_omission(callbacks.at, format!("{shown}: callbacks are not imported: the server sends them"));
         }
         let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
-        let parameters = self.parameters(&shown, draft);
+        let parameters = self.parameters_to_send(&shown, draft);
         request.target = DraftText::literal(&prefix);
-        request.target.append(&self.target(&parameters, &shown, draft));
+        request.target.append(&self.build_request_target(&parameters, &shown, draft));
         let mut cookies = RequestCookies::default();
         for parameter in &parameters {
             let Some(name) = text(parameter, "name") else { continue };
             let place = text(parameter, "in").unwrap_or_default();
-            let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
+            let value = |draft: &mut Draft| self.parameter_value(parameter, &shown, draft);
             match Some(place) {
                 // OpenAPI ignores parameters with these names, because other parts of the
                 // description define these header fields.
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
-                    let value = self.style(parameter, place).header(&value(draft));
+                    let value = self.parameter_style(parameter, place).header(&value(draft));
                     request.headers.push((name.to_owned(), value));
                 }
                 Some("cookie") => {
-                    let cookie = self.style(parameter, place).cookie(name, &value(draft));
+                    let cookie = self.parameter_style(parameter, place).cookie(name, &value(draft));
                     cookies.push(&mut request, &cookie);
                 }
                 _ => {}
             }
         }
-        self.security(&mut request, cookies, &shown, draft);
+        self.add_credentials(&mut request, cookies, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
-        request.expect = self.expect();
+        request.expect = self.response_expectation();
         // Literal examples may be long, and many operations may refer to one example, so each use
         // is charged to the memory budget.
         self.api.has_room(request.bytes());
@@ -69,7 +69,7 @@ impl<'a> Operation<'a, '_> {
         Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
     }
 
-    fn style(&self, node: &TreeNode, place: &str) -> ParameterStyle {
+    fn parameter_style(&self, node: &TreeNode, place: &str) -> ParameterStyle {
         ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Operation<'a, '_> {
 
     /// Returns the parameters of the operation, and those of the path that the operation does not
     /// override. Optional parameters without an example are omitted.
-    fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
+    fn parameters_to_send(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
         for node in items(self.node, "parameters").iter().chain(items(self.item, "parameters")) {
@@ -130,7 +130,7 @@ impl<'a> Operation<'a, '_> {
         parameters
     }
 
-    fn target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
+    fn build_request_target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
         let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
         // If names are equal, the first parameter counts.
@@ -142,14 +142,14 @@ impl<'a> Operation<'a, '_> {
             target.push(before);
             let value = match of_path.get(name).copied() {
                 Some(parameter) => {
-                    let value = self.value(parameter, shown, draft);
+                    let value = self.parameter_value(parameter, shown, draft);
                     if !value.is_fixed() {
                         let name = draft::short_name(name);
                         let text =
                             format!("{shown}: '{name}' has no example and gets random values: write values that exist");
                         draft.note_omission(parameter.at, text);
                     }
-                    self.style(parameter, "path").segment(name, &value)
+                    self.parameter_style(parameter, "path").segment(name, &value)
                 }
                 None => {
                     draft.note_omission(
@@ -166,7 +166,8 @@ impl<'a> Operation<'a, '_> {
         let mut mark = if self.path.contains('?') { "&" } else { "?" };
         for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("query")) {
             let Some(name) = text(parameter, "name") else { continue };
-            let pairs = self.style(parameter, "query").pairs(name, &self.value(parameter, shown, draft));
+            let pairs =
+                self.parameter_style(parameter, "query").pairs(name, &self.parameter_value(parameter, shown, draft));
             if !pairs.is_empty() {
                 target.push(mark);
                 target.append(&pairs);
@@ -177,7 +178,7 @@ impl<'a> Operation<'a, '_> {
     }
 
     /// Returns the example value of a parameter.
-    fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
+    fn parameter_value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
@@ -200,7 +201,7 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    fn security(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
+    fn add_credentials(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
         // An empty alternative allows anonymous requests, so another alternative is used.
@@ -211,13 +212,17 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(scheme) = self.api.security(&key.name) else {
-                let text = format!("{shown}: the security '{}' is not described, and is left out", key.name);
+                let text = format!(
+                    "{shown}: the security '{security_name}' is not described, and is left out",
+                    security_name = key.name
+                );
                 draft.note_omission(node.at, text);
                 continue;
             };
             let variable = variable_name(&key.name).to_ascii_uppercase();
             let secret = format!("env.{variable}");
-            let said = format!("'{}' comes from the environment: set {variable}", key.name);
+            let said =
+                format!("'{security_name}' comes from the environment: set {variable}", security_name = key.name);
             let kind = (text(scheme, "type").unwrap_or_default(), text(scheme, "scheme").unwrap_or_default());
             let mut authorization = DraftText::default();
             let way = match (kind.0, kind.1.to_ascii_lowercase().as_str()) {
@@ -248,7 +253,10 @@ impl<'a> Operation<'a, '_> {
                     format!("{said} to a token")
                 }
                 (kind, scheme) => {
-                    let text = format!("the security '{}' ({kind} {scheme}) is not supported", key.name);
+                    let text = format!(
+                        "the security '{security_name}' ({kind} {scheme}) is not supported",
+                        security_name = key.name
+                    );
                     draft.note_repeated_omission(key.at, text);
                     continue;
                 }
@@ -271,8 +279,10 @@ impl<'a> Operation<'a, '_> {
         };
         let Some(content) = field(body, "content") else { return };
         if ["get", "head", "trace"].contains(&self.method) {
-            let said =
-                format!("{shown}: its body is not sent: {} cannot have a body", self.method.to_ascii_uppercase());
+            let said = format!(
+                "{shown}: its body is not sent: {method} cannot have a body",
+                method = self.method.to_ascii_uppercase()
+            );
             return draft.note_omission(body.at, said);
         }
         let kinds = entries(content);
@@ -296,7 +306,10 @@ impl<'a> Operation<'a, '_> {
             if let Some((kind, _)) = kinds.first() {
                 draft.note_omission(
                     kind.at,
-                    format!("{shown}: its body ({}) has no example and is not sent: write an example", kind.name),
+                    format!(
+                        "{shown}: its body ({media_type}) has no example and is not sent: write an example",
+                        media_type = kind.name
+                    ),
                 );
             }
             return;
@@ -307,7 +320,7 @@ impl<'a> Operation<'a, '_> {
             (if is_json { self.api.example_of(media) } else { example(media) }, field(media, "schema"));
         if lower.contains("x-www-form-urlencoded") || lower.starts_with("multipart/") {
             let fields = sampler.fields(schema, self.api.example_of(media));
-            self.form(request, fields, field(media, "encoding"), lower.starts_with("multipart/"));
+            self.set_form_body(request, fields, field(media, "encoding"), lower.starts_with("multipart/"));
         } else {
             let body = match (example, schema) {
                 (Some(example), _) if !is_json => {
@@ -326,7 +339,7 @@ impl<'a> Operation<'a, '_> {
     }
 
     /// Sets a form as the body of a request: URL-encoded, or multipart if `in_parts` is set.
-    fn form(
+    fn set_form_body(
         &self,
         request: &mut DraftRequest,
         fields: Vec<SampledField<'a>>,
@@ -339,7 +352,8 @@ impl<'a> Operation<'a, '_> {
             for SampledField { name, value, schema, .. } in fields {
                 // In OpenAPI 2 the format of a list is in the schema of the field, next to the
                 // type.
-                let style = self.style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
+                let style =
+                    self.parameter_style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
                 let pairs = style.pairs(&name, &value);
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
                 body.append(&pairs);
@@ -395,7 +409,10 @@ impl<'a> Operation<'a, '_> {
                     request.body = DraftBody::Text(sampler.json(schema));
                 }
                 _ => {
-                    let text = format!("{shown}: its body ({}) is not sent: write the body", consumes.join(", "));
+                    let text = format!(
+                        "{shown}: its body ({media_types}) is not sent: write the body",
+                        media_types = consumes.join(", ")
+                    );
                     draft.note_omission(body.at, text)
                 }
             }
@@ -417,14 +434,14 @@ impl<'a> Operation<'a, '_> {
         if !fields.is_empty() {
             let in_parts =
                 fields.iter().any(|field| field.is_file) || consumes.iter().any(|kind| kind.starts_with("multipart/"));
-            self.form(request, fields, None, in_parts);
+            self.set_form_body(request, fields, None, in_parts);
         }
         self.report_omissions(sampler, shown, draft);
     }
 
     /// Returns the expectation of the request: one of the documented statuses of success and
     /// redirection.
-    fn expect(&self) -> DraftExpect {
+    fn response_expectation(&self) -> DraftExpect {
         let Some(responses) = field(self.node, "responses") else { return DraftExpect::default() };
         let of_class = |class: char| -> Vec<String> {
             let codes = entries(responses).iter().map(|(key, _)| key.name.to_ascii_lowercase());

@@ -106,7 +106,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if !self.has_room(0) {
             return none();
         }
-        let Some(schema) = self.resolved(schema) else { return none() };
+        let Some(schema) = self.resolve_or_report(schema) else { return none() };
         if let Some(fixed) = self.fixed_value(schema) {
             return self.example_as_value(fixed);
         }
@@ -117,7 +117,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             }
             (SchemaKind::Object, _) => {
                 let mut entries = Vec::new();
-                for (name, node, _) in self.properties(schema, 0) {
+                for (name, node, _) in self.collect_properties(schema, 0) {
                     if self.api.resolved(node).is_some_and(|property| !is_read_only(property)) {
                         entries.push((name.to_owned(), self.plain(node)));
                     }
@@ -125,7 +125,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 SampleValue::Table(entries)
             }
             (_, Some(inner)) => self.value(inner),
-            _ => SampleValue::One(self.scalar(schema).0),
+            _ => SampleValue::One(self.scalar_value(schema).0),
         }
     }
 
@@ -170,13 +170,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let Some(example) = example.filter(|example| !entries(example).is_empty()) {
             return entries(example).iter().map(|(key, value)| of_example(self, &key.name, value)).collect();
         }
-        let Some(schema) = schema.and_then(|schema| self.resolved(schema)) else { return Vec::new() };
+        let Some(schema) = schema.and_then(|schema| self.resolve_or_report(schema)) else { return Vec::new() };
         if let Some(fixed) = self.fixed_value(schema).filter(|fixed| !entries(fixed).is_empty()) {
             return entries(fixed).iter().map(|(key, value)| of_example(self, &key.name, value)).collect();
         }
         let mut fields = Vec::new();
-        for (name, node, _) in self.properties(schema, 0) {
-            let Some(property) = self.resolved(node) else { continue };
+        for (name, node, _) in self.collect_properties(schema, 0) {
+            let Some(property) = self.resolve_or_report(node) else { continue };
             if is_read_only(property) {
                 continue;
             }
@@ -200,7 +200,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
 
-    fn resolved(&mut self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
+    fn resolve_or_report(&mut self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         let resolved = self.api.resolved(schema);
         if resolved.is_none() {
             self.left_out.push((schema.at, "a schema in another document is not imported".to_owned()));
@@ -220,7 +220,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             return out.push("null");
         }
         let reference = text(schema, "$ref").map(str::to_owned);
-        let Some(schema) = self.resolved(schema) else { return out.push("null") };
+        let Some(schema) = self.resolve_or_report(schema) else { return out.push("null") };
         let is_open = reference.as_ref().is_some_and(|reference| self.open.contains(reference));
         if is_open {
             return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
@@ -251,7 +251,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             return out.push(if self.has_room(text.len()) { &text } else { "null" });
         }
         match kind(schema) {
-            SchemaKind::Object => self.object(schema, depth, out),
+            SchemaKind::Object => self.write_object(schema, depth, out),
             _ if first_alternative(schema).is_some() => {
                 if let Some(inner) = first_alternative(schema) {
                     self.write(inner, depth + 1, out);
@@ -268,7 +268,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 out.push("]");
             }
             SchemaKind::Scalar | SchemaKind::Fixed => {
-                let (value, is_text) = self.scalar(schema);
+                let (value, is_text) = self.scalar_value(schema);
                 if !is_text {
                     return out.append(&value);
                 }
@@ -284,7 +284,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    fn object(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
+    fn write_object(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
         out.push("{");
         let mut comma = "";
         let discriminator = self.discriminator.take();
@@ -296,7 +296,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             out.push(&pair);
             comma = ",";
         }
-        for (name, node, is_required) in self.properties(schema, 0) {
+        for (name, node, is_required) in self.collect_properties(schema, 0) {
             if discriminator.as_ref().is_some_and(|(property, _)| property == name) {
                 continue;
             }
@@ -319,14 +319,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
 
     /// Returns the properties of an object schema and of all schemas that the schema combines. The
     /// flag states whether a property is required.
-    fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
+    fn collect_properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
             return all;
         }
         for part in items(schema, "allOf").iter().chain(first_alternative(schema)) {
-            if let Some(part) = self.resolved(part) {
-                all.extend(self.properties(part, depth + 1));
+            if let Some(part) = self.resolve_or_report(part) {
+                all.extend(self.collect_properties(part, depth + 1));
             }
         }
         if let Some(properties) = field(schema, "properties")
@@ -349,7 +349,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     /// Returns a value for a scalar schema, and whether the value is a JSON string.
-    fn scalar(&mut self, schema: &TreeNode) -> (DraftText, bool) {
+    fn scalar_value(&mut self, schema: &TreeNode) -> (DraftText, bool) {
         let choices = items(schema, "enum");
         // A null value is chosen only if the enumeration has no other value.
         let first = choices.iter().find(|choice| scalar_text(choice).is_some()).or(choices.first());
@@ -358,8 +358,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
         let format = text(schema, "format").unwrap_or_default();
         let value = |value: &str| DraftText::value(value);
-        let (least, most) = range(schema);
-        if let Some(value) = multiples(schema, least, most) {
+        let (least, most) = number_range(schema);
+        if let Some(value) = choice_of_multiples(schema, least, most) {
             return (value, false);
         }
         match type_of(schema) {
@@ -449,7 +449,7 @@ fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, St
 
 /// Returns a random choice of multiples (`multipleOf`) within the range of a schema. `None` if the
 /// schema has no `multipleOf`.
-fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
+fn choice_of_multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
     let is_integer = type_of(schema) == Some("integer");
     if !is_integer && type_of(schema) != Some("number") || is_integer && of == 1.0 {
@@ -508,7 +508,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
 }
 
 /// Returns the smallest and largest number of a schema. An exclusive bound is a flag or a number.
-fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
+fn number_range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
     let least =

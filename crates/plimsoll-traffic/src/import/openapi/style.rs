@@ -46,7 +46,7 @@ impl ParameterStyle {
         ParameterStyle { name, explode, reserved: is("allowReserved", false), label_between }
     }
 
-    fn encoded(&self, value: &DraftText) -> DraftText {
+    fn encode_value(&self, value: &DraftText) -> DraftText {
         match self.reserved {
             false => value.mapped(encoded, "url"),
             true => value.mapped_text(|text| text.replace(' ', "%20")),
@@ -54,7 +54,7 @@ impl ParameterStyle {
     }
 
     /// Returns the separator of values in one parameter, for styles without repeated names.
-    fn between(&self) -> &'static str {
+    fn value_separator(&self) -> &'static str {
         match self.name.as_str() {
             "spaceDelimited" => "%20",
             "tabDelimited" => "%09",
@@ -68,34 +68,34 @@ impl ParameterStyle {
         let key = encoded(name);
         let pair = |key: &str, value: &DraftText| {
             let mut pair = DraftText::literal(&format!("{key}="));
-            pair.append(&self.encoded(value));
+            pair.append(&self.encode_value(value));
             pair
         };
         match value {
             SampleValue::One(value) => pair(&key, value),
             SampleValue::List(items) if items.is_empty() => DraftText::literal(&format!("{key}=")),
-            SampleValue::List(items) if self.explode => joined(items.iter().map(|item| pair(&key, item)), "&"),
+            SampleValue::List(items) if self.explode => join_texts(items.iter().map(|item| pair(&key, item)), "&"),
             SampleValue::Table(entries) if self.name == "deepObject" => {
-                joined(entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", encoded(own)), value)), "&")
+                join_texts(entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", encoded(own)), value)), "&")
             }
             SampleValue::Table(entries) if self.explode => {
-                joined(entries.iter().map(|(own, value)| pair(&encoded(own), value)), "&")
+                join_texts(entries.iter().map(|(own, value)| pair(&encoded(own), value)), "&")
             }
             several => {
                 let mut pair = DraftText::literal(&format!("{key}="));
-                pair.append(&self.listed(several, self.between(), ",", true));
+                pair.append(&self.join_items(several, self.value_separator(), ",", true));
                 pair
             }
         }
     }
 
     /// Joins the items of a value with a separator. The items of an object are its keys and values.
-    fn listed(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
-        let plain = |value: &DraftText| if encodes { self.encoded(value) } else { value.clone() };
+    fn join_items(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
+        let plain = |value: &DraftText| if encodes { self.encode_value(value) } else { value.clone() };
         match value {
             SampleValue::One(value) => plain(value),
-            SampleValue::List(items) => joined(items.iter().map(plain), between),
-            SampleValue::Table(entries) => joined(
+            SampleValue::List(items) => join_texts(items.iter().map(plain), between),
+            SampleValue::Table(entries) => join_texts(
                 entries.iter().map(|(key, value)| {
                     let mut pair = DraftText::literal(&if encodes { encoded(key) } else { key.clone() });
                     pair.push(equals);
@@ -113,22 +113,23 @@ impl ParameterStyle {
             ("label", value) => {
                 let between = if self.explode { "." } else { self.label_between };
                 let mut text = DraftText::literal(".");
-                text.append(&self.listed(value, between, if self.explode { "=" } else { between }, true));
+                text.append(&self.join_items(value, between, if self.explode { "=" } else { between }, true));
                 text
             }
             ("matrix", SampleValue::List(items)) if self.explode => {
                 let key = encoded(name);
-                joined(items.iter().map(|item| self.matrix(&key, &self.encoded(item))), "")
+                join_texts(items.iter().map(|item| self.matrix_parameter(&key, &self.encode_value(item))), "")
             }
-            ("matrix", SampleValue::Table(entries)) if self.explode => {
-                joined(entries.iter().map(|(key, value)| self.matrix(&encoded(key), &self.encoded(value))), "")
-            }
-            ("matrix", value) => self.matrix(&encoded(name), &self.listed(value, ",", ",", true)),
-            (_, value) => self.listed(value, self.between(), if self.explode { "=" } else { "," }, true),
+            ("matrix", SampleValue::Table(entries)) if self.explode => join_texts(
+                entries.iter().map(|(key, value)| self.matrix_parameter(&encoded(key), &self.encode_value(value))),
+                "",
+            ),
+            ("matrix", value) => self.matrix_parameter(&encoded(name), &self.join_items(value, ",", ",", true)),
+            (_, value) => self.join_items(value, self.value_separator(), if self.explode { "=" } else { "," }, true),
         }
     }
 
-    fn matrix(&self, key: &str, value: &DraftText) -> DraftText {
+    fn matrix_parameter(&self, key: &str, value: &DraftText) -> DraftText {
         let mut text = DraftText::literal(&format!(";{key}="));
         text.append(value);
         text
@@ -136,7 +137,7 @@ impl ParameterStyle {
 
     /// Serialises a value as a header field.
     pub fn header(&self, value: &SampleValue) -> DraftText {
-        self.listed(value, ",", if self.explode { "=" } else { "," }, false)
+        self.join_items(value, ",", if self.explode { "=" } else { "," }, false)
     }
 
     /// Serialises a value as a cookie.
@@ -152,7 +153,7 @@ impl ParameterStyle {
     }
 }
 
-fn joined(texts: impl Iterator<Item = DraftText>, between: &str) -> DraftText {
+fn join_texts(texts: impl Iterator<Item = DraftText>, between: &str) -> DraftText {
     let mut out = DraftText::default();
     for (number, text) in texts.enumerate() {
         out.push(if number > 0 { between } else { "" });

@@ -31,7 +31,7 @@ const ARGUMENT_BYTES_MAX: usize = 2_000;
 const PLACE_BYTES_MAX: usize = 300;
 
 /// Returns the first `bytes` bytes of a text, or fewer to end at a character boundary.
-fn beginning(text: &str, bytes: usize) -> &str {
+fn first_bytes(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -54,23 +54,23 @@ impl PostmanScript {
     pub fn read(source: &str) -> PostmanScript {
         let code = without_comments(source);
         let mut script = PostmanScript { is_empty: code.trim().is_empty(), ..PostmanScript::default() };
-        let known = assigned(&code);
+        let known = response_variables(&code);
         let mut setters: Vec<(usize, &str)> = SETTERS
             .iter()
             .flat_map(|call| code.match_indices(call).map(|(at, call)| (at, &code[at + call.len()..])))
             .collect();
         setters.sort_by_key(|(at, _)| *at);
         for (_, arguments) in setters {
-            let Some((name, rest)) = literal(arguments.trim_start()) else {
+            let Some((name, rest)) = split_string_literal(arguments.trim_start()) else {
                 script
                     .left_out
                     .push("its script sets a variable with a computed name, which is not imported".to_owned());
                 continue;
             };
-            let expression = argument(rest.trim_start().strip_prefix(',').unwrap_or_default());
-            match place(expression, &known) {
+            let expression = first_argument(rest.trim_start().strip_prefix(',').unwrap_or_default());
+            match capture_source(expression, &known) {
                 Some(from) if from != "$" => script.captures.push((name.to_owned(), from)),
-                _ => script.left_out.push(format!("its script computes '{}'", plain(name))),
+                _ => script.left_out.push(format!("its script computes '{}'", printable_name(name))),
             }
         }
         let found = STATUSES.iter().find_map(|call| code.split_once(call).map(|(_, rest)| rest));
@@ -107,7 +107,7 @@ impl PostmanScript {
     }
 }
 
-fn plain(name: &str) -> String {
+fn printable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
@@ -146,7 +146,7 @@ fn without_comments(source: &str) -> String {
 }
 
 /// Returns the local variables of the script, each with the position of its value in the response.
-fn assigned(code: &str) -> HashMap<String, String> {
+fn response_variables(code: &str) -> HashMap<String, String> {
     let mut known: HashMap<String, String> = HashMap::new();
     for statement in code.split([';', '\n']) {
         let Some((left, right)) = statement.split_once('=') else { continue };
@@ -158,7 +158,7 @@ fn assigned(code: &str) -> HashMap<String, String> {
             .iter()
             .find_map(|word| left.rsplit_once(word).map(|(_, name)| name))
             .unwrap_or(left);
-        let Some(from) = place(right, &known) else { continue };
+        let Some(from) = capture_source(right, &known) else { continue };
         match left.trim().strip_prefix('{').and_then(|names| names.strip_suffix('}')) {
             Some(names) => {
                 for name in names.split(',').map(str::trim).filter(|name| is_name(name)) {
@@ -177,16 +177,16 @@ fn is_name(word: &str) -> bool {
 }
 
 /// Splits off a string literal at the beginning of a text.
-fn literal(text: &str) -> Option<(&str, &str)> {
+fn split_string_literal(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| ['"', '\'', '`'].contains(c))?;
-    let end = beginning(&text[1..], ARGUMENT_BYTES_MAX).find(quote)?;
+    let end = first_bytes(&text[1..], ARGUMENT_BYTES_MAX).find(quote)?;
     let (inner, rest) = (&text[1..=end], &text[end + 2..]);
     (!inner.is_empty() && !inner.contains(['\\', '\n'])).then_some((inner, rest))
 }
 
 /// Returns the first argument in a text, up to a comma or the closing bracket of the call.
-fn argument(text: &str) -> &str {
-    let text = beginning(text, ARGUMENT_BYTES_MAX);
+fn first_argument(text: &str) -> &str {
+    let text = first_bytes(text, ARGUMENT_BYTES_MAX);
     let (mut depth, mut quote) = (0usize, None);
     for (at, c) in text.char_indices() {
         match (quote, c) {
@@ -205,11 +205,11 @@ fn argument(text: &str) -> &str {
 
 /// Returns the position in the response that an expression reads, such as `$.a.b`,
 /// `header:Location` or `cookie:sid`. `None` for any other expression.
-fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
+fn capture_source(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     let expression = expression.trim();
     for (call, kind) in [("pm.response.headers.get(", "header"), ("pm.cookies.get(", "cookie")] {
         if let Some(rest) = expression.strip_prefix(call) {
-            let (name, after) = literal(rest.trim_start())?;
+            let (name, after) = split_string_literal(rest.trim_start())?;
             return (after.trim() == ")").then(|| format!("{kind}:{name}"));
         }
     }
@@ -229,7 +229,7 @@ fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     while !rest.is_empty() {
         rest = rest.strip_prefix('?').filter(|rest| rest.starts_with('.')).unwrap_or(rest);
         if let Some(after) = rest.strip_prefix('[') {
-            let (key, after) = match literal(after) {
+            let (key, after) = match split_string_literal(after) {
                 Some((key, after)) if !key.contains('\'') => (format!("['{key}']"), after),
                 Some(_) => return None,
                 None => {

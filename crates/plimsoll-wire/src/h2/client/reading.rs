@@ -55,7 +55,7 @@ impl H2 {
             if let Some(error) = self.broken {
                 *bytes = &[];
                 return self
-                    .owes()
+                    .bytes_to_send_fact()
                     .or_else(|| self.next_failed())
                     .or_else(|| (!std::mem::replace(&mut self.closing, true)).then_some(Fact::Broke(error)));
             }
@@ -64,7 +64,7 @@ impl H2 {
             }
             let all = *bytes;
             match self.reader.next(bytes) {
-                Ok(None) => return self.starved().or_else(|| self.owes()),
+                Ok(None) => return self.window_empty_fact().or_else(|| self.bytes_to_send_fact()),
                 Ok(Some(frame)) => match self.take(frame) {
                     Ok(None) => {}
                     Ok(Some(fact)) => return Some(fact),
@@ -84,13 +84,13 @@ impl H2 {
     }
 
     /// Returns [`Fact::HasBytesToSend`] if there are bytes to send, once for each received piece.
-    fn owes(&mut self) -> Option<Fact<'static>> {
+    fn bytes_to_send_fact(&mut self) -> Option<Fact<'static>> {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::HasBytesToSend)
     }
 
     /// Returns [`Fact::WindowEmpty`] if the server has used up a window, once for each received
     /// piece.
-    fn starved(&mut self) -> Option<Fact<'static>> {
+    fn window_empty_fact(&mut self) -> Option<Fact<'static>> {
         std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
     }
 
@@ -194,7 +194,7 @@ impl H2 {
             }
         };
         if let Some(fault) = fault {
-            return Ok(Some(self.fail(at, fault)));
+            return Ok(Some(self.fail_stream(at, fault)));
         }
         if (100..200).contains(&head.status) {
             self.count_idle()?;
@@ -204,7 +204,7 @@ impl H2 {
         if ends {
             self.streams[at].grpc_status = head.grpc_status;
             self.ended_by = usize::from(is_trailers);
-            return Ok(Some(self.finish(at, Piece::default())));
+            return Ok(Some(self.finish_stream(at, Piece::default())));
         }
         Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
     }
@@ -251,7 +251,7 @@ impl H2 {
         };
         let used = self.streams[at].own_receive_window.take(window_bytes, WINDOW_BYTES);
         if used == WindowUse::WindowExceeded {
-            return Ok(Some(self.fail(at, ProtocolError::Window)));
+            return Ok(Some(self.fail_stream(at, ProtocolError::Window)));
         }
         if !ends {
             self.note_use(id, used);
@@ -268,7 +268,7 @@ impl H2 {
             _ => None,
         };
         if let Some(fault) = fault {
-            return Ok(Some(self.fail(at, fault)));
+            return Ok(Some(self.fail_stream(at, fault)));
         }
         let messages = if stream.expect.call.is_call() { stream.messages.take(content) } else { 0 };
         if messages > 0 && stream.expect.call.has(CallState::IN_TURN) && stream.body_left > 0 {
@@ -280,7 +280,7 @@ impl H2 {
         let piece = Piece { bytes: content, content_bytes: content.len(), content_end: content.len(), messages };
         if ends {
             self.idle_frames = 0;
-            return Ok(Some(self.finish(at, piece)));
+            return Ok(Some(self.finish_stream(at, piece)));
         }
         if content.is_empty() {
             if is_last {
@@ -295,10 +295,10 @@ impl H2 {
 
     /// Ends a stream whose response is complete, and returns the fact that reports it.
     #[inline]
-    fn finish<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
+    fn finish_stream<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
         let stream = &self.streams[at];
         if stream.length.is_some_and(|length| stream.body_bytes != length) {
-            return self.fail(at, ProtocolError::WrongLength);
+            return self.fail_stream(at, ProtocolError::WrongLength);
         }
         let (exchange, status, body_bytes) = (stream.exchange, stream.status, stream.body_bytes);
         let mut grpc_status = stream.grpc_status;
@@ -319,7 +319,7 @@ impl H2 {
 
     /// Fails a stream whose rules the server broke, and returns the fact that reports this.
     #[cold]
-    fn fail(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
+    fn fail_stream(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
         self.streams.remove(at);
         frame::write_reset(&mut self.owed, id, error.h2_error() as u32);
@@ -350,7 +350,7 @@ impl H2 {
                 return Ok(Some(Fact::Leaves { error }));
             }
             H2Frame::WrongPriorityLength { stream } => {
-                return Ok(self.find(stream).map(|at| self.fail(at, ProtocolError::FrameSize)));
+                return Ok(self.find(stream).map(|at| self.fail_stream(at, ProtocolError::FrameSize)));
             }
             H2Frame::PingAck | H2Frame::Other { .. } => {}
             H2Frame::Head { .. } | H2Frame::Data { .. } => return Err(ProtocolError::FrameOrder),
@@ -384,7 +384,7 @@ impl H2 {
             self.on_other_stream(id)?;
             return Ok(None);
         };
-        Ok(self.streams[at].window.grow(bytes).err().map(|error| self.fail(at, error)))
+        Ok(self.streams[at].window.grow(bytes).err().map(|error| self.fail_stream(at, error)))
     }
 
     fn on_reset<'a>(&mut self, id: u32, code: u32) -> Result<Option<Fact<'a>>, ProtocolError> {

@@ -62,7 +62,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let wanted = prove_targets::profiles(terms, &targets)?;
     let profiles = wanted.as_ref().map(Capture::spec);
     let record = |blocks| ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles });
-    compare(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
+    run_comparison(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
 /// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
@@ -70,13 +70,20 @@ pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let mut targets = prove_targets::prepare(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::preflight_responses(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
-    compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
+    run_comparison(
+        asked.blocks,
+        None,
+        terms,
+        (&targets, warnings, result_store::path(&terms.output, "prove")),
+        record,
+        None,
+    )
 }
 
 /// Executes a comparison in blocks. `criterion` decides between two sides; `None` for a ladder,
 /// which only measures. The tuple has the targets, the warnings, and the path of the run file.
 /// `record` builds the recorded specification.
-fn compare(
+fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
     terms: &Terms<String>,

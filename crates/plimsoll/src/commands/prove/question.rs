@@ -19,20 +19,20 @@ use plimsoll_sys::system_text;
 use plimsoll_traffic::file::FileLoad;
 use std::net::{Ipv4Addr, TcpListener};
 
-fn margin(text: &str) -> Result<f64, Failure> {
+fn parse_margin(text: &str) -> Result<f64, Failure> {
     let bad =
         || Failure::usage(format!("--margin: '{text}' is not a percentage between 0 and 100; write for example 2%"));
     let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()).ok_or_else(bad)?;
     if percent > 0.0 && percent < 100.0 { Ok(percent / 100.0) } else { Err(bad()) }
 }
 
-fn measure(text: &str) -> Result<Criterion, Failure> {
+fn parse_measure(text: &str) -> Result<Criterion, Failure> {
     let bad = || Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"));
     Criterion::named(text).ok_or_else(bad)
 }
 
 /// Returns the terms for the profiles of both sides; `None` without --pprof.
-fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
+fn profile_terms(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
     let Some(named) = &args.pprof else { return Ok(None) };
     if args.ladder {
         return Err(Failure::usage("--pprof: profiles need a comparison of two sides; leave --ladder out"));
@@ -96,24 +96,30 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         (false, true, targets) if ARMS.contains(&targets) => {}
         (true, _, _) => return Err(Failure::usage("--a and --b: give one URL, where both builds listen")),
         (false, true, _) => {
-            return Err(Failure::usage(format!("--ladder: give 2 to {} URLs, one for each step", ARMS.end())));
+            return Err(Failure::usage(format!(
+                "--ladder: give 2 to {maximum} URLs, one for each step",
+                maximum = ARMS.end()
+            )));
         }
         (false, false, 1) => {
             return Err(Failure::usage("a comparison needs two targets: give a second URL, or --a CMD and --b CMD"));
         }
         (false, false, _) => return Err(Failure::usage("plimsoll compares two URLs; for more URLs add --ladder")),
     }
-    let primary = measure(&args.measure)?;
+    let primary = parse_measure(&args.measure)?;
     if args.ladder && primary != Criterion::Goodput {
         return Err(Failure::usage("--ladder: steps are compared by goodput; leave --measure out"));
     }
     if args.concurrency.is_some() && primary.at_fixed_rate() {
-        return Err(Failure::usage(format!("-c: {} is measured at a fixed rate; set --rate", primary.word())));
+        return Err(Failure::usage(format!(
+            "-c: {measure} is measured at a fixed rate; set --rate",
+            measure = primary.word()
+        )));
     }
     if args.rate.is_some() && !primary.at_fixed_rate() {
         return Err(Failure::usage(format!(
-            "--rate: {} is measured with a fixed number of users, not at a rate; set -c",
-            primary.word()
+            "--rate: {measure} is measured with a fixed number of users, not at a rate; set -c",
+            measure = primary.word()
         )));
     }
     if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
@@ -151,7 +157,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
             )));
         }
     };
-    let margin = margin(&args.margin)?;
+    let margin = parse_margin(&args.margin)?;
     let budget_ns = positive_time("--budget", &args.budget)?;
     let start_ns_max = positive_time("--start-timeout", &args.start_timeout)?;
     if let Some(load_ns) = load_ns {
@@ -161,11 +167,11 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         // The search for the load takes a quarter of the budget, so blocks get three quarters.
         if block_ns > budget_ns / 4 * 3 {
             return Err(Failure::usage(format!(
-                "--for {}: one block, a load on each of {sides} sides, exceeds --budget {}: give at least \
-                 --budget {}, or a shorter --for",
-                args.load_time.as_deref().unwrap_or_default(),
-                args.budget,
-                flag_time(block_ns.saturating_mul(4).div_ceil(3))
+                "--for {load_time}: one block, a load on each of {sides} sides, exceeds --budget {budget}: give at \
+                 least --budget {minimum}, or a shorter --for",
+                load_time = args.load_time.as_deref().unwrap_or_default(),
+                budget = args.budget,
+                minimum = flag_time(block_ns.saturating_mul(4).div_ceil(3))
             )));
         }
     }
@@ -211,7 +217,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     if let Some(first) = blocks.arms.first() {
         terms.fleet = plan_from_args::fleet(&args.fleet, &first.plan, &terms)?;
     }
-    terms.profiles = profiles(args)?;
+    terms.profiles = profile_terms(args)?;
     terms.builds = BuildsTerms {
         a: args.a.clone(),
         b: args.b.clone(),

@@ -3,17 +3,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_fleet::frame::{MessageReader, GREETING};
+use plimsoll_fleet::frame::{MessageReader, PROTOCOL_GREETING};
 use plimsoll_fleet::message::{ToAgent, ToCoordinator};
 
 fuzz_target!(|bytes: &[u8]| {
     // Most inputs reach more code after a greeting.
-    let stream = [&GREETING, bytes].concat();
+    let stream = [&PROTOCOL_GREETING, bytes].concat();
     let mut reader = MessageReader::default();
     stream.chunks(7).for_each(|piece| reader.push(piece));
     while let Ok(Some(message)) = reader.read_next::<ToCoordinator>() {
         let mut again = MessageReader::default();
-        let mut written = GREETING.to_vec();
+        let mut written = PROTOCOL_GREETING.to_vec();
         message.encode(&mut written);
         again.push(&written);
         assert_eq!(again.read_next::<ToCoordinator>(), Ok(Some(message)));

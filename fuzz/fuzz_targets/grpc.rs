@@ -35,14 +35,14 @@ fuzz_target!(|data: &[u8]| {
     let method = schema().method("/p.S/Call").expect("a method");
     if let Ok(content) = method.content(data, false) {
         // Messages that were made from a body must be readable again.
-        for message in Messages::of(&content) {
+        for message in Messages::new(&content) {
             let mut text = Vec::new();
             method.write_text(message.expect("whole"), &mut text).expect("a message");
             assert!(method.content(&text, true).is_ok(), "{}", String::from_utf8_lossy(&text));
         }
     }
     let _ = method.write_text(data, &mut Vec::new());
-    let _ = Messages::of(data).count();
+    let _ = Messages::new(data).count();
     let (mut whole, mut piecemeal) = (MessageCount::default(), MessageCount::default());
     let at_once = whole.take(data);
     let in_pieces: u32 = data.chunks(3).map(|piece| piecemeal.take(piece)).sum();

@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     let lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
     let formats = [
         find_format(&lines, None).ok(),
-        said.and_then(|said| Format::said(said, None).ok()),
+        said.and_then(|said| Format::from_text(said, None).ok()),
         said.and_then(|said| Format::fields(said, None).ok()),
     ];
     let mut buffer = LineBuffers::default();

@@ -4,14 +4,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_script::messages::{count, survey};
+use plimsoll_script::messages::{count, find_messages};
 use plimsoll_wire::Batch;
 
 fuzz_target!(|data: &[u8]| {
     let mut batch = Batch { bytes: data.to_vec(), ..Batch::default() };
-    let surveyed = survey(&mut batch);
+    let found = find_messages(&mut batch);
     let messages = batch.heads_only.len();
-    match surveyed {
+    match found {
         Ok(()) => assert!(messages > 0),
         Err(flaw) => {
             let lines = data.iter().filter(|byte| **byte == b'\n').count() + 1;

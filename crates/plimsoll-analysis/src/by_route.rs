@@ -2,7 +2,7 @@
 //!
 //! Not here: the figures of all routes together ([`crate::summary`]).
 
-use crate::summary::{Latency, latencies};
+use crate::summary::{Latency, summarize_latencies};
 use plimsoll_model::{Histogram, RouteFigures, Run};
 
 /// The figures of one route in a load whose plan has several routes.
@@ -30,7 +30,7 @@ pub fn by_route(run: &Run) -> Vec<RouteSummary> {
     let seconds = run.duration_ns() as f64 / 1e9;
     let summary = |(route, mut sums): (_, RouteFigures<Histogram>)| {
         let route: &plimsoll_model::RouteRecord = route;
-        let figures = latencies(&mut sums);
+        let figures = summarize_latencies(&mut sums);
         RouteSummary {
             name: route.label.clone(),
             requests: figures.ledger.requests(),

@@ -218,7 +218,7 @@ impl Condition {
                 _ => None,
             },
         };
-        seen.figure(self.metric)
+        seen.metric_value(self.metric)
     }
 
     /// Returns the latency bound of a condition such as `p99>200ms`, in ns. Returns `None` for a
@@ -336,7 +336,7 @@ pub(crate) struct FigureInputs<'a> {
 }
 
 impl FigureInputs<'_> {
-    pub(crate) fn figure(&self, metric: Metric) -> Option<f64> {
+    pub(crate) fn metric_value(&self, metric: Metric) -> Option<f64> {
         let share = |count: u64| (self.requests > 0).then(|| count as f64 / self.requests as f64);
         let amount = |count: u64, amount| match amount {
             Amount::Count => Some(count as f64),
@@ -419,7 +419,7 @@ pub struct Conditions(pub Vec<Condition>);
 impl Conditions {
     /// Parses a comma-separated list, such as `p99>200ms, errors>1%`.
     pub fn parse(text: &str) -> Result<Conditions, ConditionError> {
-        named::parts(text).into_iter().map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
+        named::split_conditions(text).into_iter().map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
     }
 
     /// Checks that each request named in these conditions is one of `routes`.

@@ -158,7 +158,7 @@ impl ConditionWatch {
             // Failed requests count as slower than any bound. So if all ended requests failed, the
             // latency is infinite and not missing.
             let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
-            let figure = seen.figure(condition.metric).or_else(failed)?;
+            let figure = seen.metric_value(condition.metric).or_else(failed)?;
             condition
                 .op
                 .holds(figure, condition.value)

@@ -72,7 +72,7 @@ fn count_failed_requests(run: &Run, answer: &FailedAnswer) -> u64 {
         }
         (None, Some(ended), _) => match answer.call_fault {
             Some(fault) => interval.all_routes().grpc_faults.get(fault as u16),
-            None if ended == CallFault::STATUS as u16 => {
+            None if ended == CallFault::REPORTED_STATUS as u16 => {
                 let whole = interval.all_routes();
                 whole.grpc_statuses.get(ended).saturating_sub(whole.grpc_faults.total())
             }

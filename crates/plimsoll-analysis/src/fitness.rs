@@ -342,7 +342,7 @@ mod tests {
     use super::*;
     use plimsoll_model::MachineLimits;
 
-    const QUIET: SelfMeasurement = SelfMeasurement {
+    const QUIET_MEASUREMENT: SelfMeasurement = SelfMeasurement {
         highest_rps: 90_000.0,
         cpu_us: 9.0,
         rate_rps: 10_000.0,
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn each_machine_problem_is_found_and_has_a_remedy() {
         use Fitness::{Limited, Unfit};
-        assert_eq!(MachineFitness::assess(&fit_machine_facts(), Some(&QUIET)).fitness(), Fitness::Fit);
+        assert_eq!(MachineFitness::assess(&fit_machine_facts(), Some(&QUIET_MEASUREMENT)).fitness(), Fitness::Fit);
         let sample = |cores, steal_share| {
             Some(InterferenceSample { cores, steal_share, busiest: Some(("cargo".into(), cores)) })
         };
@@ -404,12 +404,15 @@ mod tests {
     #[test]
     fn the_generator_is_judged_by_lag_and_rate() {
         for (measured, fitness) in [
-            (QUIET, Fitness::Fit),
-            (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET }, Fitness::Limited),
-            (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET }, Fitness::Unfit),
-            (SelfMeasurement { highest_rps: 3000.0, ..QUIET }, Fitness::Limited),
+            (QUIET_MEASUREMENT, Fitness::Fit),
+            (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET_MEASUREMENT }, Fitness::Limited),
+            (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET_MEASUREMENT }, Fitness::Unfit),
+            (SelfMeasurement { highest_rps: 3000.0, ..QUIET_MEASUREMENT }, Fitness::Limited),
             // If other processes caused the lag, the lag does not describe plimsoll.
-            (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
+            (
+                SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET_MEASUREMENT },
+                Fitness::Limited,
+            ),
         ] {
             let found = MachineFitness::assess(&fit_machine_facts(), Some(&measured));
             assert_eq!(found.fitness(), fitness, "{measured:?}: {found:?}");

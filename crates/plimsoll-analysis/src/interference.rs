@@ -381,7 +381,7 @@ mod tests {
         length: usize,
     }
 
-    const QUIET: SimulatedCores = SimulatedCores {
+    const QUIET_CORES: SimulatedCores = SimulatedCores {
         cores: 2.0,
         local: true,
         server: Some(1.0),
@@ -456,39 +456,53 @@ mod tests {
     #[test]
     fn only_disturbing_processes_are_named() {
         for (name, scene, expect) in [
-            ("quiet", QUIET, None),
+            ("quiet", QUIET_CORES, None),
             (
                 "quiet, full, and the server's threads wait for each other",
-                SimulatedCores { server: Some(1.4), waiting: 3.0, ..QUIET },
+                SimulatedCores { server: Some(1.4), waiting: 3.0, ..QUIET_CORES },
                 None,
             ),
             (
                 "burners",
-                SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET },
+                SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET_CORES },
                 Some("other processes used 1.4 of 2 cores"),
             ),
             (
                 "one burner, nobody waits, a core is free",
-                SimulatedCores { cores: 4.0, waiting: 0.05, others: |_| 1.0, ..QUIET },
+                SimulatedCores { cores: 4.0, waiting: 0.05, others: |_| 1.0, ..QUIET_CORES },
                 None,
             ),
             (
                 "the same, but they wait",
-                SimulatedCores { cores: 4.0, waiting: 0.4, others: |_| 1.0, ..QUIET },
+                SimulatedCores { cores: 4.0, waiting: 0.4, others: |_| 1.0, ..QUIET_CORES },
                 Some("other processes used 1.0 of 4 cores"),
             ),
             (
                 "a large machine",
-                SimulatedCores { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 2.0, ..QUIET },
+                SimulatedCores {
+                    cores: 64.0,
+                    server: Some(40.0),
+                    ours: 8.0,
+                    waiting: 9.0,
+                    others: |_| 2.0,
+                    ..QUIET_CORES
+                },
                 None,
             ),
             (
                 "a large machine, many others",
-                SimulatedCores { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 9.0, ..QUIET },
+                SimulatedCores {
+                    cores: 64.0,
+                    server: Some(40.0),
+                    ours: 8.0,
+                    waiting: 9.0,
+                    others: |_| 9.0,
+                    ..QUIET_CORES
+                },
                 Some("other processes used 9.0 of 64 cores"),
             ),
-            ("its own database", SimulatedCores { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET }, None),
-            ("its files are written", SimulatedCores { server: Some(1.0), kernel: 0.45, ..QUIET }, None),
+            ("its own database", SimulatedCores { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET_CORES }, None),
+            ("its files are written", SimulatedCores { server: Some(1.0), kernel: 0.45, ..QUIET_CORES }, None),
             (
                 "a burst",
                 SimulatedCores {
@@ -496,7 +510,7 @@ mod tests {
                     server: Some(0.7),
                     ours: 0.3,
                     others: |tick| if (20..26).contains(&tick) { 1.0 } else { 0.0 },
-                    ..QUIET
+                    ..QUIET_CORES
                 },
                 Some("other processes used 1.0 of 2 cores for 0.5 s"),
             ),
@@ -506,32 +520,32 @@ mod tests {
                     length: 50,
                     server: Some(0.9),
                     others: |tick| if tick == 20 { 0.6 } else { 0.0 },
-                    ..QUIET
+                    ..QUIET_CORES
                 },
                 None,
             ),
             (
                 "steal",
-                SimulatedCores { server: Some(0.8), stolen: 0.2, ..QUIET },
+                SimulatedCores { server: Some(0.8), stolen: 0.2, ..QUIET_CORES },
                 Some("the host of this machine took 13 % of its time (steal)"),
             ),
-            ("waking often", SimulatedCores { waking: 0.3, ..QUIET }, None),
-            ("a little steal", SimulatedCores { server: Some(0.8), stolen: 0.04, ..QUIET }, None),
-            ("an unknown server", SimulatedCores { server: None, others: |_| 0.5, ..QUIET }, None),
+            ("waking often", SimulatedCores { waking: 0.3, ..QUIET_CORES }, None),
+            ("a little steal", SimulatedCores { server: Some(0.8), stolen: 0.04, ..QUIET_CORES }, None),
+            ("an unknown server", SimulatedCores { server: None, others: |_| 0.5, ..QUIET_CORES }, None),
             (
                 "an unknown server and steal",
-                SimulatedCores { server: None, stolen: 0.4, ..QUIET },
+                SimulatedCores { server: None, stolen: 0.4, ..QUIET_CORES },
                 Some("the host of this machine took 21 % of its time (steal)"),
             ),
             (
                 "another machine's server, and others here",
-                SimulatedCores { local: false, server: None, others: |_| 0.5, ..QUIET },
+                SimulatedCores { local: false, server: None, others: |_| 0.5, ..QUIET_CORES },
                 Some("other processes used 1.5 of 2 cores"),
             ),
-            ("short", SimulatedCores { length: 3, ..QUIET }, None),
+            ("short", SimulatedCores { length: 3, ..QUIET_CORES }, None),
             (
                 "short, burners",
-                SimulatedCores { length: 3, server: Some(0.5), others: |_| 1.0, ..QUIET },
+                SimulatedCores { length: 3, server: Some(0.5), others: |_| 1.0, ..QUIET_CORES },
                 Some("other processes used 1.0 of 2 cores"),
             ),
         ] {
@@ -539,11 +553,11 @@ mod tests {
             assert_eq!(others.reason.as_deref().filter(|_| others.disturbed), expect, "{name}: {others:?}");
             assert_eq!(others.disturbed, expect.is_some(), "{name}");
         }
-        let unknown = Interference::from_run(&run(&SimulatedCores { server: None, ..QUIET }));
+        let unknown = Interference::from_run(&run(&SimulatedCores { server: None, ..QUIET_CORES }));
         let reason =
             "the CPU use of other processes is not known: the server's process was not found (no process listens)";
         assert_eq!((unknown.cores, unknown.reason.as_deref()), (None, Some(reason)));
-        let quiet = Interference::from_run(&run(&QUIET));
+        let quiet = Interference::from_run(&run(&QUIET_CORES));
         assert!(quiet.cores.is_some_and(|cores| cores < 0.06) && quiet.reason.is_none(), "{quiet:?}");
     }
 
@@ -551,7 +565,7 @@ mod tests {
     fn late_child_cpu_time_is_not_a_burst() {
         // The server waits for its child processes every half second. Only then the children's CPU
         // time is added to the server's counter.
-        let mut late = run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
+        let mut late = run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET_CORES });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
         for (at, sample) in server.samples.iter_mut().enumerate() {
             sample.value = (at / 5 * 5) as f64 * 1e8;
@@ -562,22 +576,22 @@ mod tests {
 
     #[test]
     fn unrecorded_cpu_use_is_unknown() {
-        let mut empty = run(&QUIET);
+        let mut empty = run(&QUIET_CORES);
         empty.probes = Probes::default();
         let others = Interference::from_run(&empty);
         assert_eq!(others.reason.as_deref(), Some("the CPU use of other processes is not known: no probe ran"));
         assert!(!others.disturbed && others.cores.is_none() && others.steal_share.is_none());
-        let mut old = run(&QUIET);
+        let mut old = run(&QUIET_CORES);
         old.probes.series.remove("host.cores");
         assert!(Interference::from_run(&old).reason.is_some_and(|why| why.contains("an older plimsoll")));
-        let mut brief = run(&QUIET);
+        let mut brief = run(&QUIET_CORES);
         brief.window_ns = (100 * MS, 200 * MS);
         assert!(Interference::from_run(&brief).reason.is_some_and(|why| why.contains("too short")));
     }
 
     #[test]
     fn all_failed_responses_are_not_interference() {
-        let loud = SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET };
+        let loud = SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET_CORES };
         for (succeeded, failed, kind, expect) in [
             (0, 90, RequestFailure::Status, false),
             (0, 90, RequestFailure::Expectation, false),
@@ -602,9 +616,13 @@ mod tests {
 
     #[test]
     fn interference_is_combined_over_loads() {
-        let quiet = Interference::from_run(&run(&QUIET));
-        let loud =
-            Interference::from_run(&run(&SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
+        let quiet = Interference::from_run(&run(&QUIET_CORES));
+        let loud = Interference::from_run(&run(&SimulatedCores {
+            server: Some(0.4),
+            ours: 0.2,
+            others: |_| 1.38,
+            ..QUIET_CORES
+        }));
         let over = |quiet_count: usize, loud_count: usize| {
             let loads = std::iter::repeat_n(&quiet, quiet_count).chain(std::iter::repeat_n(&loud, loud_count));
             Interference::combine(loads, "trials")

@@ -33,7 +33,7 @@
 use crate::delayed_acks;
 use crate::format;
 use crate::interference::Interference;
-use crate::saturation::{Saturation, saturated, saturation};
+use crate::saturation::{Saturation, closed_trial_saturation, saturated_throughput};
 use crate::sentence::Sentence;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
@@ -137,7 +137,7 @@ pub struct Evidence {
     /// to another time than the response time.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
-    pub failed: [u64; RequestFailure::KINDS],
+    pub failed: [u64; RequestFailure::KIND_COUNT],
     /// Requests that were never sent.
     pub unsent: u64,
     /// Requests without a response at the end of the trial.
@@ -351,12 +351,12 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             outcome.evidence.rejecting = rejecting;
             // The last responses arrive after the window, so a stall at the end of the window lasts
             // until then.
-            outcome.evidence.stalls = stalls::detect(complete_ticks(&series), window.tick_ns);
+            outcome.evidence.stalls = stalls::detect_stalls(complete_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
-                saturated(&series[..inside], window.tick_ns, rejecting).map(|s| s.0 / summary.requests_each);
+                saturated_throughput(&series[..inside], window.tick_ns, rejecting).map(|s| s.0 / summary.requests_each);
             if purpose == Purpose::Saturate {
                 let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
-                outcome.evidence.saturation = saturation(
+                outcome.evidence.saturation = closed_trial_saturation(
                     &series[..inside],
                     window.tick_ns,
                     summary.whole.service.mean_ns,
@@ -441,16 +441,16 @@ fn open_verdict(
     let series = &watch.ticks()[..watch.ticks().len().min(window.whole_ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
     // A stall at the end of the window may last longer than the window.
-    evidence.stalls = stalls::detect(complete_ticks(watch.ticks()), window.tick_ns);
+    evidence.stalls = stalls::detect_stalls(complete_ticks(watch.ticks()), window.tick_ns);
 
     // Evaluate the bounds. At the end of a complete trial every unanswered request is bad. In a
     // trial that was stopped early only overdue requests are bad.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
-    for (at, allowance) in watch.allowances().enumerate() {
+    for (at, allowance) in watch.watched_allowances().enumerate() {
         let route_ledger = watch.ledger_of_bound(at, ledger);
-        let bad = if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) };
+        let bad = if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bound_violations(at) };
         let excess = bad as f64 / (allowance.share * route_ledger.scheduled as f64).max(1.0);
         bounds_hold &= bad <= allowance.count_of(route_ledger.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
@@ -467,11 +467,11 @@ fn open_verdict(
             bound_ns: allowance.request_bound_ns(),
             share: allowance.share,
             scheduled: route_ledger.scheduled,
-            bad: if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) },
+            bad: if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bound_violations(at) },
             bunch_size: watch.bunch_size(at),
         }
     };
-    evidence.bounds = watch.allowances().enumerate().map(counted).collect();
+    evidence.bounds = watch.watched_allowances().enumerate().map(counted).collect();
 
     // Evaluate the growth of the backlog.
     let [_, second, _, last] = evidence.in_flight;
@@ -500,7 +500,7 @@ fn open_verdict(
     evidence.rejecting = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
-        && let Some((rps, error)) = saturated(series, window.tick_ns, evidence.rejecting)
+        && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.rejecting)
     {
         (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_each), error);
     }
@@ -542,7 +542,7 @@ fn open_verdict(
 fn longest_breaking_stall_ns(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.request_was_sent);
     let length_ns = window.length_ns() as f64;
-    let broken = watch.allowances().any(|allowance| {
+    let broken = watch.watched_allowances().any(|allowance| {
         let beyond_ns = |bound_ns| of_server().map(|stall| stall.beyond_ns(bound_ns)).sum::<u64>() as f64;
         allowance.request_bound_ns().is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
     });
@@ -641,19 +641,19 @@ mod tests {
         SeriesSample, Stage, Stop, WorkerTime,
     };
 
-    const TICK: u64 = Plan::TICK_NS;
+    const TICK_NS: u64 = Plan::TICK_NS;
 
     /// Creates a run at 1 000/s. `tick` supplies the content of each tick of 100 requests.
     fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
         let stages: Vec<Stage> = stages
             .iter()
-            .map(|(level, ticks)| Stage { from: *level, to: *level, duration_ns: Some(ticks * TICK) })
+            .map(|(level, ticks)| Stage { from: *level, to: *level, duration_ns: Some(ticks * TICK_NS) })
             .collect();
         let plan = Plan::get("h", 80, vec![], LoadShape::Open { rate: Curve { stages }, arrivals: Arrivals::Constant });
         let end_ns = plan.load.duration_ns.expect("it has one");
         let mut run = Run::new(plan);
-        for at in 0..end_ns / TICK {
-            run.push(at * TICK, tick(at));
+        for at in 0..end_ns / TICK_NS {
+            run.push(at * TICK_NS, tick(at));
         }
         run.ending = Some(LoadEnd::Finished);
         run.window_ns = (0, end_ns);
@@ -668,8 +668,8 @@ mod tests {
         lag.record_n(10_000, 100);
         let load = LoadFigures {
             lag: lag.drain(),
-            in_flight_ns: in_flight_end * TICK,
-            workers: vec![WorkerTime { worker: 0, work_ns: TICK / 4, cpu_ns: TICK, wall_ns: TICK }],
+            in_flight_ns: in_flight_end * TICK_NS,
+            workers: vec![WorkerTime { worker: 0, work_ns: TICK_NS / 4, cpu_ns: TICK_NS, wall_ns: TICK_NS }],
             ..LoadFigures::default()
         };
         let figures = RouteFigures {
@@ -816,7 +816,7 @@ mod tests {
     fn a_saturated_generator_makes_a_trial_void() {
         let busy = run(&[(1000.0, 10)], |_| {
             let mut interval = tick_interval(50, 2, 1);
-            interval.load.workers[0].work_ns = TICK * 96 / 100;
+            interval.load.workers[0].work_ns = TICK_NS * 96 / 100;
             interval
         });
         let late = run(&[(1000.0, 10)], |_| {
@@ -978,7 +978,7 @@ mod tests {
                 _ => tick_interval(100, 2, 1),
             });
             cut.intervals.retain(|at, _| *at < 10);
-            cut.window_ns.1 = 9 * TICK + MS;
+            cut.window_ns.1 = 9 * TICK_NS + MS;
             cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
             let stalls = judge_climb_trial(&cut).evidence.stalls;
             assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
@@ -1027,7 +1027,7 @@ mod tests {
             interval
         }));
         assert_eq!((outcome.verdict, outcome.evidence.primed), (Verdict::Pass, true), "{:?}", outcome.reason);
-        assert_eq!((outcome.offered_rps(), outcome.duration_ns), (Some(1000.0), 10 * TICK));
+        assert_eq!((outcome.offered_rps(), outcome.duration_ns), (Some(1000.0), 10 * TICK_NS));
     }
 
     #[test]
@@ -1051,7 +1051,7 @@ mod tests {
                 interval.routes.of_mut(0).ledger.failed[0] = failed;
                 interval
             });
-            run.plan.load.shape = LoadShape::Closed { users: Curve::constant_for_duration(8.0, 10 * TICK) };
+            run.plan.load.shape = LoadShape::Closed { users: Curve::constant_for_duration(8.0, 10 * TICK_NS) };
             let outcome = judge(Purpose::Saturate, 0, &run, &Slo::default());
             assert_eq!(outcome.evidence.rejecting, expect, "{sixth} {later}");
         }
@@ -1063,12 +1063,12 @@ mod tests {
         // early, and the verdict computed from its record alone is still fail.
         let whole = run(&[(1000.0, 40)], |at| tick_interval(60, 50, 40 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &whole.plan, &Slo::default());
-        let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());
+        let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK_NS, i).is_break());
         let stop = stop.expect("a certain verdict");
         assert!((14..18).contains(&stop), "stopped after tick {stop}");
         let mut cut = whole.clone();
         cut.intervals.retain(|at, _| *at as usize <= stop);
-        cut.window_ns.1 = (stop as u64 + 1) * TICK;
+        cut.window_ns.1 = (stop as u64 + 1) * TICK_NS;
         cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
         assert_eq!(judge_climb_trial(&cut).verdict, Verdict::Fail);
         // If the trial was stopped for a reason other than its verdict, no verdict is certain.
@@ -1089,7 +1089,7 @@ mod tests {
     fn overdue_requests_are_bad() {
         let silent = run(&[(1000.0, 10)], |at| tick_interval(0, 0, 100 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &silent.plan, &Slo::default());
-        let reasons: Vec<_> = silent.intervals.iter().map(|(at, i)| watch.push(u64::from(*at) * TICK, i)).collect();
+        let reasons: Vec<_> = silent.intervals.iter().map(|(at, i)| watch.push(u64::from(*at) * TICK_NS, i)).collect();
         assert!(reasons.iter().any(ControlFlow::is_break), "nothing was answered for a second");
     }
 }

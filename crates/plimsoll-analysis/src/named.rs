@@ -8,10 +8,10 @@
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 
-const MARKS: [char; 2] = ['\'', '"'];
+const QUOTATION_MARKS: [char; 2] = ['\'', '"'];
 
 /// Splits a comma-separated list of conditions. A comma between quotation marks is part of a name.
-pub(crate) fn parts(text: &str) -> Vec<&str> {
+pub(crate) fn split_conditions(text: &str) -> Vec<&str> {
     let (mut parts, mut from) = (Vec::new(), 0);
     let mut inside = None;
     for (at, c) in text.char_indices() {
@@ -19,7 +19,7 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
             Some(mark) if c == mark => inside = None,
             Some(_) => {}
             // Anywhere else, a quotation mark such as an apostrophe is part of a name.
-            None if MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
+            None if QUOTATION_MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
             None if c == ',' => {
                 parts.push(&text[from..at]);
                 from = at + 1;
@@ -33,7 +33,7 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
 
 /// Splits a text that begins with a quoted name into the name and the text after the point.
 pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
-    let mark = text.chars().next().filter(|c| MARKS.contains(c))?;
+    let mark = text.chars().next().filter(|c| QUOTATION_MARKS.contains(c))?;
     let (name, rest) = text[1..].split_once(mark)?;
     Some((name, rest.strip_prefix('.')?))
 }
@@ -58,12 +58,12 @@ pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
 /// A sentence with the known names.
 pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
     /// The maximum number of names that an error lists.
-    const SHOWN: usize = 8;
+    const NAMES_SHOWN_MAX: usize = 8;
     for name in names {
         if !routes.iter().any(|route| route.label == name) {
             let mut known: Vec<String> =
-                routes.iter().take(SHOWN).map(|route| quoted_if_needed(&route.label)).collect();
-            if routes.len() > SHOWN {
+                routes.iter().take(NAMES_SHOWN_MAX).map(|route| quoted_if_needed(&route.label)).collect();
+            if routes.len() > NAMES_SHOWN_MAX {
                 known.push("...".to_owned());
             }
             return Err(format!(
@@ -89,7 +89,7 @@ mod tests {
             ("'open", vec!["'open"]),
             ("", vec![""]),
         ] {
-            assert_eq!(parts(text), expect, "{text}");
+            assert_eq!(split_conditions(text), expect, "{text}");
         }
         for name in ["order", "a, b", "it's", "service", "GET /items/{}", ""] {
             let text = format!("{}.p99", quoted_if_needed(name));

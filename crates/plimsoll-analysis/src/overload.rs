@@ -11,13 +11,13 @@
 use crate::explain::reference_rate;
 use crate::find::Findings;
 use crate::judge::Verdict;
-use plimsoll_model::retry::AGAIN;
+use plimsoll_model::retry::RETRY_ROUTE;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
 /// The rates of the steps, as multiples of the load line. The last step tests the recovery.
-pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
+pub const STEP_RATE_FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
 /// Returns the rate whose multiples are the rates of the steps, 1/s: the load line. If the search
 /// found no load line (because of stalls or uncertainty), the highest throughput that met the SLO
@@ -161,9 +161,9 @@ const DEGRADES_SHARE_MIN: f64 = 0.5;
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
-    /// Computes the result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns` is the
-    /// longest latency bound of the SLO. `retried` says whether failed requests were retried;
-    /// retries have a route of their own.
+    /// Computes the result of `run`, whose stages are [`STEP_RATE_FACTORS`] of `line_rps`.
+    /// `bound_ns` is the longest latency bound of the SLO. `retried` says whether failed requests
+    /// were retried; retries have a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(parts);
@@ -172,7 +172,7 @@ impl OverloadResult {
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
-        for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(FACTORS) {
+        for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(STEP_RATE_FACTORS) {
             let to_ns = from_ns.saturating_add(stage.duration_ns.unwrap_or(0));
             // The run has no figures of a step that lies after the end of the load.
             if to_ns > run.window_ns.1 {
@@ -182,7 +182,7 @@ impl OverloadResult {
             back = Some(from_ns..to_ns);
             from_ns = to_ns;
         }
-        let back = back.filter(|_| steps.len() == FACTORS.len());
+        let back = back.filter(|_| steps.len() == STEP_RATE_FACTORS.len());
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.backlog_shrinks(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
@@ -249,7 +249,7 @@ impl<'a> RunTimeline<'a> {
     /// tick.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.all_routes().ledger.scheduled;
-        let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
+        let again = interval.routes.get(RETRY_ROUTE).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
         (all - again, again)
     }
 
@@ -372,9 +372,9 @@ mod tests {
         let level = |(number, factor): (usize, f64)| Stage {
             from: 100.0 * factor,
             to: 100.0 * factor,
-            duration_ns: Some(if number + 1 == FACTORS.len() { 8 } else { 2 } * SECOND),
+            duration_ns: Some(if number + 1 == STEP_RATE_FACTORS.len() { 8 } else { 2 } * SECOND),
         };
-        let rate = Curve { stages: FACTORS.into_iter().enumerate().map(level).collect() };
+        let rate = Curve { stages: STEP_RATE_FACTORS.into_iter().enumerate().map(level).collect() };
         let shape = LoadShape::Open { rate: rate.clone(), arrivals: plimsoll_model::Arrivals::Constant };
         let mut plan = Plan::get("h", 80, vec![], shape);
         plan.load.interval_ns = SECOND;
@@ -458,7 +458,7 @@ mod tests {
         ] {
             let found = OverloadResult::from_run(&run(server), 100.0, Some(500 * MS), false);
             assert_eq!((found.verdict, found.recovery_s), (verdict, recovery_s), "{what}: {found:?}");
-            assert_eq!(found.steps.len(), FACTORS.len());
+            assert_eq!(found.steps.len(), STEP_RATE_FACTORS.len());
         }
         let shed = OverloadResult::from_run(&run(shedding_server), 100.0, Some(500 * MS), false);
         let third = &shed.steps[4];
@@ -511,7 +511,7 @@ mod tests {
         let mut retried = run(shedding_server);
         for interval in retried.intervals.values_mut() {
             let refused = interval.all_routes().ledger.failed_total();
-            let again = interval.routes.of_mut(AGAIN);
+            let again = interval.routes.of_mut(RETRY_ROUTE);
             again.ledger.scheduled = refused;
             again.ledger.failed[RequestFailure::Status as usize] = refused;
             again.statuses.add(429, refused);
@@ -560,7 +560,7 @@ mod tests {
         let refused = run(|_, offered| SecondCounts { in_time: 0, late: 0, refused: offered, waiting: 1 });
         for run in [with_timeouts(refused.clone(), 30_000 * MS), refused] {
             let found = OverloadResult::from_run(&run, 100.0, None, false);
-            assert_eq!((found.steps.len(), found.verdict), (FACTORS.len(), None));
+            assert_eq!((found.steps.len(), found.verdict), (STEP_RATE_FACTORS.len(), None));
             assert_eq!((found.steps[4].answered_rps, found.steps[4].accepted_p99_ns), (0.0, None));
         }
     }

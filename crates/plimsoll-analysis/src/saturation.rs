@@ -1,6 +1,6 @@
 //! Computes the capacity of a server from its completions while it was saturated. The capacity
 //! comes from closed trials ([`Saturation`]), or from open trials with a growing backlog
-//! ([`saturated`]).
+//! ([`saturated_throughput`]).
 //!
 //! Not here: in which trials the server is saturated ([`crate::judge()`]), and the capacity from
 //! several trials ([`crate::find`]).
@@ -33,7 +33,7 @@ const PIECES_MIN: usize = 8;
 /// The first responses are left out, because they arrive in step: the users start together. For the
 /// dispersion the time is divided into pieces of length `piece_ns`, the latency bound, within which
 /// queues even out. If this gives too few pieces, the pieces are shorter.
-pub(crate) fn saturation(
+pub(crate) fn closed_trial_saturation(
     series: &[TickFigures],
     tick_ns: u64,
     response_mean_ns: f64,
@@ -66,7 +66,7 @@ pub(crate) fn saturation(
 /// Any other server is saturated after a quarter of the ticks, when its queue has filled. The
 /// highest and the lowest tenth of the ticks are left out, so that a single stall does not change
 /// the capacity.
-pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
+pub(crate) fn saturated_throughput(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
         false => series.len() / 4,

@@ -225,10 +225,10 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
 
 /// Returns the 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom.
 fn student_t_quantile(freedom: usize) -> f64 {
-    const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+    const SMALL_FREEDOM_QUANTILES: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
     let f = freedom as f64;
     // From five degrees of freedom on, this approximation has an error of at most 1 %.
-    FEW.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
+    SMALL_FREEDOM_QUANTILES.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
 }
 
 /// Smallest number of visits of one load that show the variation between visits.

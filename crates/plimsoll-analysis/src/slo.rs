@@ -104,7 +104,7 @@ impl Slo {
     /// unless the text gives another one.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
-        for part in named::parts(text) {
+        for part in named::split_conditions(text) {
             let condition = Condition::parse(part)?;
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
             let latency = |measure, quantile| LatencyBound { measure, quantile, bound_ns: condition.value as u64 };

@@ -42,7 +42,7 @@ const WITHOUT_CORE_MAX: f64 = 0.5;
 ///
 /// The first stall in the result may be the time before the first responses, which lasts about one
 /// response time. The caller knows the response time, and discards such a stall.
-pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
+pub(crate) fn detect_stalls(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn no_responses_with_requests_waiting_is_a_stall() {
-        const TICK: u64 = 100_000_000;
+        const TICK_NS: u64 = 100_000_000;
         // Each tick contains (scheduled requests, responses, slowest response in ms, requests in
         // flight). Each expected stall contains (start in ticks, length in ms).
         let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
@@ -118,7 +118,7 @@ mod tests {
                 })
                 .collect();
             let found: Vec<(u64, u64)> =
-                detect(&seen, TICK).iter().map(|s| (s.at_ns / TICK, s.length_ns / 1_000_000)).collect();
+                detect_stalls(&seen, TICK_NS).iter().map(|s| (s.at_ns / TICK_NS, s.length_ns / 1_000_000)).collect();
             assert_eq!(found, expect, "{ticks:?}");
         };
         let calm = (50, 50, 3, 1);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn no_responses_without_a_free_core_is_not_a_server_stall() {
-        const TICK: u64 = 100_000_000;
+        const TICK_NS: u64 = 100_000_000;
         let calm = TickFigures {
             scheduled: 50,
             succeeded: 50,
@@ -174,7 +174,7 @@ mod tests {
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {
             let seen = [calm, silent(without_core_ms), silent(without_core_ms), late(service_ms), calm];
-            let found: Vec<bool> = detect(&seen, TICK).iter().map(|stall| stall.request_was_sent).collect();
+            let found: Vec<bool> = detect_stalls(&seen, TICK_NS).iter().map(|stall| stall.request_was_sent).collect();
             assert_eq!(found.first().copied(), expect, "{without_core_ms} {service_ms}");
         }
     }

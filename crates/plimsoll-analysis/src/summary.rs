@@ -99,7 +99,7 @@ impl Latency {
 
 /// Computes the usual figures of each histogram of a route. The quantiles of request times cover
 /// all requests of the ledger. The quantiles of other times cover only the measured values.
-pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
+pub(crate) fn summarize_latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
     let mut figures = sums.take(|times| Latency::from_histogram(times));
     for (latency, times) in [
         (&mut figures.response, &sums.response),
@@ -194,7 +194,7 @@ impl Summary {
     pub fn with_interference(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
-        let whole = latencies(&mut totals.routes_sum);
+        let whole = summarize_latencies(&mut totals.routes_sum);
         let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);

@@ -346,7 +346,7 @@ impl Watch {
     /// Returns why the trial has certainly failed; `None` if its failure is not certain.
     pub fn certain_failure(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
-            let bad = self.bad(at);
+            let bad = self.bound_violations(at);
             // The number of scheduled requests is not known by name. At most, all scheduled
             // requests have the name of the bound.
             let allowed = bound.allowance.count_of(self.scheduled_max);
@@ -363,7 +363,7 @@ impl Watch {
 
     /// Returns the number of requests that are known to have broken the bound with index `at`. Such
     /// requests have ended, or have been in flight for longer than the latency bound.
-    pub(crate) fn bad(&self, at: usize) -> u64 {
+    pub(crate) fn bound_violations(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
         // The watch does not know the name of a request in flight, so overdue requests count only
         // for bounds of all requests.
@@ -391,7 +391,7 @@ impl Watch {
 
     /// Returns the bounds of the SLO in the order of [`Slo::allowances`]. Bounds of named requests
     /// that the plan does not contain are left out.
-    pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
+    pub(crate) fn watched_allowances(&self) -> impl Iterator<Item = &Allowance> {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
 

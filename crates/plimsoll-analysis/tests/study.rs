@@ -449,7 +449,7 @@ fn single(kind: Kind) -> Model {
 /// line.
 #[test]
 fn overload_steps_exceed_the_load_line_and_return() {
-    use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};
+    use plimsoll_analysis::overload::{OverloadVerdict, STEP_RATE_FACTORS};
     for (kind, line_rps, verdict, is_back) in [
         (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
         (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
@@ -468,7 +468,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
         };
         let told = &found.overload;
         assert_eq!((told.verdict, told.recovery_s.is_some()), (Some(verdict), is_back), "{told:?}");
-        for (step, factor) in told.steps.iter().zip(FACTORS) {
+        for (step, factor) in told.steps.iter().zip(STEP_RATE_FACTORS) {
             assert!((step.offered_rps / (factor * told.line_rps) - 1.0).abs() < 0.02, "{step:?}");
         }
         let third = &told.steps[4];

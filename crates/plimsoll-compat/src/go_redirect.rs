@@ -4,7 +4,7 @@
 //! Not here: resolving a `Location` within an origin (`plimsoll_wire::redirect`), the limit of
 //! redirects, and encoding the request.
 
-use crate::go_request::canonical;
+use crate::go_request::canonical_header_name;
 use plimsoll_model::Origin;
 use plimsoll_wire::AuthorAnswer;
 use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, redirect_target};
@@ -45,7 +45,7 @@ pub enum RedirectStep {
 impl RedirectHop {
     /// Returns the first request of a redirect chain. `url` is the URL as written by the user, and
     /// `host` is the value of the header field `Host`.
-    pub fn first(method: &str, url: &str, path: &str, host: &str) -> RedirectHop {
+    pub fn first_hop(method: &str, url: &str, path: &str, host: &str) -> RedirectHop {
         let url = url.split('#').next().unwrap_or_default();
         // The user name and password are removed, because the URL becomes the `Referer` field of
         // the next request.
@@ -62,7 +62,7 @@ impl RedirectHop {
 
     /// Determines the next step after the response to this request. `body` has two values: whether
     /// the request has a body, and whether that body can be sent again.
-    pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
+    pub fn next_step(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
         let Some(location) = redirect_location(answer) else { return RedirectStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
         if keeps && body.0 && !self.is_bare && !body.1 {
@@ -93,7 +93,7 @@ impl RedirectHop {
     /// Returns the header fields of this request, sorted by name. The result has the fields `first`
     /// of the first request, without the removed ones, and `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
-        let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical(name));
+        let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical_header_name(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
         if let Some(before) = &self.before
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("referer"))
@@ -105,12 +105,15 @@ impl RedirectHop {
     }
 
     /// Returns Go's error message for a response that redirects after the maximum number of
-    /// redirects, `said`.
-    pub fn refusal(&self, answer: &AuthorAnswer, said: u64) -> String {
+    /// redirects, `redirects_max`.
+    pub fn redirect_limit_error(&self, answer: &AuthorAnswer, redirects_max: u64) -> String {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();
         method[..1].make_ascii_uppercase();
-        format!("{method} \"{}\": stopped after {said} redirects", redirect_location(answer).unwrap_or_default())
+        format!(
+            "{method} \"{}\": stopped after {redirects_max} redirects",
+            redirect_location(answer).unwrap_or_default()
+        )
     }
 }
 
@@ -132,7 +135,7 @@ mod tests {
         let (content, times) = (&b""[..], AnswerTimes::default());
         let answer =
             AuthorAnswer { status, head: head.as_bytes(), content, content_bytes: 0, mark: 0, is_last: true, times };
-        from.after(&answer, &Origin { scheme: "http".into(), host: "h".into(), port: 81 }, body)
+        from.next_step(&answer, &Origin { scheme: "http".into(), host: "h".into(), port: 81 }, body)
     }
 
     fn next_hop(step: RedirectStep) -> RedirectHop {
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn redirects_are_followed_as_in_go() {
-        let first = RedirectHop::first("POST", "http://u:pw@h:81?x=1#top", "/?x=1", "svc");
+        let first = RedirectHop::first_hop("POST", "http://u:pw@h:81?x=1#top", "/?x=1", "svc");
         let fields: Vec<(String, String)> =
             [("A", "1"), ("Content-Type", "t"), ("X-Y", "z")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
         assert_eq!(first.headers(&fields), fields);
@@ -161,7 +164,7 @@ mod tests {
         assert_eq!((&*kept.method, &*kept.path, kept.is_bare), ("POST", "/c", false));
         assert_eq!(kept.headers(&fields).len(), 4);
         let head = next_hop(step_after_response(
-            &RedirectHop::first("HEAD", "http://h:81/", "/", "h:81"),
+            &RedirectHop::first_hop("HEAD", "http://h:81/", "/", "h:81"),
             301,
             "/x",
             (false, true),

@@ -20,8 +20,8 @@ pub struct GoRequest<'a> {
 
 /// The header fields that Go's client writes itself. Fields with these names in `headers` are
 /// skipped.
-const OWN: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
-const AGENT: &str = "Go-http-client/1.1";
+const GO_CLIENT_FIELDS: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
+const GO_USER_AGENT: &str = "Go-http-client/1.1";
 
 impl GoRequest<'_> {
     /// Encodes the request as HTTP/1.1 bytes, exactly as Go's client does.
@@ -30,7 +30,7 @@ impl GoRequest<'_> {
             self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
         };
         let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("Host: {}", self.host)];
-        match field("User-Agent").unwrap_or(AGENT) {
+        match field("User-Agent").unwrap_or(GO_USER_AGENT) {
             // As in Go, an empty user agent is not sent.
             "" => {}
             agent => lines.push(format!("User-Agent: {agent}")),
@@ -38,7 +38,8 @@ impl GoRequest<'_> {
         if !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH") {
             lines.push(format!("Content-Length: {}", self.body.len()));
         }
-        let given = self.headers.iter().filter(|(name, _)| !OWN.iter().any(|own| own.eq_ignore_ascii_case(name)));
+        let given =
+            self.headers.iter().filter(|(name, _)| !GO_CLIENT_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)));
         lines.extend(given.map(|(name, value)| format!("{name}: {value}")));
         if self.compresses && requests_gzip(self.method, self.headers) {
             lines.push("Accept-Encoding: gzip".to_owned());
@@ -61,7 +62,7 @@ pub fn requests_gzip(method: &str, headers: &[(String, String)]) -> bool {
 }
 
 /// Returns the name of a header field in Go's canonical form, such as `Content-Type`.
-pub fn canonical(name: &str) -> String {
+pub fn canonical_header_name(name: &str) -> String {
     let mut upper = true;
     let letter = |c: char| {
         let c = if upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };

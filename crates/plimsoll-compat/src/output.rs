@@ -14,6 +14,6 @@ pub fn print(text: &str) {
 }
 
 /// Writes a line to standard error, with control characters made visible. Write errors are ignored.
-pub fn note(line: &str) {
+pub fn print_to_stderr(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", lines(line));
 }

@@ -121,7 +121,7 @@ pub struct ResponseTally {
 
 impl ResponseTally {
     /// Returns the number of requests that got a response.
-    pub fn answered(&self) -> u64 {
+    pub fn response_count(&self) -> u64 {
         self.total.count()
     }
 
@@ -132,7 +132,7 @@ impl ResponseTally {
 
     /// Returns the number of completed requests, with or without a response.
     pub fn ended_count(&self) -> u64 {
-        self.answered() + self.redirects_beyond_limit.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
+        self.response_count() + self.redirects_beyond_limit.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
     }
 
     /// Returns the number of responses whose status is not 2xx.
@@ -239,7 +239,7 @@ impl ResponseLog {
     }
 
     /// Returns the sum of the tallies of all workers, with rows sorted by the end of the response.
-    pub fn tally(&self) -> ResponseTally {
+    pub fn merged_tally(&self) -> ResponseTally {
         let mut sum = ResponseTally::default();
         lock_ignoring_poison(&self.0.tallies).iter().for_each(|tally| sum.merge(&lock_ignoring_poison(tally)));
         sum.rows.sort_by_key(|row| row.intended_us + u64::from(row.total_us));
@@ -247,7 +247,7 @@ impl ResponseLog {
     }
 
     /// Returns the properties of the first response; an empty value if no response arrived.
-    pub fn first(&self) -> FirstAnswer {
+    pub fn first_answer(&self) -> FirstAnswer {
         self.0.first.get().cloned().unwrap_or_default()
     }
 
@@ -257,7 +257,7 @@ impl ResponseLog {
     }
 
     /// Returns the failure of the request that ended the load; `None` if no failure ended the load.
-    pub fn failed(&self) -> Option<RequestFailure> {
+    pub fn fatal_failure(&self) -> Option<RequestFailure> {
         self.0.failed.get().copied()
     }
 
@@ -324,7 +324,7 @@ impl LoggingAuthor {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
         // The body is not sent again, because Go reads it from a stream only once.
-        Some((follows, here, here.after(answer, &follows.origin, (follows.has_body, false))))
+        Some((follows, here, here.next_step(answer, &follows.origin, (follows.has_body, false))))
     }
 }
 
@@ -386,7 +386,7 @@ impl Author for LoggingAuthor {
             }
             Some((follows, here, RedirectStep::Asks(_))) => {
                 let (mut tally, why) =
-                    (lock_ignoring_poison(&self.tally), here.refusal(answer, follows.chain_requests_max));
+                    (lock_ignoring_poison(&self.tally), here.redirect_limit_error(answer, follows.chain_requests_max));
                 if tally.redirects_beyond_limit.0 == 0 {
                     tally.redirects_beyond_limit.1 = why;
                 }
@@ -454,14 +454,17 @@ mod tests {
         let times = AnswerTimes::default();
         authors[1].author.miss(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
         assert!(heard.may_continue().is_break());
-        let tally = heard.tally();
-        assert_eq!((tally.answered(), tally.ended_count(), tally.not_2xx()), (2, 3, 1));
+        let tally = heard.merged_tally();
+        assert_eq!((tally.response_count(), tally.ended_count(), tally.not_2xx()), (2, 3, 1));
         assert_eq!((tally.different_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
-        assert_eq!((tally.failure_count(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
+        assert_eq!(
+            (tally.failure_count(RequestFailure::Reset), heard.fatal_failure()),
+            (1, Some(RequestFailure::Reset))
+        );
         let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
         assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
-        assert_eq!(heard.first(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });
+        assert_eq!(heard.first_answer(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });
         assert_eq!((tally.processing.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
     }
 }

@@ -502,9 +502,9 @@ mod tests {
         }
     }
 
-    const HEAD: &str = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Type: application/json; a=b\r\n\
+    const SAMPLE_ANSWER_HEAD: &str = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Type: application/json; a=b\r\n\
                         set-cookie: sid=\"a b\"; Path=/\r\nSet-Cookie: x=1\r\nLocation:  /orders/7\r\n\r\n5\r\n";
-    const CONTENT: &str = "{\"ok\": true, \"id\": 7, \"token\": \"t\\u002fx\", \"items\": []}";
+    const SAMPLE_ANSWER_CONTENT: &str = "{\"ok\": true, \"id\": 7, \"token\": \"t\\u002fx\", \"items\": []}";
 
     #[test]
     fn responses_share_a_memory_budget() {
@@ -567,7 +567,7 @@ mod tests {
             (within(1_000), None),
             (within(999), Some("expectation: the response took longer than")),
         ] {
-            let found = judge_answer(&answer_text(HEAD, CONTENT), expect.clone(), &[]);
+            let found = judge_answer(&answer_text(SAMPLE_ANSWER_HEAD, SAMPLE_ANSWER_CONTENT), expect.clone(), &[]);
             match miss {
                 None => assert_eq!(found, Ok(vec![]), "{expect:?}"),
                 Some(part) => assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{expect:?}: {found:?}"),
@@ -577,10 +577,11 @@ mod tests {
 
     #[test]
     fn captures_work_over_http1_and_http2() {
-        let fields = HEAD.split("201 Created\r\n").nth(1).expect("fields").trim_end_matches("5\r\n");
-        for head in [HEAD, fields] {
-            let taken =
-                |captures: &[&str]| judge_answer(&answer_text(head, CONTENT), Expectations::default(), captures);
+        let fields = SAMPLE_ANSWER_HEAD.split("201 Created\r\n").nth(1).expect("fields").trim_end_matches("5\r\n");
+        for head in [SAMPLE_ANSWER_HEAD, fields] {
+            let taken = |captures: &[&str]| {
+                judge_answer(&answer_text(head, SAMPLE_ANSWER_CONTENT), Expectations::default(), captures)
+            };
             let all = ["$.token", "$.items", "regex:\"id\": (\\d+)", "regex:true", "header:location", "cookie:x"];
             assert_eq!(taken(&all), Ok(["t/x", "[]", "7", "true", "/orders/7", "1"].map(String::from).to_vec()));
             assert_eq!(taken(&["cookie:sid"]), Ok(vec!["\"a b\"".to_owned()]));
@@ -614,14 +615,14 @@ mod tests {
             ..answer_text(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
         };
         let body = |it: &str| Expectations { body: Some(TextExpectation::parse(it)), ..Expectations::default() };
-        let whole = coded("gzip", gzip(CONTENT.as_bytes()));
+        let whole = coded("gzip", gzip(SAMPLE_ANSWER_CONTENT.as_bytes()));
         assert_eq!(judge_answer(&whole, body("\"id\": 7"), &["$.token"]), Ok(vec!["t/x".to_owned()]));
-        let mut long = coded("gzip", gzip(CONTENT.as_bytes()));
+        let mut long = coded("gzip", gzip(SAMPLE_ANSWER_CONTENT.as_bytes()));
         long.content_bytes = CONTENT_BYTES_MAX as u64 + 1;
         let bomb = coded("gzip", gzip(&vec![b' '; CONTENT_BYTES_MAX + 1]));
         for (answer, part) in [
-            (&coded("gzip", CONTENT.into()), "the content does not decode as its content-encoding says"),
-            (&coded("zstd", CONTENT.into()), "the content-encoding is not"),
+            (&coded("gzip", SAMPLE_ANSWER_CONTENT.into()), "the content does not decode as its content-encoding says"),
+            (&coded("zstd", SAMPLE_ANSWER_CONTENT.into()), "the content-encoding is not"),
             (&long, "the content is longer than 4 MiB when decoded"),
             (&bomb, "the content is longer than 4 MiB when decoded"),
         ] {

@@ -148,7 +148,7 @@ mod tests {
     use std::io::Write;
 
     /// `hello hello hello hello`, encoded by brotli 1.2 at quality 11.
-    const BROTLI: &[u8] = b"\x1b\x16\x00\xf8\x8d\x94\x6e\xde\x44\x55\x86\x96\x6c\x20\x6f\x21\x4f\x1c\xe0\x38";
+    const BROTLI_SAMPLE: &[u8] = b"\x1b\x16\x00\xf8\x8d\x94\x6e\xde\x44\x55\x86\x96\x6c\x20\x6f\x21\x4f\x1c\xe0\x38";
 
     fn compress_gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -175,10 +175,10 @@ mod tests {
             (&["X-GZIP"], &gzipped),
             (&["deflate"], &zlib),
             (&["deflate"], &bare),
-            (&["br"], BROTLI),
+            (&["br"], BROTLI_SAMPLE),
             (&["identity", "gzip"], &gzipped),
             (&[" gzip , gzip"], &compress_gzip(&gzipped)),
-            (&["br", "gzip"], &compress_gzip(BROTLI)),
+            (&["br", "gzip"], &compress_gzip(BROTLI_SAMPLE)),
             // Two gzip members form one content.
             (&["gzip"], &[compress_gzip(&text[..9]), compress_gzip(&text[9..])].concat()),
             (&[], text),
@@ -198,13 +198,13 @@ mod tests {
             (&["gzip"][..], &b"plain"[..], 100, DecodeError::Broken),
             (&["gzip"], &gzipped[..gzipped.len() - 9], 2 << 20, DecodeError::Broken),
             (&["deflate"], b"\xff\xff\xff", 100, DecodeError::Broken),
-            (&["br"], &BROTLI[..BROTLI.len() - 2], 100, DecodeError::Broken),
+            (&["br"], &BROTLI_SAMPLE[..BROTLI_SAMPLE.len() - 2], 100, DecodeError::Broken),
             (&["br"], b"\xff\xff\xff\xff", 100, DecodeError::Broken),
             (&["zstd"], b"", 100, DecodeError::Unknown),
             (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::Unknown),
             // A kilobyte of this content decodes to a megabyte.
             (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
-            (&["br"], BROTLI, 22, DecodeError::TooLong),
+            (&["br"], BROTLI_SAMPLE, 22, DecodeError::TooLong),
         ] {
             assert_eq!(decoded_content(fields, content, bytes_max), Err(why), "{fields:?}");
             assert!(!why.reason(4 << 20).is_empty());

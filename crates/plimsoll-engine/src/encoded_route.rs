@@ -251,7 +251,7 @@ impl FilledRequest {
 }
 
 /// Returns the path and query of an encoded request.
-pub(crate) fn target(request: &EncodedRequest) -> &str {
+pub(crate) fn path_and_query(request: &EncodedRequest) -> &str {
     let target = request.h1().split(|byte| *byte == b' ').nth(1);
     target.and_then(|it| std::str::from_utf8(it).ok()).unwrap_or("/")
 }
@@ -301,7 +301,7 @@ impl FilledRoutes {
         turn: &FillContext,
         cookies: &mut dyn FnMut(&str, &mut String),
     ) -> Result<(), RedirectRefusal> {
-        let target = redirect_target(location, target(self.request(exchange, route)), origin)?;
+        let target = redirect_target(location, path_and_query(self.request(exchange, route)), origin)?;
         let route = &mut self.routes[usize::from(route)];
         let Some(form) = &route.form else { return Err(RedirectRefusal::TooOften) };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);

@@ -279,7 +279,7 @@ fn is_key(key: &[u8], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = r#" {"a": {"b c": [1, 2.50, {"id": "x\n\"y\u00e9\ud83d\ude00"}], "t": true}, "n": null,
+    const SAMPLE_JSON_DOCUMENT: &str = r#" {"a": {"b c": [1, 2.50, {"id": "x\n\"y\u00e9\ud83d\ude00"}], "t": true}, "n": null,
         "it\u0065ms": [{"id": 7}, {"id": 8, "deep": {"id": [9]}}, []], "e": {}, "s": "[{,:\\"} "#;
 
     fn find_text(path: &str, document: &str) -> Option<String> {
@@ -308,7 +308,7 @@ mod tests {
             ("$.s", Some("\"[{,:\\\\\"")),
             ("$.n.x", None),
         ] {
-            assert_eq!(find_text(path, DOCUMENT).as_deref(), expect, "{path}");
+            assert_eq!(find_text(path, SAMPLE_JSON_DOCUMENT).as_deref(), expect, "{path}");
         }
         assert_eq!(find_text("$", " 5 ").as_deref(), Some("5"));
         for broken in

@@ -169,7 +169,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let mut marked = plan.clone();
     marked.traffic.setup_teardown.captured_values =
         before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();
-    let mut source = Source::compile(&marked)?.for_worker(Stripe::ALL, None);
+    let mut source = Source::compile(&marked)?.for_worker(Stripe::WHOLE_SCHEDULE, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
     // A session may send no requests, so the number of arrivals is limited, too.

@@ -87,13 +87,13 @@ impl MixSource {
 
     /// Fills in the request that `exchange` sends for `user` and `route`. The route must have a
     /// template.
-    pub(crate) fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
+    pub(crate) fn fill_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
         let turn = self.fill_context(user, now_ns);
         self.filled.fill(exchange, route, &turn, &mut |_, _| ());
     }
 
     /// Prepares the next request of an exchange of `user` that follows a redirect.
-    pub(crate) fn redirect(
+    pub(crate) fn prepare_redirect(
         &mut self,
         (exchange, user): (u32, u64),
         route: RouteNumber,

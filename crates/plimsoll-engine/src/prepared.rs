@@ -467,7 +467,8 @@ mod tests {
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
         let load_helpers = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };
-        let prepared = prepare_with_helpers(&plan, &injector, Stripe::ALL, load_helpers, &mut on_tick).expect("ready");
+        let prepared =
+            prepare_with_helpers(&plan, &injector, Stripe::WHOLE_SCHEDULE, load_helpers, &mut on_tick).expect("ready");
         given_up.set("write() has not ended".to_owned()).expect("the first");
         let run = prepared.run(monotonic_ns(), &mut on_tick);
         let why = Stop::Died("write() has not ended".to_owned());
@@ -483,8 +484,8 @@ mod tests {
             vec![([127, 0, 0, 1], 9).into()],
             LoadShape::Closed { users: Curve::constant(2.0) },
         );
-        let prepared =
-            prepare(&plan, &Injector::default(), Stripe::ALL, &mut |_| ControlFlow::Continue(())).expect("ready");
+        let prepared = prepare(&plan, &Injector::default(), Stripe::WHOLE_SCHEDULE, &mut |_| ControlFlow::Continue(()))
+            .expect("ready");
         let stop = Arc::clone(&prepared.workers.stop);
         drop(prepared);
         assert_eq!((stop.load(Ordering::Relaxed), Arc::strong_count(&stop)), (true, 1));

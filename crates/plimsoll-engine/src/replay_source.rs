@@ -45,7 +45,7 @@ impl ReplaySource {
             host: host_field(plan).into(),
             keep_alive: plan.carriage.keep_alive,
             listed: Arc::clone(listed),
-            users: UserNumbers::new(Stripe::ALL, None, None),
+            users: UserNumbers::new(Stripe::WHOLE_SCHEDULE, None, None),
             begins_at: mix(plan.load.seed) % (listed.entries.len() as u64).max(1),
             written: Vec::new(),
         })

@@ -5,7 +5,7 @@
 
 use crate::answers::{AnswerText, FailedCheck};
 use crate::cookies::CookieScope;
-use crate::encoded_route::{FilledRoutes, SourceError, target};
+use crate::encoded_route::{FilledRoutes, SourceError, path_and_query};
 use crate::sessions::{SessionStep, UserSession, UserSessions};
 use crate::template_fill::{FillContext, FormNames, FormText};
 use crate::users::{LastRequest, UserAction, UserNumbers};
@@ -239,7 +239,7 @@ impl SessionSource {
         let AnswerFacts { user, route, exchange, .. } = of;
         let has_cookies = self.sessions.has_cookies(user);
         if let Some(session) = self.sessions.of_mut(user).filter(|_| has_cookies) {
-            let target = target(self.filled.request(exchange, route));
+            let target = path_and_query(self.filled.request(exchange, route));
             let now_s = of.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
             let (host, https) = (self.origin.host.as_str(), self.origin.is_secure());
             let scope = CookieScope { host, target, https, now_s };
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn captures_are_used_in_later_requests() {
         let whole = Source::compile(&login_scenario_plan()).expect("compiles");
-        let mut source = whole.for_worker(Stripe::ALL, Some(2));
+        let mut source = whole.for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
         let fields = "x-token: t0k\r\nset-cookie: sid=7; Path=/shop\r\nset-cookie: all=1; Path=/\r\n";
         let first = next_session_requests(&mut source, 1, fields);
         assert_eq!(first.len(), 4, "{first:?}");
@@ -354,7 +354,7 @@ mod tests {
         // If each session belongs to a new user, each session begins with the login.
         let mut newcomers = login_scenario_plan();
         newcomers.load.new_users = true;
-        let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::ALL, Some(2));
+        let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
         for turn in 0..2 {
             let asked = next_session_requests(&mut source, 1, fields);
             assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
@@ -363,12 +363,12 @@ mod tests {
         // A scenario that ignores cookies sends none, but captured values are kept.
         let mut plain = login_scenario_plan();
         plain.traffic.scenarios[0].cookies = false;
-        let mut source = Source::compile(&plain).expect("compiles").for_worker(Stripe::ALL, Some(2));
+        let mut source = Source::compile(&plain).expect("compiles").for_worker(Stripe::WHOLE_SCHEDULE, Some(2));
         let asked = next_session_requests(&mut source, 1, fields);
         assert!(asked.len() == 4 && asked[1].contains("Bearer t0k"), "{asked:?}");
         assert!(asked.iter().all(|it| !it.contains("Cookie")), "{asked:?}");
         // Each arrival of an open loop is a new user.
-        let mut source = whole.for_worker(Stripe::ALL, None);
+        let mut source = whole.for_worker(Stripe::WHOLE_SCHEDULE, None);
         for arrival in [3, 4] {
             let asked = next_session_requests(&mut source, arrival, fields);
             assert!(asked.len() == 4 && asked[0].contains(&format!("u=u{arrival} ")), "{asked:?}");

@@ -65,7 +65,7 @@ impl Source {
             return Ok(Source::Single([compiler.compile(only)?]));
         }
         let routes = plan.traffic.routes.iter().map(|route| compiler.compile(route)).collect::<Result<_, _>>()?;
-        let users = UserNumbers::new(Stripe::ALL, None, values.unique_rows());
+        let users = UserNumbers::new(Stripe::WHOLE_SCHEDULE, None, values.unique_rows());
         let filled = |routes| FilledRoutes::new(routes, values, unix_offset_ns);
         Ok(match plan.traffic.choice {
             Choice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
@@ -236,7 +236,7 @@ impl Source {
         match self {
             Source::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].form {
                 Some(form) if form.is_filled() => {
-                    weighted.fill(exchange, user, route, now_ns);
+                    weighted.fill_request(exchange, user, route, now_ns);
                     true
                 }
                 Some(_) => {
@@ -282,7 +282,7 @@ impl Source {
         now_ns: u64,
     ) -> Result<(), RedirectRefusal> {
         match self {
-            Source::Weighted(weighted) => weighted.redirect(of, route, to, now_ns),
+            Source::Weighted(weighted) => weighted.prepare_redirect(of, route, to, now_ns),
             Source::Sessions(sessions) => sessions.redirect(of, route, to, now_ns),
             _ => Err(RedirectRefusal::TooOften),
         }
@@ -447,7 +447,7 @@ mod tests {
         assert!(whole.routes()[2].request.h1().starts_with(b"GET /2 "));
         // The load is a hundred thousand arrivals, or one user with as many requests.
         for users in [None, Some(1)] {
-            let mut source = whole.for_worker(Stripe::ALL, users);
+            let mut source = whole.for_worker(Stripe::WHOLE_SCHEDULE, users);
             let mut counts = [0u32; 4];
             (0..100_000).for_each(|n| counts[drawn_route(&mut source, if users.is_none() { n } else { 0 })] += 1);
             for (count, weight) in counts.into_iter().zip(weights) {
@@ -522,7 +522,7 @@ mod tests {
         let mut plan = plan_with_weights(&[1, 1, 1]);
         let whole = Source::compile(&plan).expect("compiles");
         let arrivals = |source: &Source| -> Vec<usize> {
-            (0..50).map(|n| drawn_route(&mut source.for_worker(Stripe::ALL, None), n)).collect()
+            (0..50).map(|n| drawn_route(&mut source.for_worker(Stripe::WHOLE_SCHEDULE, None), n)).collect()
         };
         let users = |of: u64| -> Vec<Vec<usize>> {
             (0..6)

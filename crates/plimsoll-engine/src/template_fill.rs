@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// numbers from the same seed.
 const TEMPLATE_VALUES_SEED: u64 = 0x0056_414c_5545_5321;
 /// The characters from which `text(n)`, `uuid()` and `hex(n)` choose.
-const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
-const HEX: &[u8; 16] = b"0123456789abcdef";
+const LOWERCASE_ALPHANUMERICS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// The reason why a request template cannot be compiled, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -420,12 +420,15 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
                 if from < 64 || to > 32 {
                     out.push('-');
                 }
-                (to..from).step_by(4).rev().for_each(|shift| out.push(char::from(HEX[(bits >> shift & 15) as usize])));
+                (to..from)
+                    .step_by(4)
+                    .rev()
+                    .for_each(|shift| out.push(char::from(HEX_DIGITS[(bits >> shift & 15) as usize])));
             }
         }
         Value::Text(count) => {
             for _ in 0..*count {
-                out.push(char::from(LETTERS[rng.below(36) as usize]));
+                out.push(char::from(LOWERCASE_ALPHANUMERICS[rng.below(36) as usize]));
             }
         }
         Value::Hex(count) => {
@@ -434,7 +437,7 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
                 if at % 16 == 0 {
                     bits = rng.next_u64();
                 }
-                out.push(char::from(HEX[(bits & 15) as usize]));
+                out.push(char::from(HEX_DIGITS[(bits & 15) as usize]));
                 bits >>= 4;
             }
         }
@@ -521,8 +524,8 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
             '\t' => out.push_str("\\t"),
             c if c < ' ' => {
                 out.push_str("\\u00");
-                out.push(char::from(HEX[c as usize >> 4]));
-                out.push(char::from(HEX[c as usize & 15]));
+                out.push(char::from(HEX_DIGITS[c as usize >> 4]));
+                out.push(char::from(HEX_DIGITS[c as usize & 15]));
             }
             c => out.push(c),
         }),
@@ -541,8 +544,8 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
 
 fn push_percent_encoded(byte: u8, out: &mut String) {
     out.push('%');
-    out.push(char::from(HEX[usize::from(byte >> 4)].to_ascii_uppercase()));
-    out.push(char::from(HEX[usize::from(byte & 15)].to_ascii_uppercase()));
+    out.push(char::from(HEX_DIGITS[usize::from(byte >> 4)].to_ascii_uppercase()));
+    out.push(char::from(HEX_DIGITS[usize::from(byte & 15)].to_ascii_uppercase()));
 }
 
 #[cfg(test)]
@@ -551,7 +554,7 @@ mod tests {
     use plimsoll_model::traffic::TemplateFlags;
     use plimsoll_model::{Curve, LoadShape};
 
-    const TURN: FillContext<'static> =
+    const SAMPLE_FILL_CONTEXT: FillContext<'static> =
         FillContext { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
 
     fn plan_with_tables() -> Plan {
@@ -611,7 +614,7 @@ mod tests {
         ] {
             // Parts of a request without placeholders stay fixed.
             let fixed = Template::parse(template).expect("a template").is_fixed();
-            let request = fill_request(template, template, template, TURN);
+            let request = fill_request(template, template, template, SAMPLE_FILL_CONTEXT);
             if !fixed {
                 assert_eq!(request.target, target, "{template}");
             }
@@ -631,18 +634,20 @@ mod tests {
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
-        FormValues::new(&plan).fill(&form, &mut request, &TURN);
+        FormValues::new(&plan).fill(&form, &mut request, &SAMPLE_FILL_CONTEXT);
         assert_eq!(request.body, b"\xff7{{\xfe}}ann b\x80");
     }
 
     /// Regression test: compilation once took minutes with many values.
     #[test]
     fn templates_of_many_values_are_compiled_in_one_pass() {
-        const COUNT: usize = 40_000;
+        const VALUE_COUNT: usize = 40_000;
         let mut plan = plan_with_tables();
-        plan.traffic.variables = (0..COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
-        plan.traffic.setup_teardown.captured_values = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
-        let body: String = (0..COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
+        plan.traffic.variables = (0..VALUE_COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
+        plan.traffic.setup_teardown.captured_values =
+            (0..VALUE_COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
+        let body: String =
+            (0..VALUE_COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
         let mut route = Route::new(Request { body: body.into(), ..Request::get() });
         route.template_parts = TemplateFlags { body: true, ..TemplateFlags::default() };
         let began_ns = plimsoll_sys::clock::thread_cpu_ns();
@@ -665,7 +670,9 @@ mod tests {
 
     #[test]
     fn random_values_depend_on_seed_and_number_only() {
-        let draw = |template: &str, number: u64| fill_request(template, "", "", FillContext { number, ..TURN }).target;
+        let draw = |template: &str, number: u64| {
+            fill_request(template, "", "", FillContext { number, ..SAMPLE_FILL_CONTEXT }).target
+        };
         for number in 0..200 {
             let uuid = draw("/{{ uuid() }}", number);
             let groups: Vec<usize> = uuid[1..].split('-').map(str::len).collect();

@@ -85,7 +85,7 @@ impl Agent {
     }
 
     /// Returns the phase of the agent's load.
-    pub fn phase(&self) -> AgentPhase {
+    pub fn current_phase(&self) -> AgentPhase {
         self.phase
     }
 
@@ -114,7 +114,7 @@ impl Agent {
                 self.start(now_ns, origin_ns, length_ns_max, acts);
             }
             ToAgent::Commit { epoch, sequence } if epoch == self.epoch => {
-                self.outbox.commit(sequence);
+                self.outbox.drop_recorded(sequence);
                 if self.phase == AgentPhase::Sealed && self.outbox.is_empty() {
                     self.phase = AgentPhase::Idle;
                 }
@@ -234,7 +234,7 @@ impl Agent {
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
             self.send_heartbeat(now_ns, acts);
         }
-        let overdue = self.outbox.overdue(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
+        let overdue = self.outbox.overdue_frames(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
         acts.extend(overdue.into_iter().map(AgentAction::Send));
     }
 
@@ -271,7 +271,7 @@ impl Agent {
     }
 
     /// Handles the measurements of one tick of the load, and sends them.
-    pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAction>) {
+    pub fn send_tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
         }
@@ -300,7 +300,7 @@ mod tests {
     use crate::message::WatchTask;
     use plimsoll_model::Spin;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn prepare_message(epoch: u64) -> ToAgent {
         let (weights, workers, spin, preflight, plan) = (Vec::new(), None, Spin::Auto, false, vec![1]);
@@ -340,8 +340,8 @@ mod tests {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare_message(1), &mut acts);
         agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
-        agent.take(0, ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: 5 * S }, &mut acts);
-        assert_eq!((letters_of_actions(&acts).as_str(), agent.phase()), ("PrBb", AgentPhase::Running));
+        agent.take(0, ToAgent::Start { epoch: 1, origin_ns: SECOND, length_ns_max: 5 * SECOND }, &mut acts);
+        assert_eq!((letters_of_actions(&acts).as_str(), agent.current_phase()), ("PrBb", AgentPhase::Running));
         agent
     }
 
@@ -354,27 +354,30 @@ mod tests {
     #[test]
     fn a_load_runs_is_sealed_and_is_dropped_once_recorded() {
         let mut agent = running_agent();
-        assert_eq!(action_letters(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
-        assert_eq!(action_letters(|acts| agent.on_load_end(2 * S, 1, empty_seal(), acts)), "s");
-        assert_eq!(action_letters(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
-        assert_eq!(agent.phase(), AgentPhase::Sealed);
+        assert_eq!(action_letters(|acts| agent.send_tick(SECOND, 1, 0, Interval::default(), acts)), "t");
+        assert_eq!(action_letters(|acts| agent.on_load_end(2 * SECOND, 1, empty_seal(), acts)), "s");
+        assert_eq!(action_letters(|acts| agent.take(2 * SECOND, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
+        assert_eq!(agent.current_phase(), AgentPhase::Sealed);
         // A frame that is not recorded is sent again.
-        assert_eq!(action_letters(|acts| agent.poll(3 * S, acts)), "bs");
-        assert_eq!(action_letters(|acts| agent.take(3 * S, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
-        assert_eq!((agent.phase(), action_letters(|acts| agent.poll(4 * S, acts))), (AgentPhase::Idle, "b".to_owned()));
+        assert_eq!(action_letters(|acts| agent.poll(3 * SECOND, acts)), "bs");
+        assert_eq!(action_letters(|acts| agent.take(3 * SECOND, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
+        assert_eq!(
+            (agent.current_phase(), action_letters(|acts| agent.poll(4 * SECOND, acts))),
+            (AgentPhase::Idle, "b".to_owned())
+        );
         // The coordinator prepares the next load.
-        assert_eq!(action_letters(|acts| agent.take(4 * S, prepare_message(2), acts)), "P");
-        assert_eq!(action_letters(|acts| agent.take(4 * S, prepare_message(2), acts)), "");
+        assert_eq!(action_letters(|acts| agent.take(4 * SECOND, prepare_message(2), acts)), "P");
+        assert_eq!(action_letters(|acts| agent.take(4 * SECOND, prepare_message(2), acts)), "");
         assert_eq!(action_letters(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
         assert_eq!(
-            action_letters(|acts| agent.take(4 * S, prepare_message(2), acts)),
+            action_letters(|acts| agent.take(4 * SECOND, prepare_message(2), acts)),
             "n",
             "asked again, answered again"
         );
-        assert_eq!(action_letters(|acts| agent.take(4 * S, prepare_message(1), acts)), "", "an earlier load");
+        assert_eq!(action_letters(|acts| agent.take(4 * SECOND, prepare_message(1), acts)), "", "an earlier load");
         let task = WatchTask { addresses: Vec::new(), pid: None, process: None, cgroup: None, thorough: false };
         assert_eq!(
-            action_letters(|acts| agent.take(4 * S, ToAgent::Watch(task), acts)),
+            action_letters(|acts| agent.take(4 * SECOND, ToAgent::Watch(task), acts)),
             "w",
             "it says that it does not"
         );
@@ -383,55 +386,61 @@ mod tests {
     #[test]
     fn each_calibration_request_runs_once_and_never_during_a_load() {
         let ask = |agent: &mut Agent, number: u32| {
-            action_letters(|acts| agent.take(S, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts))
+            action_letters(|acts| {
+                agent.take(SECOND, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts)
+            })
         };
         assert_eq!(ask(&mut running_agent(), 1), "c", "it says that it makes a load");
         let mut agent = Agent::new(Hello::default(), 0);
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 1)), ("C".to_owned(), String::new()));
         assert_eq!(ask(&mut agent, 2), "c", "one at a time");
-        assert!(!agent.is_deserted(30 * S));
+        assert!(!agent.is_deserted(30 * SECOND));
         assert_eq!(action_letters(|acts| agent.take_calibration(9, Err("no".into()), acts)), "", "of another question");
         assert_eq!(action_letters(|acts| agent.take_calibration(1, Err("no".into()), acts)), "c");
         assert_eq!(action_letters(|acts| agent.take_calibration(1, Err("no".into()), acts)), "");
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 3)), ("c".to_owned(), "C".to_owned()));
-        assert!(!agent.is_deserted(30 * S), "the third is under way");
+        assert!(!agent.is_deserted(30 * SECOND), "the third is under way");
         agent.take_calibration(3, Err("no".into()), &mut Vec::new());
-        assert!(agent.is_deserted(30 * S));
+        assert!(agent.is_deserted(30 * SECOND));
     }
 
     #[test]
     fn a_load_ends_at_its_deadline_or_without_a_coordinator() {
         let mut agent = running_agent();
-        assert_eq!(action_letters(|acts| agent.poll(5 * S, acts)), "b");
-        assert_eq!(action_letters(|acts| agent.poll(6 * S, acts)), "Eb", "its time is over");
+        assert_eq!(action_letters(|acts| agent.poll(5 * SECOND, acts)), "b");
+        assert_eq!(action_letters(|acts| agent.poll(6 * SECOND, acts)), "Eb", "its time is over");
         let mut agent = running_agent();
         agent.ends_at_ns = u64::MAX;
         for (at_s, expect) in [(9, "b"), (10, "Eb")] {
-            assert_eq!(action_letters(|acts| agent.poll(at_s * S, acts)), expect);
+            assert_eq!(action_letters(|acts| agent.poll(at_s * SECOND, acts)), expect);
         }
-        assert!(!agent.is_deserted(10 * S), "its load is still to end");
-        assert_eq!(action_letters(|acts| agent.on_load_end(11 * S, 1, empty_seal(), acts)), "s");
-        assert!(agent.is_deserted(11 * S));
-        agent.take(12 * S, ToAgent::Lease, &mut Vec::new());
-        assert!(!agent.is_deserted(13 * S));
+        assert!(!agent.is_deserted(10 * SECOND), "its load is still to end");
+        assert_eq!(action_letters(|acts| agent.on_load_end(11 * SECOND, 1, empty_seal(), acts)), "s");
+        assert!(agent.is_deserted(11 * SECOND));
+        agent.take(12 * SECOND, ToAgent::Lease, &mut Vec::new());
+        assert!(!agent.is_deserted(13 * SECOND));
         let mut agent = running_agent();
         agent.ends_at_ns = u64::MAX;
-        agent.take(8 * S, ToAgent::Lease, &mut Vec::new());
-        assert_eq!(action_letters(|acts| agent.poll(17 * S, acts)), "b");
-        assert_eq!(action_letters(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 9 }, acts)), "", "another load");
-        assert_eq!(action_letters(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 1 }, acts)), "E");
-        assert_eq!(action_letters(|acts| agent.take(17 * S, ToAgent::Leave, acts)), "EL");
+        agent.take(8 * SECOND, ToAgent::Lease, &mut Vec::new());
+        assert_eq!(action_letters(|acts| agent.poll(17 * SECOND, acts)), "b");
+        assert_eq!(
+            action_letters(|acts| agent.take(17 * SECOND, ToAgent::Stop { epoch: 9 }, acts)),
+            "",
+            "another load"
+        );
+        assert_eq!(action_letters(|acts| agent.take(17 * SECOND, ToAgent::Stop { epoch: 1 }, acts)), "E");
+        assert_eq!(action_letters(|acts| agent.take(17 * SECOND, ToAgent::Leave, acts)), "EL");
     }
 
     #[test]
     fn a_start_time_in_the_past_is_refused() {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare_message(1), &mut acts);
-        let start = ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: S };
+        let start = ToAgent::Start { epoch: 1, origin_ns: SECOND, length_ns_max: SECOND };
         assert_eq!(action_letters(|acts| agent.take(0, start.clone(), acts)), "", "nothing is ready");
         agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
-        assert_eq!(action_letters(|acts| agent.take(S, start.clone(), acts)), "En");
-        assert_eq!(action_letters(|acts| agent.take(S, start, acts)), "");
+        assert_eq!(action_letters(|acts| agent.take(SECOND, start.clone(), acts)), "En");
+        assert_eq!(action_letters(|acts| agent.take(SECOND, start, acts)), "");
         assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
     }
 }

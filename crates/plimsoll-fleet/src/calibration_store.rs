@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The path of the calibration file inside the folder for stored data.
-const FILE: &str = "fleet/calibration.json";
+const CALIBRATION_FILE_PATH: &str = "fleet/calibration.json";
 const SCHEMA: &str = "plimsoll.fleet-calibrations/1";
 /// The largest number of stored calibrations; the oldest are dropped.
 const KEPT_MAX: usize = 1_000;
@@ -26,7 +26,7 @@ struct StoredCalibrations {
 
 /// Returns the path of the calibration file.
 pub fn path() -> PathBuf {
-    Path::new(OWN_FOLDER).join(FILE)
+    Path::new(OWN_FOLDER).join(CALIBRATION_FILE_PATH)
 }
 
 /// Reads the calibrations from a file. The result is empty if the file does not exist.
@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
 
 /// Adds calibrations to the file. Each new calibration replaces an earlier one with the same agent
 /// name and machine.
-pub fn store(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
+pub fn store_calibrations(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
     // An unreadable file is overwritten.
     let mut agents = read(path).unwrap_or_default();
     agents.retain(|it| !new.iter().any(|newer| (&newer.name, &newer.machine) == (&it.name, &it.machine)));
@@ -90,19 +90,19 @@ mod tests {
         let _ = std::fs::remove_dir_all(&folder);
         let path = folder.join("fleet/calibration.json");
         assert_eq!(read(&path), Ok(Vec::new()));
-        store(&path, &[test_calibration("a", "m1", 1), test_calibration("b", "m2", 1)]).expect("stored");
-        store(&path, &[test_calibration("a", "m1", 2), test_calibration("a", "m3", 2)]).expect("stored");
+        store_calibrations(&path, &[test_calibration("a", "m1", 1), test_calibration("b", "m2", 1)]).expect("stored");
+        store_calibrations(&path, &[test_calibration("a", "m1", 2), test_calibration("a", "m3", 2)]).expect("stored");
         let stored = [("b", "m2", 1), ("a", "m1", 2), ("a", "m3", 2)].map(|(a, b, c)| test_calibration(a, b, c));
         assert_eq!(read(&path).expect("read"), stored);
         let many: Vec<_> = (0..1_005).map(|number| test_calibration(&format!("n{number}"), "m", 5 + number)).collect();
-        store(&path, &many).expect("stored");
+        store_calibrations(&path, &many).expect("stored");
         let kept = read(&path).expect("read");
         assert_eq!((kept.len(), kept[0].name.as_str()), (KEPT_MAX, "n5"));
         for text in ["", "{}", "{\"schema\":\"plimsoll.fleet-calibrations/2\",\"agents\":[]}", "[1]"] {
             std::fs::write(&path, text).expect("written");
             assert!(read(&path).is_err_and(|why| why.contains("Remove the file")), "{text}");
         }
-        store(&path, &[test_calibration("a", "m1", 1)]).expect("stored over what cannot be read");
+        store_calibrations(&path, &[test_calibration("a", "m1", 1)]).expect("stored over what cannot be read");
         assert_eq!(read(&path).expect("read").len(), 1);
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -8,7 +8,7 @@
 //! and how they are transported.
 
 /// The number of recent pings that are kept for the estimate.
-const KEPT: usize = 20;
+const PINGS_KEPT: usize = 20;
 /// The largest assumed drift between two clocks: 1 ns in this number of ns (100 ppm). Quartz clocks
 /// drift less.
 const DRIFT_DIVISOR: u64 = 10_000;
@@ -18,7 +18,7 @@ const DRIFT_DIVISOR: u64 = 10_000;
 pub struct ClockOffset {
     samples: u32,
     /// The most recent pings, in a ring buffer.
-    recent: [ClockSample; KEPT],
+    recent: [ClockSample; PINGS_KEPT],
     last_reply_ns: u64,
 }
 
@@ -37,19 +37,19 @@ impl ClockOffset {
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
-        self.recent[self.samples as usize % KEPT] = ClockSample { came_ns, round_trip_ns, offset_ns };
+        self.recent[self.samples as usize % PINGS_KEPT] = ClockSample { came_ns, round_trip_ns, offset_ns };
         self.samples = self.samples.saturating_add(1);
         self.last_reply_ns = self.last_reply_ns.max(came_ns);
     }
 
     /// Returns the number of pings added so far.
-    pub fn samples(&self) -> u32 {
+    pub fn sample_count(&self) -> u32 {
         self.samples
     }
 
     /// Returns the ping with the smallest error bound, and that bound in ns.
     fn best_sample(&self) -> Option<(&ClockSample, u64)> {
-        let known = &self.recent[..KEPT.min(self.samples as usize)];
+        let known = &self.recent[..PINGS_KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
             let drift_ns = (self.last_reply_ns - sample.came_ns) / DRIFT_DIVISOR;
             (sample, sample.round_trip_ns.div_ceil(2) + drift_ns)
@@ -75,7 +75,7 @@ impl ClockOffset {
 
     /// Returns the shortest round trip among recent pings, ns.
     pub fn round_trip_ns_min(&self) -> u64 {
-        let known = &self.recent[..KEPT.min(self.samples as usize)];
+        let known = &self.recent[..PINGS_KEPT.min(self.samples as usize)];
         known.iter().map(|sample| sample.round_trip_ns).min().unwrap_or(0)
     }
 }

@@ -1,5 +1,5 @@
 //! Connects a study to the agents of its fleet ([`connect_fleet`]) over any transport. Also reports
-//! the status of agents without a study ([`status`]), and calibrates agents ([`calibrate`]).
+//! the status of agents without a study ([`status`]), and calibrates agents ([`calibrate_fleet`]).
 //!
 //! Not here: the transports (`ssh_login`, `nats_bus`).
 
@@ -11,7 +11,7 @@ use crate::nats_bus::NatsBus;
 use crate::nats_client::BusAccess;
 use crate::place::Place;
 use crate::roster::AgentChoice;
-use crate::service::system;
+use crate::service::system_identifier;
 use crate::shares::{Weights, calibrated_weights};
 use crate::ssh;
 use crate::task_key::TaskKey;
@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns an error for options that work only on this machine and therefore cannot be used with a
 /// fleet.
-pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
+pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
         (terms.script.is_some(), "--lua: a script runs on one machine only"),
         (plan.carriage.unix.is_some(), "--unix: other machines do not have this machine's socket"),
@@ -116,7 +116,7 @@ pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Bo
         preflight: terms.preflight,
         on_loss: fleet.on_loss,
         skew_ns_max: fleet.skew_ns_max,
-        system: system(),
+        system: system_identifier(),
         key,
     };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
@@ -164,7 +164,7 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
 
 /// Returns the fleet options for connections that run no load.
 fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
-    let (workers, spin, system) = (None, Spin::Auto, system());
+    let (workers, spin, system) = (None, Spin::Auto, system_identifier());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
 }
@@ -174,7 +174,7 @@ fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
 pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
 /// Calibrates the agents of a fleet and stores the results.
-pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
+pub fn calibrate_fleet(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     let wishes = without_load(TaskKey::key_from_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => calibrate_agents(ssh::start_agents(&hosts, fleet.copied, "", wishes)?),
@@ -182,14 +182,14 @@ pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     }?;
     let new: Vec<AgentCalibration> = found.iter().flatten().cloned().collect();
     if !new.is_empty() {
-        calibration_store::store(&calibration_store::path(), &new).map_err(Failure::start)?;
+        calibration_store::store_calibrations(&calibration_store::path(), &new).map_err(Failure::start)?;
     }
     Ok(found)
 }
 
 fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Failure> {
     load.refuse_unfit()?;
-    let measured = load.calibrate()?;
+    let measured = load.calibrate_each_agent()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     // The pings during the calibration have made the clock errors smaller, so the status is read
     // only now.

@@ -177,23 +177,23 @@ impl Coordinator {
     }
 
     /// Returns the hello message of an agent, once it has arrived.
-    pub fn hello(&self, agent: usize) -> Option<&Hello> {
+    pub fn hello_message(&self, agent: usize) -> Option<&Hello> {
         self.agents[agent].hello.as_ref()
     }
 
     /// Returns the load generator settings (injector) that an agent uses for its part; `None` until
     /// the agent is ready.
-    pub fn injector(&self, agent: usize) -> Option<&Injector> {
+    pub fn agent_injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
     }
 
     /// Returns the estimated clock offset of an agent.
-    pub fn clock(&self, agent: usize) -> ClockOffset {
+    pub fn clock_offset(&self, agent: usize) -> ClockOffset {
         self.agents[agent].clock
     }
 
     /// Returns the reason why an agent is lost; `None` if the agent is not lost.
-    pub fn loss(&self, agent: usize) -> Option<&str> {
+    pub fn loss_reason(&self, agent: usize) -> Option<&str> {
         self.agents[agent].lost.as_deref()
     }
 
@@ -203,15 +203,15 @@ impl Coordinator {
     }
 
     /// Returns the number of the current or last load; 0 before the first load.
-    pub fn epoch(&self) -> u64 {
+    pub fn current_epoch(&self) -> u64 {
         self.epoch
     }
 
     /// Returns two counts of an agent's frames in the current load: frames received without gaps,
     /// and repeated frames.
-    pub fn frames(&self, agent: usize) -> (u64, u64) {
+    pub fn frame_counts(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
-        (inbox.complete_to(), inbox.repeated())
+        (inbox.complete_to(), inbox.repeated_frame_count())
     }
 
     /// Takes the messages that must be sent now, each with the number of its agent.
@@ -231,7 +231,7 @@ impl Coordinator {
 
     /// Starts the preparation of a load with these agents. `task` builds the task of an agent from
     /// the number of the load, the index of the agent's part, and the number of parts.
-    pub fn prepare(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
+    pub fn prepare_load(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::None);
         for (index, agent) in agents.iter().enumerate() {
@@ -244,7 +244,7 @@ impl Coordinator {
     }
 
     /// Requests a calibration of an agent's machine.
-    pub fn calibrate(&mut self, now_ns: u64, agent: usize, task: CalibrationTask) {
+    pub fn request_calibration(&mut self, now_ns: u64, agent: usize, task: CalibrationTask) {
         self.outgoing.push((agent, ToAgent::Calibrate(task.clone())));
         self.agents[agent].calibration = Some(CalibrationState::Asked { task, said_ns: now_ns });
     }
@@ -256,7 +256,7 @@ impl Coordinator {
 
     /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence
     /// without the agent's name.
-    pub fn calibration(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
+    pub fn calibration_result(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
             _ => None,
@@ -306,7 +306,7 @@ impl Coordinator {
 
     /// Marks an agent as lost. The reason `why` is a sentence without the agent's name. Returns the
     /// event, or `None` if the agent was lost already.
-    pub fn lose(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
+    pub fn mark_lost(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.lost.is_some() {
             return None;
@@ -389,7 +389,7 @@ impl Coordinator {
             }
             if now_ns.saturating_sub(known.heard_ns) >= SILENCE_NS_MAX {
                 let seconds = SILENCE_NS_MAX / 1_000_000_000;
-                events.extend(self.lose(agent, format!("the agent sent nothing for {seconds} s")));
+                events.extend(self.mark_lost(agent, format!("the agent sent nothing for {seconds} s")));
                 continue;
             }
             self.outgoing
@@ -459,7 +459,7 @@ impl KnownAgent {
             self.leased_ns = now_ns;
             due.push(ToAgent::Lease);
         }
-        let is_known = self.clock.samples() >= PINGS_FIRST;
+        let is_known = self.clock.sample_count() >= PINGS_FIRST;
         let last_is_open = self.pings.contains_key(&self.ping_number);
         let patience_ns = match (is_known, last_is_open) {
             (true, _) => LEASE_EVERY_NS,
@@ -528,14 +528,14 @@ mod tests {
     }
 
     fn make_agent_ready(coordinator: &mut Coordinator, agent: usize) {
-        let (epoch, injector, fitted) = (coordinator.epoch(), Injector::default(), Vec::new());
+        let (epoch, injector, fitted) = (coordinator.current_epoch(), Injector::default(), Vec::new());
         coordinator.take(agent, 0, ToCoordinator::Ready { epoch, injector, fitted }, &mut Vec::new());
     }
 
     #[test]
     fn a_calibration_request_repeats_until_answered() {
         let mut coordinator = coordinator_with_two_agents();
-        coordinator.calibrate(0, 1, CalibrationTask { number: 2, signature: None });
+        coordinator.request_calibration(0, 1, CalibrationTask { number: 2, signature: None });
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["1 calibrate 2"]);
         assert_eq!(outgoing_messages(&mut coordinator, 900), [""; 0]);
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["1 calibrate 2"]);
@@ -543,14 +543,17 @@ mod tests {
         coordinator.take(1, 0, answer(1), &mut Vec::new());
         assert!(coordinator.is_calibrating(1) && !coordinator.is_calibrating(0), "of another question");
         coordinator.take(1, 0, answer(2), &mut Vec::new());
-        assert_eq!((coordinator.is_calibrating(1), coordinator.calibration(1)), (false, Some(&Err("no".to_owned()))));
+        assert_eq!(
+            (coordinator.is_calibrating(1), coordinator.calibration_result(1)),
+            (false, Some(&Err("no".to_owned())))
+        );
         assert_eq!(outgoing_messages(&mut coordinator, 2_000), [""; 0]);
     }
 
     #[test]
     fn messages_repeat_until_their_effect_shows() {
         let mut coordinator = coordinator_with_two_agents();
-        coordinator.prepare(0, &[0, 1], part_task);
+        coordinator.prepare_load(0, &[0, 1], part_task);
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["0 prepare 0/2", "1 prepare 1/2"]);
         coordinator.take(1, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Preparing }, &mut Vec::new());
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 prepare 0/2"]);
@@ -591,10 +594,12 @@ mod tests {
         let lost = outgoing_messages(&mut coordinator, 4_000);
         assert!(lost[0] == "1 leave" && lost[1].contains("the agent sent nothing for 4 s"), "{lost:?}");
         assert_eq!(
-            (coordinator.active_agents(), coordinator.loss(1)),
+            (coordinator.active_agents(), coordinator.loss_reason(1)),
             (vec![0], Some("the agent sent nothing for 4 s"))
         );
-        assert!(outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
+        assert!(
+            outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.mark_lost(1, "again".into()).is_none()
+        );
         // During an outage of the transport, silent agents are not lost.
         coordinator.restart_silence_clock(10_000 * MS);
         assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.active_agents() == [0]);
@@ -614,8 +619,8 @@ mod tests {
             // A reply that arrives twice counts once.
             coordinator.take(0, at_ns + 1, pong, &mut Vec::new());
         }
-        let clock = coordinator.clock(0);
-        assert_eq!((clock.samples(), clock.error_ns_max(), clock.to_other_clock(0)), (PINGS_FIRST, Some(5), 495));
-        assert_eq!(coordinator.clock(1).error_ns_max(), None);
+        let clock = coordinator.clock_offset(0);
+        assert_eq!((clock.sample_count(), clock.error_ns_max(), clock.to_other_clock(0)), (PINGS_FIRST, Some(5), 495));
+        assert_eq!(coordinator.clock_offset(1).error_ns_max(), None);
     }
 }

@@ -34,7 +34,7 @@ impl<T: Clone> Outbox<T> {
     }
 
     /// Drops all frames up to this number, because the receiver has recorded them.
-    pub fn commit(&mut self, sequence: u64) {
+    pub fn drop_recorded(&mut self, sequence: u64) {
         while self.frames.front().is_some_and(|(number, ..)| *number <= sequence) {
             self.frames.pop_front();
         }
@@ -42,7 +42,7 @@ impl<T: Clone> Outbox<T> {
 
     /// Returns at most `count_max` of the oldest frames that were last sent before `before_ns`.
     /// Their time of sending becomes `now_ns`.
-    pub fn overdue(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
+    pub fn overdue_frames(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue
             .map(|(_, frame, sent_ns)| {
@@ -102,7 +102,7 @@ impl<T> Inbox<T> {
     }
 
     /// Returns the number of repeated frames that were dropped.
-    pub fn repeated(&self) -> u64 {
+    pub fn repeated_frame_count(&self) -> u64 {
         self.repeated
     }
 }
@@ -120,7 +120,7 @@ mod tests {
                 got.extend(inbox.take(number, number));
             }
             prop_assert_eq!(got, (1..20).collect::<Vec<_>>());
-            prop_assert_eq!((inbox.complete_to(), inbox.repeated()), (19, order.len() as u64));
+            prop_assert_eq!((inbox.complete_to(), inbox.repeated_frame_count()), (19, order.len() as u64));
         }
     }
 
@@ -129,11 +129,11 @@ mod tests {
         let mut outbox = Outbox::default();
         let sent: Vec<u64> = (0..5).map(|at| outbox.push(at * 10, |number| number)).collect();
         assert_eq!(sent, [1, 2, 3, 4, 5]);
-        assert_eq!(outbox.overdue(100, 10, 9), [1, 2]);
-        assert_eq!(outbox.overdue(100, 40, 2), [3, 4]);
-        outbox.commit(3);
-        assert_eq!((outbox.overdue(200, 150, 9), outbox.len()), (vec![4, 5], 2));
-        outbox.commit(9);
+        assert_eq!(outbox.overdue_frames(100, 10, 9), [1, 2]);
+        assert_eq!(outbox.overdue_frames(100, 40, 2), [3, 4]);
+        outbox.drop_recorded(3);
+        assert_eq!((outbox.overdue_frames(200, 150, 9), outbox.len()), (vec![4, 5], 2));
+        outbox.drop_recorded(9);
         assert!(outbox.is_empty());
         // A frame that is too far ahead of a missing frame is dropped, because the sender repeats
         // the frame.

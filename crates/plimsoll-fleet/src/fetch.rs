@@ -1,5 +1,6 @@
-//! Fetches a run file from a bus ([`fetch`]). Usually the coordinator has stored the file there. If
-//! the coordinator was lost, the file is rebuilt from the stored intervals of the last load.
+//! Fetches a run file from a bus ([`fetch_run_file`]). Usually the coordinator has stored the file
+//! there. If the coordinator was lost, the file is rebuilt from the stored intervals of the last
+//! load.
 //!
 //! A rebuilt run contains the parts (shares of the load) for which the agents stored measurements.
 //! If the end of a part is not stored, its agent counts as lost. Once the file is written, the
@@ -21,7 +22,7 @@ use plimsoll_model::{
     AgentAccount, Experiment, ExperimentSpec, Interval, Purpose, Remark, Run, RunSpec, Schedule, StartNotes, Stop, Tag,
     Trial, codec,
 };
-use plimsoll_study::recording::environment;
+use plimsoll_study::recording::describe_environment;
 use plimsoll_sys::{output_file, system_text};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -49,7 +50,7 @@ pub enum FetchedRun {
 }
 
 /// Fetches the run named `run` from the bus and writes it to the file `path`.
-pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
+pub fn fetch_run_file(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     if !is_run(run) {
         return Err(Failure::usage(format!(
             "'{run}' is not the name of a run: a name has 32 digits, and the plimsoll that \
@@ -134,7 +135,7 @@ impl StoredLoad {
         let stream = frames_stream(client, access).await?;
         let url = &access.address.url;
         let (mut assembly, mut record) = (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), None::<LoadRecord>);
-        let (loads, frames) = (presence::load(run), presence::frames(run, "*"));
+        let (loads, frames) = (presence::load(run), presence::frames_subject(run, "*"));
         let read = replay(&stream, &loads, 1, |_, piece| {
             if let Some(load) = assembly.take(&piece).and_then(|bytes| LoadRecord::read(&bytes)) {
                 record = Some(load);
@@ -189,7 +190,7 @@ impl StoredLoad {
             terms: None,
             spec: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
             started_unix_ms: record.started_unix_ms,
-            environment: plimsoll_model::Environment { injectors, ..environment(false) },
+            environment: plimsoll_model::Environment { injectors, ..describe_environment(false) },
             start_notes: StartNotes {
                 warnings: vec![
                     "the plimsoll that started the run was lost: the file contains only its last load".to_owned(),

@@ -51,7 +51,7 @@ const SPARE_NS: u64 = 5_000_000_000;
 /// The longest duration of a load for which the user set no end, ns (24 h).
 const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
 /// The longest wait for messages before the waiting loop checks deadlines and ^C again.
-const LOOK: Duration = Duration::from_millis(20);
+const MESSAGE_WAIT_MAX: Duration = Duration::from_millis(20);
 const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 
 /// Options of a fleet for its loads.
@@ -68,7 +68,7 @@ pub struct FleetOptions {
     /// The largest accepted error of an agent's clock offset, ns.
     pub skew_ns_max: u64,
     /// The identifier of the coordinator's machine and of its process-id namespace (see
-    /// `service::system`).
+    /// `service::system_identifier`).
     pub system: String,
     /// The key that signs the tasks for agents, if any.
     pub key: Option<Arc<TaskKey>>,
@@ -118,12 +118,13 @@ impl<B: Bus> FleetLoad<B> {
         let mut fleet =
             FleetLoad { bus, coordinator, options: wishes, events, parts, weights, may_continue: false, warnings };
         let is_known = |fleet: &FleetLoad<B>, agent: usize| {
-            fleet.coordinator.hello(agent).is_some() && fleet.coordinator.clock(agent).samples() >= PINGS_FIRST
+            fleet.coordinator.hello_message(agent).is_some()
+                && fleet.coordinator.clock_offset(agent).sample_count() >= PINGS_FIRST
         };
         let is_missing = |fleet: &FleetLoad<B>, agent: &usize| !is_known(fleet, *agent);
         loop {
-            if let Some(agent) = (0..names.len()).find(|agent| fleet.coordinator.loss(*agent).is_some()) {
-                let why = fleet.coordinator.loss(agent).unwrap_or_default();
+            if let Some(agent) = (0..names.len()).find(|agent| fleet.coordinator.loss_reason(*agent).is_some()) {
+                let why = fleet.coordinator.loss_reason(agent).unwrap_or_default();
                 return Err(Failure::start(format!("agent {}: {why}", names[agent])));
             }
             let missing: Vec<usize> = (0..names.len()).filter(|agent| is_missing(&fleet, agent)).collect();
@@ -141,7 +142,7 @@ impl<B: Bus> FleetLoad<B> {
                     agents = missing.join(", ")
                 )));
             }
-            fleet.exchange_messages(LOOK);
+            fleet.exchange_messages(MESSAGE_WAIT_MAX);
             fleet.events.clear();
         }
         Ok(fleet)
@@ -151,8 +152,10 @@ impl<B: Bus> FleetLoad<B> {
     /// numbers.
     pub fn status(&self) -> Vec<AgentStatus> {
         let status = |agent: usize| {
-            let (hello, clock) =
-                (self.coordinator.hello(agent).cloned().unwrap_or_default(), self.coordinator.clock(agent));
+            let (hello, clock) = (
+                self.coordinator.hello_message(agent).cloned().unwrap_or_default(),
+                self.coordinator.clock_offset(agent),
+            );
             AgentStatus {
                 name: self.name(agent),
                 plimsoll: hello.plimsoll,
@@ -173,9 +176,9 @@ impl<B: Bus> FleetLoad<B> {
     }
 
     /// Calibrates the machine of each agent. Agents on the same machine take turns.
-    pub fn calibrate(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
+    pub fn calibrate_each_agent(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
         let machine = |fleet: &FleetLoad<B>, agent: usize| {
-            let hello = fleet.coordinator.hello(agent).cloned().unwrap_or_default();
+            let hello = fleet.coordinator.hello_message(agent).cloned().unwrap_or_default();
             // Equal boot ids mean the same machine, also for agents in different containers.
             hello.system.split(' ').next().map(str::to_owned).filter(|boot| !boot.is_empty())
         };
@@ -195,7 +198,7 @@ impl<B: Bus> FleetLoad<B> {
                             let number = agent as u32 + 1;
                             let key = self.options.key.as_ref();
                             let signature = key.map(|key| key.sign_calibration(&run, number));
-                            self.coordinator.calibrate(now_ns, agent, CalibrationTask { number, signature });
+                            self.coordinator.request_calibration(now_ns, agent, CalibrationTask { number, signature });
                             begun_ns[agent] = Some(now_ns);
                         }
                     }
@@ -205,7 +208,7 @@ impl<B: Bus> FleetLoad<B> {
                             let seconds = CALIBRATED_NS_MAX / 1_000_000_000;
                             drop(
                                 self.coordinator
-                                    .lose(agent, format!("the calibration did not finish within {seconds} s")),
+                                    .mark_lost(agent, format!("the calibration did not finish within {seconds} s")),
                             );
                         }
                     }
@@ -218,13 +221,14 @@ impl<B: Bus> FleetLoad<B> {
             if self.bus.is_interrupted() {
                 return Err(Failure::start("interrupted"));
             }
-            self.exchange_messages(LOOK);
+            self.exchange_messages(MESSAGE_WAIT_MAX);
             self.events.clear();
         }
-        let found = |agent: usize| match (self.coordinator.calibration(agent), self.coordinator.loss(agent)) {
-            (Some(result), _) => result.clone(),
-            (None, why) => Err(why.unwrap_or("the agent did not respond").to_owned()),
-        };
+        let found =
+            |agent: usize| match (self.coordinator.calibration_result(agent), self.coordinator.loss_reason(agent)) {
+                (Some(result), _) => result.clone(),
+                (None, why) => Err(why.unwrap_or("the agent did not respond").to_owned()),
+            };
         Ok((0..self.coordinator.count()).map(found).collect())
     }
 
@@ -239,7 +243,8 @@ impl<B: Bus> FleetLoad<B> {
     /// because the agent would send load to itself.
     pub fn refuse_own_addresses(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
         let is_own = |address: &&SocketAddr| reached(address.ip()).is_loopback();
-        let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
+        let is_elsewhere =
+            |agent: &usize| self.coordinator.hello_message(*agent).is_some_and(|hello| !self.is_here(hello));
         match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
             (Some(address), Some(agent)) => Err(Failure::usage(format!(
                 "agent {agent_name} would send load to itself: {address} means the agent's own machine. Give an \
@@ -257,11 +262,11 @@ impl<B: Bus> FleetLoad<B> {
 
     fn refuse_other_versions(&self) -> Result<(), Failure> {
         let own = env!("CARGO_PKG_VERSION");
-        let differs = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| hello.plimsoll != own);
+        let differs = |agent: &usize| self.coordinator.hello_message(*agent).is_some_and(|hello| hello.plimsoll != own);
         match (0..self.coordinator.count()).find(differs) {
             None => Ok(()),
             Some(agent) => {
-                let theirs = self.coordinator.hello(agent).map_or("", |hello| hello.plimsoll.as_str());
+                let theirs = self.coordinator.hello_message(agent).map_or("", |hello| hello.plimsoll.as_str());
                 Err(Failure::start(format!(
                     "agent {agent_name} runs plimsoll {theirs}, and this is plimsoll {own}: install the same version \
                      there, or add --fleet-copy",
@@ -273,7 +278,7 @@ impl<B: Bus> FleetLoad<B> {
 
     fn refuse_unknown_clocks(&self) -> Result<(), Failure> {
         let allowed_ns = self.options.skew_ns_max;
-        let error_ns = |agent: usize| self.coordinator.clock(agent).error_ns_max().unwrap_or(u64::MAX);
+        let error_ns = |agent: usize| self.coordinator.clock_offset(agent).error_ns_max().unwrap_or(u64::MAX);
         match self.coordinator.active_agents().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
             None => Ok(()),
             Some(agent) => Err(Failure::start(format!(
@@ -293,7 +298,7 @@ impl<B: Bus> FleetLoad<B> {
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
             match arrived {
                 BusEvent::Message(message) => self.coordinator.take(agent, came_ns, message, &mut self.events),
-                BusEvent::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
+                BusEvent::Gone(why) => self.events.extend(self.coordinator.mark_lost(agent, why)),
             }
             patience = Duration::ZERO;
             // The loop ends after 256 events so that due messages are sent, however many messages
@@ -324,7 +329,7 @@ impl<B: Bus> FleetLoad<B> {
     /// settings stay constant, so that all loads of a study have the same record. The agent's
     /// account in the run file contains the actual number of threads.
     fn expected_injector(&self, agent: usize) -> Injector {
-        let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
+        let cores = self.coordinator.hello_message(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.options.workers.unwrap_or(cores), spin: self.options.spin, ..Injector::default() }
     }
 
@@ -332,7 +337,7 @@ impl<B: Bus> FleetLoad<B> {
     /// is possible.
     fn usable_agents(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.active_agents();
-        let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
+        let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss_reason(agent)?)));
         match lost {
             Some((agent, why)) if living.is_empty() || self.options.on_loss == AgentLossPolicy::Stop => {
                 Err(Failure::start(format!("agent {} was lost: {why}", self.coordinator.name(agent))))
@@ -360,12 +365,12 @@ impl<B: Bus> FleetLoad<B> {
         self.parts = self.usable_agents()?;
         let (wishes, weights) = (&self.options, self.part_weights());
         // Only the first load checks that the target accepts connections.
-        let preflight = wishes.preflight && self.coordinator.epoch() == 0;
+        let preflight = wishes.preflight && self.coordinator.current_epoch() == 0;
         let run = self.bus.run();
-        self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| {
+        self.coordinator.prepare_load(self.bus.now_ns(), &self.parts, |epoch, index, of| {
             let (weights, workers, spin, plan) = (weights.clone(), wishes.workers, wishes.spin, plan.to_vec());
             let task = PartTask { epoch, index, of, weights, workers, spin, preflight, signature: None, plan };
-            PartTask { signature: wishes.key.as_ref().map(|key| key.sign(run, &task)), ..task }
+            PartTask { signature: wishes.key.as_ref().map(|key| key.sign_task(run, &task)), ..task }
         });
         self.send();
         Ok(())
@@ -387,7 +392,7 @@ impl<B: Bus> FleetLoad<B> {
         let agents: Vec<_> =
             self.parts.iter().map(|agent| (self.name(*agent), self.expected_injector(*agent))).collect();
         let started_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        let (epoch, record) = (self.coordinator.epoch(), plan.record());
+        let (epoch, record) = (self.coordinator.current_epoch(), plan.record());
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
         let mut merge = Merge::new(plan, &agents, &self.part_stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
@@ -395,7 +400,7 @@ impl<B: Bus> FleetLoad<B> {
         // of the outage.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
-            self.exchange_messages(LOOK);
+            self.exchange_messages(MESSAGE_WAIT_MAX);
             let passed_ns = self.bus.now_ns() - std::mem::replace(&mut looked_ns, self.bus.now_ns());
             down_ns += if self.bus.is_up() { 0 } else { passed_ns };
             let mut is_to_end = false;
@@ -403,7 +408,7 @@ impl<B: Bus> FleetLoad<B> {
                 is_to_end |= self.merge_event(event, &mut merge, on_tick).is_break();
             }
             for (agent, sequence) in self.coordinator.take_commits() {
-                self.bus.acknowledge(agent, self.coordinator.epoch(), sequence);
+                self.bus.acknowledge(agent, self.coordinator.current_epoch(), sequence);
             }
             let now_ns = self.bus.now_ns();
             let interrupted = self.bus.is_interrupted();
@@ -420,8 +425,9 @@ impl<B: Bus> FleetLoad<B> {
                 for agent in self.parts.clone() {
                     let part = self.parts.iter().position(|it| *it == agent);
                     if part.is_some_and(|part| merge.is_active(part)) {
-                        self.events
-                            .extend(self.coordinator.lose(agent, "the agent did not end its load in time".to_owned()));
+                        self.events.extend(
+                            self.coordinator.mark_lost(agent, "the agent did not end its load in time".to_owned()),
+                        );
                     }
                 }
                 for event in std::mem::take(&mut self.events) {
@@ -431,13 +437,14 @@ impl<B: Bus> FleetLoad<B> {
             }
         }
         for (part, agent) in self.parts.iter().enumerate() {
-            let (frames, repeated) = self.coordinator.frames(*agent);
+            let (frames, repeated) = self.coordinator.frame_counts(*agent);
             let account = merge.account_mut(part);
             (account.frames, account.frames_repeated) = (frames, repeated);
-            account.workers = self.coordinator.injector(*agent).map_or(account.workers, |injector| injector.workers);
-            account.skew_ns_max = self.coordinator.clock(*agent).error_ns_max().unwrap_or(0);
+            account.workers =
+                self.coordinator.agent_injector(*agent).map_or(account.workers, |injector| injector.workers);
+            account.skew_ns_max = self.coordinator.clock_offset(*agent).error_ns_max().unwrap_or(0);
         }
-        let run = merge.finish(on_tick);
+        let run = merge.into_run(on_tick);
         self.bus.forget_load();
         Ok(run)
     }
@@ -447,11 +454,11 @@ impl<B: Bus> FleetLoad<B> {
         let (agent, result) = match event {
             FleetEvent::Tick { agent, index, interval } => {
                 let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
-                (agent, merge.tick(part, index, *interval, on_tick))
+                (agent, merge.add_tick(part, index, *interval, on_tick))
             }
             FleetEvent::Sealed { agent, seal } => {
                 let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
-                (agent, merge.seal(part, seal, on_tick))
+                (agent, merge.seal_part(part, seal, on_tick))
             }
             FleetEvent::Refused { agent, reason } | FleetEvent::Lost { agent, why: reason } => (agent, Err(reason)),
             FleetEvent::Ready { .. } => return ControlFlow::Continue(()),
@@ -460,14 +467,19 @@ impl<B: Bus> FleetLoad<B> {
             Ok(flow) => flow,
             Err(why) => {
                 // The lost agent also takes no part in later loads.
-                self.coordinator.lose(agent, why.clone());
+                self.coordinator.mark_lost(agent, why.clone());
                 let name = self.name(agent);
                 let warning = format!("agent {name} was lost: {why}");
                 if !self.warnings.contains(&warning) {
                     self.warnings.push(warning);
                 }
                 let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
-                merge.lose(part, &why, self.may_continue && self.options.on_loss == AgentLossPolicy::Go, on_tick)
+                merge.mark_part_lost(
+                    part,
+                    &why,
+                    self.may_continue && self.options.on_loss == AgentLossPolicy::Go,
+                    on_tick,
+                )
             }
         }
     }
@@ -483,7 +495,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     }
 
     fn local_pids(&self) -> Vec<u32> {
-        let hellos = (0..self.coordinator.count()).filter_map(|agent| self.coordinator.hello(agent));
+        let hellos = (0..self.coordinator.count()).filter_map(|agent| self.coordinator.hello_message(agent));
         hellos.filter(|hello| self.is_here(hello)).map(|hello| hello.pid).collect()
     }
 
@@ -502,7 +514,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         self.prepare_parts(&bytes)?;
         let (begun_ns, mut shown_ns) = (self.bus.now_ns(), 0);
         while !self.coordinator.is_ready() {
-            self.exchange_messages(LOOK);
+            self.exchange_messages(MESSAGE_WAIT_MAX);
             for event in std::mem::take(&mut self.events) {
                 match event {
                     FleetEvent::Refused { agent, reason } => {
@@ -547,7 +559,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     }
 
     fn start_ahead_ns(&self) -> u64 {
-        let clocks = self.parts.iter().map(|agent| self.coordinator.clock(*agent).round_trip_ns_min());
+        let clocks = self.parts.iter().map(|agent| self.coordinator.clock_offset(*agent).round_trip_ns_min());
         (clocks.max().unwrap_or(0) * START_DELAY_ROUND_TRIPS).clamp(START_DELAY_NS_MIN, START_DELAY_NS_MAX)
     }
 

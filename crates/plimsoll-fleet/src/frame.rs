@@ -20,15 +20,15 @@ use serde::Serialize;
 
 /// The first bytes that each peer sends on a connection. The last byte is the version of the
 /// protocol.
-pub const GREETING: [u8; 8] = *b"PLIMFLT\x01";
+pub const PROTOCOL_GREETING: [u8; 8] = *b"PLIMFLT\x01";
 /// The longest body of a message to a coordinator, bytes (16 MiB). The measurements of a tick with
 /// thousands of routes need less.
 pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
 /// The longest body of a message to an agent, bytes (512 MiB). The largest message is a plan with
 /// its request bodies.
 pub const TO_AGENT_BYTES_MAX: usize = 512 << 20;
-const HEAD: usize = 5;
-const TAIL: usize = 4;
+const FRAME_HEAD_BYTES: usize = 5;
+const FRAME_TAIL_BYTES: usize = 4;
 const KIND_WORDS: u8 = 1;
 const KIND_TASK: u8 = 2;
 const KIND_TICK: u8 = 3;
@@ -57,9 +57,9 @@ pub enum FrameError {
 
 fn append_frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
-    out.extend_from_slice(&[0; HEAD]);
+    out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
     write(out);
-    let length = (out.len() - start - HEAD) as u32;
+    let length = (out.len() - start - FRAME_HEAD_BYTES) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
     out[start + 4] = kind;
     let checksum = crc32fast::hash(&out[start + 4..]);
@@ -94,7 +94,7 @@ impl ToAgent {
                 let (length, rest) = body.split_first_chunk::<4>()?;
                 let (head, plan) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
                 let task = PartTask { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
-                task.stripe().is_some().then(|| ToAgent::Prepare(Box::new(task)))
+                task.schedule_stripe().is_some().then(|| ToAgent::Prepare(Box::new(task)))
             }
             _ => None,
         }
@@ -203,40 +203,40 @@ impl MessageReader {
     /// Decodes the next complete message. `None` means that more bytes are needed.
     pub fn read_next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
         if !self.greeted {
-            let version = GREETING.len() - 1;
-            if self.bytes.iter().zip(GREETING).take(version).any(|(came, greeting)| *came != greeting) {
+            let version = PROTOCOL_GREETING.len() - 1;
+            if self.bytes.iter().zip(PROTOCOL_GREETING).take(version).any(|(came, greeting)| *came != greeting) {
                 return Err(FrameError::NoGreeting);
             }
             match self.bytes.get(version) {
                 None => return Ok(None),
-                Some(theirs) if *theirs != GREETING[version] => {
-                    return Err(FrameError::OtherVersion(*theirs, GREETING[version]));
+                Some(theirs) if *theirs != PROTOCOL_GREETING[version] => {
+                    return Err(FrameError::OtherVersion(*theirs, PROTOCOL_GREETING[version]));
                 }
                 Some(_) => {}
             }
-            self.bytes.drain(..GREETING.len());
+            self.bytes.drain(..PROTOCOL_GREETING.len());
             self.greeted = true;
         }
-        let Some(head) = self.bytes.first_chunk::<HEAD>() else { return Ok(None) };
+        let Some(head) = self.bytes.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
         if length > M::BYTES_MAX {
             return Err(FrameError::TooLong(length));
         }
-        let end = HEAD + length;
-        let Some(tail) = self.bytes.get(end..end + TAIL) else { return Ok(None) };
+        let end = FRAME_HEAD_BYTES + length;
+        let Some(tail) = self.bytes.get(end..end + FRAME_TAIL_BYTES) else { return Ok(None) };
         let checksum = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
         if crc32fast::hash(&self.bytes[4..end]) != checksum {
             return Err(FrameError::Damaged);
         }
-        let message = M::read(head[4], &self.bytes[HEAD..end]).ok_or(FrameError::Damaged)?;
-        self.bytes.drain(..end + TAIL);
+        let message = M::read(head[4], &self.bytes[FRAME_HEAD_BYTES..end]).ok_or(FrameError::Damaged)?;
+        self.bytes.drain(..end + FRAME_TAIL_BYTES);
         Ok(Some(message))
     }
 }
 
 /// Encodes one message as a complete stream: the greeting and one frame.
 pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut bytes = GREETING.to_vec();
+    let mut bytes = PROTOCOL_GREETING.to_vec();
     encode(&mut bytes);
     bytes
 }
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn readings_of_unknown_probes_are_refused() {
         let read = |probes: Probes| {
-            let mut bytes = GREETING.to_vec();
+            let mut bytes = PROTOCOL_GREETING.to_vec();
             ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::new(probes) }.encode(&mut bytes);
             read_all::<ToCoordinator>(&bytes, 64)
         };
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn messages_decode_from_any_split() {
-        let (mut there, mut back) = (GREETING.to_vec(), GREETING.to_vec());
+        let (mut there, mut back) = (PROTOCOL_GREETING.to_vec(), PROTOCOL_GREETING.to_vec());
         to_agents().iter().for_each(|message| message.encode(&mut there));
         to_coordinators().iter().for_each(|message| message.encode(&mut back));
         for piece in [1, 2, 7, 64, 1 << 20] {
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn invalid_message_streams_are_refused() {
-        let mut whole = GREETING.to_vec();
+        let mut whole = PROTOCOL_GREETING.to_vec();
         ToAgent::Lease.encode(&mut whole);
         let changed = |at: usize, byte: u8| {
             let mut bytes = whole.clone();
@@ -399,7 +399,7 @@ mod tests {
         }
         // Complete frames whose content is invalid.
         for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
-            let mut bytes = GREETING.to_vec();
+            let mut bytes = PROTOCOL_GREETING.to_vec();
             append_frame(&mut bytes, kind, |out| out.extend_from_slice(body));
             assert_eq!(read_all::<ToAgent>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
             assert_eq!(read_all::<ToCoordinator>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn text_of_other_machines_is_sanitized() {
         let reason = format!("\u{1b}[31mno\n{}", "x".repeat(5_000));
-        let mut bytes = GREETING.to_vec();
+        let mut bytes = PROTOCOL_GREETING.to_vec();
         ToCoordinator::Refused { epoch: 1, reason }.encode(&mut bytes);
         let read = read_all::<ToCoordinator>(&bytes, 64).expect("read");
         let [ToCoordinator::Refused { reason, .. }] = read.as_slice() else { panic!("{read:?}") };
@@ -432,7 +432,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_frame_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..60) {
-            let mut stream = GREETING.to_vec();
+            let mut stream = PROTOCOL_GREETING.to_vec();
             to_coordinators().iter().for_each(|message| message.encode(&mut stream));
             let at = at.min(stream.len());
             stream.splice(at..(at + bytes.len()).min(stream.len()), bytes);

@@ -2,7 +2,8 @@
 //!
 //! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, that is, a share of its
 //! schedule. The coordinator starts all agents at the same time and sums their intervals, the
-//! measurements of 100 ms each. An agent ([`serve`]) runs its stripe with this program's engine.
+//! measurements of 100 ms each. An agent ([`serve_over_stdio`]) runs its stripe with this program's
+//! engine.
 //!
 //! Coordinator and agent are state machines without I/O ([`coordinator`], [`agent`]). A
 //! [`Bus`](bus::Bus) transports their messages: pipes through `ssh`, or NATS.
@@ -57,14 +58,14 @@ mod watch_service;
 pub mod watching;
 
 pub use allow::AllowList;
-pub use connect_agents::{calibrate, check, connect_fleet, refuse, status};
-pub use fetch::{FetchedRun, fetch};
+pub use connect_agents::{calibrate_fleet, check, connect_fleet, refuse_local_only_options, status};
+pub use fetch::{FetchedRun, fetch_run_file};
 pub use fleet_load::{AgentStatus, FleetLoad};
 pub use local_fleet::run_agents;
 pub use nats_agent::{JoinTerms, join};
 pub use nats_client::BusAccess;
 pub use place::Place;
-pub use service::{Permissions, serve};
+pub use service::{Permissions, serve_over_stdio};
 pub use task_key::{TaskKey, TaskVerifier};
 pub use watch_service::serve_watch;
 pub use watching::{reading_source, remote_sources, watched_host};

@@ -4,7 +4,7 @@
 //!
 //! Processes, namespaces and files are removed at the end. Not here: the loads of the agents.
 
-use crate::task_key::{hex, random};
+use crate::task_key::{random_bytes, to_hex};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, signal, system_text};
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ const AGENTS_MAX: u32 = 64;
 const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(50);
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
 pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
         if let Some(name) = fleet.ended_process_name() {
             return Err(Failure::start(format!("{name} ended unexpectedly: see the output of {name} above")));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(PROCESS_CHECK_INTERVAL);
     }
     Ok(())
 }
@@ -98,8 +98,8 @@ fn run_ip(words: &[&str]) -> Result<(), String> {
 
 impl LocalFleet {
     fn new() -> Result<LocalFleet, Failure> {
-        let [number, rest @ ..] = random::<8>()?;
-        let folder = std::env::temp_dir().join(format!("plimsoll-fleet-{}", hex(&rest)));
+        let [number, rest @ ..] = random_bytes::<8>()?;
+        let folder = std::env::temp_dir().join(format!("plimsoll-fleet-{}", to_hex(&rest)));
         std::fs::create_dir(&folder).map_err(|error| {
             Failure::start(format!("'{}' cannot be made: {}", folder.display(), system_text(&error)))
         })?;
@@ -181,7 +181,7 @@ impl LocalFleet {
             if let Some(url) = std::fs::read(&ports).ok().and_then(|bytes| first_url(&bytes)) {
                 return Ok(url);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(PROCESS_CHECK_INTERVAL);
         }
         Err(Failure::start(format!("nats-server did not start within {seconds} s", seconds = START_TIMEOUT.as_secs())))
     }
@@ -240,7 +240,7 @@ impl Drop for LocalFleet {
         let deadline = Instant::now() + END_TIMEOUT;
         for (_, child) in &mut self.children {
             while !matches!(child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(PROCESS_CHECK_INTERVAL);
             }
         }
         self.remove_network();

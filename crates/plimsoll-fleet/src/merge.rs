@@ -86,7 +86,7 @@ impl Merge {
 
     /// Adds the next tick of a part. `Break` means that all agents must stop. An error means that
     /// the tick cannot belong to this part, so the caller must mark the agent as lost.
-    pub fn tick(
+    pub fn add_tick(
         &mut self,
         part: usize,
         index: u32,
@@ -130,7 +130,12 @@ impl Merge {
     /// Ends a part with the totals that its agent sent. The error says that the totals differ from
     /// the sums of the ticks, or why the part ended early. The caller must then mark the agent as
     /// lost.
-    pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
+    pub fn seal_part(
+        &mut self,
+        part: usize,
+        seal: Seal,
+        on_tick: &mut TickListener,
+    ) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
             return Ok(ControlFlow::Continue(()));
@@ -153,7 +158,13 @@ impl Merge {
     /// count as unsent.
     ///
     /// `may_continue` says whether the load may continue without the agent.
-    pub fn lose(&mut self, part: usize, why: &str, may_continue: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
+    pub fn mark_part_lost(
+        &mut self,
+        part: usize,
+        why: &str,
+        may_continue: bool,
+        on_tick: &mut TickListener,
+    ) -> ControlFlow<()> {
         if !matches!(self.parts[part].state, MergedPart::Made) {
             return ControlFlow::Continue(());
         }
@@ -240,7 +251,7 @@ impl Merge {
     }
 
     /// Builds the whole run after all parts have ended.
-    pub fn finish(mut self, on_tick: &mut TickListener) -> Run {
+    pub fn into_run(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
         // Unsent requests count up to the end of the last remaining agent. If the schedule was

@@ -115,7 +115,7 @@ pub struct PartTask {
 impl PartTask {
     /// Returns the stripe (share of the schedule) of the part. `None` if index or weights are
     /// invalid.
-    pub fn stripe(&self) -> Option<Stripe> {
+    pub fn schedule_stripe(&self) -> Option<Stripe> {
         if self.index >= self.of {
             return None;
         }

@@ -53,12 +53,12 @@ pub fn read_messages<M: FleetMessage>(input: &mut impl Read, take: &mut dyn FnMu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::GREETING;
+    use crate::frame::PROTOCOL_GREETING;
     use crate::message::ToAgent;
 
     #[test]
     fn a_message_stream_ends_for_one_of_four_reasons() {
-        let mut whole = GREETING.to_vec();
+        let mut whole = PROTOCOL_GREETING.to_vec();
         ToAgent::Lease.encode(&mut whole);
         ToAgent::Leave.encode(&mut whole);
         let read = |bytes: &[u8], wanted: usize| {

@@ -7,14 +7,16 @@
 //! coordinator's bus connection (`nats_bus`), and running loads (`service`).
 
 use crate::allow::AllowList;
-use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
+use crate::frame::{PROTOCOL_GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
 use crate::message::{ToAgent, ToCoordinator};
 use crate::message_pieces::{Assembly, split_message};
-use crate::nats_client::{BusAccess, connect, connection_ended, fatal, jetstream, piece_bytes, start, subscribe};
+use crate::nats_client::{
+    BusAccess, connect, connection_ended, fatal_event_reason, jetstream_context, piece_bytes, start, subscribe,
+};
 use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, Presence, is_run, run_of};
 use crate::service::{AgentTransport, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
 use crate::spool::{Spool, SpoolEntry, SpoolOutlet};
-use crate::task_key::{TaskVerifier, hex, random};
+use crate::task_key::{TaskVerifier, random_bytes, to_hex};
 use async_nats::jetstream::Context;
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
@@ -80,7 +82,7 @@ impl AgentTransport for BusTransport {
         let bytes = encode_alone(|out| message.encode(out));
         match message {
             ToCoordinator::Tick { epoch, sequence, .. } | ToCoordinator::Seal { epoch, sequence, .. } => {
-                self.spool.append(SpoolEntry { run: self.run.clone(), key: (*epoch, *sequence), message: bytes });
+                self.spool.append_entry(SpoolEntry { run: self.run.clone(), key: (*epoch, *sequence), message: bytes });
             }
             _ => _ = self.orders.send(JoinOrder::Send(bytes)),
         }
@@ -104,11 +106,11 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
             failed: Box::new(move |why| _ = failed.send(ServiceEvent::Unstored(why))),
         },
     )?;
-    let allow = terms.allow.clone().without_addresses(terms.access.addresses());
+    let allow = terms.allow.clone().without_addresses(terms.access.resolve_addresses());
     let permissions = Arc::new(Permissions { allow, verifier: terms.verifier.clone() });
     let (orders, queue) = unbounded_channel();
     let (ready, is_ready) = channel();
-    let boot = hex(&random::<16>()?);
+    let boot = to_hex(&random_bytes::<16>()?);
     let worker = JoinWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
     start(move || worker.serve(queue, stored, ready))?;
     is_ready.recv().map_err(|_| connection_ended())??;
@@ -193,7 +195,7 @@ impl JoinWorker {
     }
 
     fn presence_message(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
-        let (protocol, boot) = (GREETING[GREETING.len() - 1], self.boot.clone());
+        let (protocol, boot) = (PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1], self.boot.clone());
         Presence { protocol, boot, hello: own_hello(), run: run.map(str::to_owned), is_new }.bytes()
     }
 
@@ -233,7 +235,7 @@ impl JoinWorker {
                 }
                 Some(_) = heard.who.next() => self.announce_presence(client, None, true).await,
                 Some(event) = events.recv() => {
-                    if let Some(why) = fatal(&event, &self.terms.access) {
+                    if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
                         return Err(Failure::start(why));
                     }
                 }
@@ -315,7 +317,7 @@ impl JoinWorker {
                     }
                 },
                 Some(event) = events.recv() => {
-                    if let Some(why) = fatal(&event, &self.terms.access) {
+                    if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
                         let _ = self.sender.send(ServiceEvent::Closed(Some(why)));
                         return;
                     }
@@ -327,7 +329,7 @@ impl JoinWorker {
     /// Notes that all frames of a run up to this key (load number, sequence number) are recorded in
     /// a run file.
     fn mark_frames_recorded(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
-        self.spool.commit(run, key);
+        self.spool.confirm_recorded(run, key);
         let _ = recorded.send((run.to_owned(), key));
     }
 }
@@ -347,7 +349,7 @@ async fn publish_stored(
     mut stored: UnboundedReceiver<SpoolEntry>,
     mut commits: UnboundedReceiver<(String, (u64, u64))>,
 ) {
-    let context = jetstream(&client);
+    let context = jetstream_context(&client);
     let mut known: BTreeMap<(String, (u64, u64)), Publication> = BTreeMap::new();
     let (mut waiting, mut in_flight, mut number) = (VecDeque::new(), FuturesUnordered::new(), monotonic_ns());
     loop {
@@ -355,7 +357,7 @@ async fn publish_stored(
             && let Some(SpoolEntry { run, key, message }) = waiting.pop_front()
         {
             number += 1;
-            let (context, subject) = (context.clone(), presence::frames(&run, &name));
+            let (context, subject) = (context.clone(), presence::frames_subject(&run, &name));
             let pieces = split_message(number, &message, piece_bytes(&client));
             in_flight.push(async move {
                 publish_pieces(&context, &subject, pieces).await;

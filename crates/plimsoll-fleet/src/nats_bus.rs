@@ -10,12 +10,12 @@ use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::message_pieces::{Assembly, split_message};
 use crate::nats_client::{
-    BusAccess, PLAN_BYTES_MAX, connect, connection_ended, fatal, frames_stream, jetstream, piece_bytes, start,
-    subscribe,
+    BusAccess, PLAN_BYTES_MAX, connect, connection_ended, fatal_event_reason, frames_stream, jetstream_context,
+    piece_bytes, start, subscribe,
 };
 use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_in_subject};
 use crate::roster::{AgentChoice, Roster, RosterState};
-use crate::task_key::{hex, random};
+use crate::task_key::{random_bytes, to_hex};
 use async_nats::jetstream::object_store::{Config as StoreConfig, ObjectStore};
 use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_nats::{Client, Event, Message, Subscriber};
@@ -38,7 +38,7 @@ const AGENTS_WAIT: Duration = Duration::from_secs(30);
 const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
 /// The wait after the wanted agents have been found. It detects two agents with the same name, and
 /// agents that become free.
-const SETTLE: Duration = Duration::from_millis(400);
+const SETTLE_WAIT: Duration = Duration::from_millis(400);
 /// The longest wait until a claimed agent confirms.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between echo messages.
@@ -56,11 +56,11 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time for which the bus stores a run file (7 days).
 const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// The name of the object store for run files.
-const STORE: &str = "plimsoll-runs";
+const RUN_STORE_BUCKET: &str = "plimsoll-runs";
 /// The largest number of attempts to read or write data that the bus stores.
 const TRIES_MAX: u32 = 20;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An order to the thread that has the bus connection.
 enum BusOrder {
@@ -93,7 +93,7 @@ impl NatsBus {
         choice: &AgentChoice,
         wait: Option<Duration>,
     ) -> Result<(NatsBus, Vec<String>), Failure> {
-        let run = hex(&random::<16>()?);
+        let run = to_hex(&random_bytes::<16>()?);
         let (orders, queue) = unbounded_channel();
         let (sender, arrived) = channel();
         let (ready, is_ready) = channel();
@@ -170,7 +170,7 @@ impl Drop for NatsBus {
         let _ = self.orders.send(BusOrder::End);
         let deadline = Instant::now() + 2 * FLUSH_TIMEOUT;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.thread.take();
     }
@@ -215,7 +215,8 @@ impl BusWorker {
         let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
         let opened = self.open_over(client).await;
         // NATS reports a missing permission as an event, not as an error of the call.
-        let refused = std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal(&event, &self.access));
+        let refused =
+            std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal_event_reason(&event, &self.access));
         match (opened, refused) {
             (Ok(open), _) => Ok(OpenBus { events, ..open }),
             (Err(_), Some(why)) => Err(Failure::start(why)),
@@ -226,7 +227,7 @@ impl BusWorker {
     async fn open_over(&self, client: Client) -> Result<OpenBus, Failure> {
         let stream = frames_stream(&client, &self.access).await?;
         let messages = subscribe(&client, &self.access, presence::from_agent(&self.run, "*")).await?;
-        let frames = subscribe(&client, &self.access, presence::frames(&self.run, "*")).await?;
+        let frames = subscribe(&client, &self.access, presence::frames_subject(&self.run, "*")).await?;
         let echoes = subscribe(&client, &self.access, presence::echo_subject(&self.run)).await?;
         let mut heard = subscribe(&client, &self.access, PRESENCE_SUBJECT_PATTERN.to_owned()).await?;
         let agents = self.choose(&client, &mut heard).await?;
@@ -256,25 +257,25 @@ impl BusWorker {
                 asked = Some(Instant::now());
                 let _ = client.publish(PRESENCE_REQUEST_SUBJECT, Vec::new().into()).await;
             }
-            if let Some((name, presence)) = next_presence(heard, LOOK).await {
+            if let Some((name, presence)) = next_presence(heard, POLL_INTERVAL).await {
                 roster.add(&name, presence);
             }
             if signal::interrupted() {
                 return Err(Failure::start("interrupted"));
             }
-            let state = roster.state(&self.choice);
-            let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE);
+            let state = roster.compare_with_choice(&self.choice);
+            let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE_WAIT);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
                 // An agent of another coordinator may become free soon. A refusal is therefore
-                // final only if it persists for `SETTLE`.
+                // final only if it persists for `SETTLE_WAIT`.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
                 }
                 RosterState::Incomplete => complete_since = None,
             }
-            if begun.elapsed() >= self.wait.max(SETTLE) && complete_since.is_none() {
+            if begun.elapsed() >= self.wait.max(SETTLE_WAIT) && complete_since.is_none() {
                 return Err(Failure::start(roster.missing_agents_message(
                     &self.choice,
                     self.wait,
@@ -296,7 +297,7 @@ impl BusWorker {
                     let _ = client.publish(presence::claim_subject(name), claim.bytes().into()).await;
                 }
             }
-            if let Some((name, presence)) = next_presence(heard, LOOK).await {
+            if let Some((name, presence)) = next_presence(heard, POLL_INTERVAL).await {
                 match presence.run.as_deref() {
                     Some(run) if run == self.run => {
                         waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone()))
@@ -372,7 +373,7 @@ impl BusWorker {
                 Some((subject, piece)) = replayed.recv() => hearing.take(&subject, &piece),
                 Some(_) = echoes.next() => self.echo_ns.store(monotonic_ns(), Ordering::Relaxed),
                 Some(event) = events.recv() => {
-                    if let Some(why) = fatal(&event, &self.access) {
+                    if let Some(why) = fatal_event_reason(&event, &self.access) {
                         hearing.lose_all(&why);
                     }
                     match event {
@@ -437,7 +438,7 @@ async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(St
 /// Stores the pieces of a message in the stream, and tries again for each piece that the bus does
 /// not acknowledge.
 async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
-    let context = jetstream(&client);
+    let context = jetstream_context(&client);
     for piece in pieces {
         for _ in 0..TRIES_MAX {
             if let Ok(acknowledged) = context.publish(subject.clone(), piece.clone().into()).await
@@ -452,7 +453,7 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
 
 /// Deletes the stored frames of a run from the bus, because the run file contains them.
 async fn purge(stream: &Stream, run: &str) {
-    for subject in [presence::frames(run, "*"), presence::load(run)] {
+    for subject in [presence::frames_subject(run, "*"), presence::load(run)] {
         let _ = tokio::time::timeout(PURGE_TIMEOUT, stream.purge().filter(subject)).await;
     }
 }
@@ -486,7 +487,7 @@ pub async fn replay(
 
 async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
     // Errors are ignored: an agent sends a frame again until the coordinator has recorded it.
-    let _ = replay(&stream, &presence::frames(&run, "*"), from_sequence, |subject, piece| {
+    let _ = replay(&stream, &presence::frames_subject(&run, "*"), from_sequence, |subject, piece| {
         sender.send((subject, piece)).is_ok()
     })
     .await;
@@ -494,7 +495,7 @@ async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: 
 
 /// Returns the object store for run files; `None` if it does not exist.
 pub async fn run_store(client: &Client) -> Option<ObjectStore> {
-    async_nats::jetstream::new(client.clone()).get_object_store(STORE).await.ok()
+    async_nats::jetstream::new(client.clone()).get_object_store(RUN_STORE_BUCKET).await.ok()
 }
 
 async fn store_run(client: Client, run: String, path: PathBuf, reply: Sender<Result<(), String>>) {
@@ -503,8 +504,11 @@ async fn store_run(client: Client, run: String, path: PathBuf, reply: Sender<Res
         let store = match run_store(&client).await {
             Some(store) => store,
             None => {
-                let config =
-                    StoreConfig { bucket: STORE.to_owned(), max_age: STORED_AGE_MAX, ..StoreConfig::default() };
+                let config = StoreConfig {
+                    bucket: RUN_STORE_BUCKET.to_owned(),
+                    max_age: STORED_AGE_MAX,
+                    ..StoreConfig::default()
+                };
                 let made = async_nats::jetstream::new(client.clone()).create_object_store(config).await;
                 made.map_err(|error| error.to_string())?
             }

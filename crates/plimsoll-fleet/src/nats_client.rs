@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The name of the JetStream stream that stores intervals (the measurements of 100 ms each).
-const STREAM: &str = "PLIMSOLL_FRAMES";
+const FRAME_STREAM_NAME: &str = "PLIMSOLL_FRAMES";
 /// The time for which the stream keeps intervals (24 h).
 const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Size limits for the stream, bytes (1 GiB, 64 MiB). The stream gets the first limit that the
@@ -67,7 +67,7 @@ impl BusAccess {
     }
 
     /// Returns the IP addresses and ports of the bus, as this machine resolves its name.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
+    pub fn resolve_addresses(&self) -> Vec<SocketAddr> {
         (self.address.host.as_str(), self.address.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
     }
 }
@@ -210,7 +210,7 @@ pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> 
 }
 
 /// Returns the JetStream context of this connection, with the timeout for acknowledgements.
-pub fn jetstream(client: &Client) -> Context {
+pub fn jetstream_context(client: &Client) -> Context {
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(ACKNOWLEDGE_TIMEOUT);
     context
@@ -225,7 +225,7 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     let none = || {
         Failure::start(format!("the bus at {url} stores nothing: start nats-server with --jetstream and a store_dir"))
     };
-    let stream = match context.get_stream(STREAM).await {
+    let stream = match context.get_stream(FRAME_STREAM_NAME).await {
         Ok(stream) => stream,
         Err(error) => match error.kind() {
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
@@ -259,7 +259,7 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
     let mut refused = String::new();
     for max_bytes in STREAM_BYTES_MAX {
         let config = Config {
-            name: STREAM.to_owned(),
+            name: FRAME_STREAM_NAME.to_owned(),
             subjects: vec!["pl.*.f.*".to_owned(), "pl.*.load".to_owned()],
             storage: StorageType::File,
             retention: RetentionPolicy::Limits,
@@ -289,7 +289,7 @@ pub fn piece_bytes(client: &Client) -> usize {
 
 /// Returns the reason if this event of the connection makes further work impossible; `None` if the
 /// work continues.
-pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
+pub fn fatal_event_reason(event: &Event, access: &BusAccess) -> Option<String> {
     let url = &access.address.url;
     let Event::ServerError(error) = event else { return None };
     let said = error.to_string();

@@ -5,7 +5,7 @@
 //! Not here: the processes, and the meaning of their last lines (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};
-use crate::frame::GREETING;
+use crate::frame::PROTOCOL_GREETING;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::message_stream::{StreamEnd, read_messages};
 use plimsoll_model::failure::Failure;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// The time that a process has to exit by itself before it is killed.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(5);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of bytes at the end of a process's standard error that are kept to explain its exit.
 const LAST_BYTES: usize = 4_096;
 
@@ -83,7 +83,7 @@ impl PipeBus {
 fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec<u8>>) {
     let mut write = |bytes: &[u8]| input.write_all(bytes).and_then(|()| input.flush()).is_ok();
     // Write errors are ignored: the reason appears when the process ends.
-    if first.is_none_or(|bytes| write(&bytes)) && write(&GREETING) {
+    if first.is_none_or(|bytes| write(&bytes)) && write(&PROTOCOL_GREETING) {
         while let Ok(bytes) = queue.recv()
             && write(&bytes)
         {}
@@ -128,7 +128,7 @@ fn forward_messages(
     // does not wait for its text.
     let deadline = Instant::now() + END_TIMEOUT;
     while !last_words.is_finished() && Instant::now() < deadline {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(EXIT_CHECK_INTERVAL);
     }
     let words = if last_words.is_finished() { last_words.join().unwrap_or_default() } else { String::new() };
     let _ = sender.send((agent, monotonic_ns(), BusEvent::Gone(explain(&words, wrong))));
@@ -164,7 +164,7 @@ impl Drop for PipeBus {
         let deadline = Instant::now() + END_TIMEOUT;
         for end in &mut self.ends {
             while !matches!(end.child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(EXIT_CHECK_INTERVAL);
             }
             let _ = end.child.kill();
             let _ = end.child.wait();

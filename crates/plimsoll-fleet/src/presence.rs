@@ -16,7 +16,7 @@
 //! With these subjects, an agent's credentials can be limited to subjects that end with the agent's
 //! name. Not here: the connection (`nats_client`).
 
-use crate::frame::GREETING;
+use crate::frame::PROTOCOL_GREETING;
 use crate::message::Hello;
 use plimsoll_model::redact;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub fn from_agent(run: &str, agent: &str) -> String {
 }
 
 /// Returns the subject of an agent's stored intervals. `*` as the agent matches all agents.
-pub fn frames(run: &str, agent: &str) -> String {
+pub fn frames_subject(run: &str, agent: &str) -> String {
     format!("pl.{run}.f.{agent}")
 }
 
@@ -133,9 +133,9 @@ impl Presence {
     }
 
     /// Returns why this plimsoll cannot work with the agent `name`; `None` if the versions match.
-    pub fn refuse(&self, name: &str) -> Option<String> {
+    pub fn version_mismatch(&self, name: &str) -> Option<String> {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
-        let differs = self.protocol != GREETING[GREETING.len() - 1] || theirs != own;
+        let differs = self.protocol != PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1] || theirs != own;
         differs.then(|| {
             format!(
                 "agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same \
@@ -181,7 +181,7 @@ mod tests {
         assert!(agent_name(&own_name()).is_ok());
         let run = "0123456789abcdef".repeat(2);
         assert!(is_run(&run) && !is_run("../x") && !is_run(&run.to_uppercase()));
-        let subject = frames(&run, "a1");
+        let subject = frames_subject(&run, "a1");
         assert_eq!((run_of(&subject), agent_in_subject(&subject)), (run.as_str(), "a1"));
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let presence = Presence { protocol: 1, boot: run.clone(), hello, run: None, is_new: true };
         let read = Presence::read(&presence.bytes()).expect("a presence");
         assert!(!read.hello.plimsoll.contains('\u{1b}') && read.is_new);
-        let said = read.refuse("a1").expect("another version");
+        let said = read.version_mismatch("a1").expect("another version");
         assert!(said.contains("agent a1 is plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
         let other = Presence { run: Some("../../etc".to_owned()), ..presence };
         assert!(Presence::read(&other.bytes()).is_none() && Presence::read(b"{}").is_none());

@@ -6,7 +6,7 @@
 //! Not here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
 
 use crate::bus::Bus;
-use crate::watch_link::{LOOK, ReadingBatch, WatchLink};
+use crate::watch_link::{MESSAGE_WAIT_MAX, ReadingBatch, WatchLink};
 use plimsoll_model::Probes;
 use plimsoll_model::SeriesKind;
 use plimsoll_probe::{LiveServer, ReadingSource, Watcher};
@@ -104,7 +104,11 @@ impl LinkShared {
 
 impl RemoteReadings {
     /// Receives the readings of an agent in a thread. `generator` has the readings of this machine.
-    pub fn follow<B: Bus + Send + 'static>(link: WatchLink<B>, host: &str, generator: Watcher) -> RemoteReadings {
+    pub fn start_receiving<B: Bus + Send + 'static>(
+        link: WatchLink<B>,
+        host: &str,
+        generator: Watcher,
+    ) -> RemoteReadings {
         let shared = Arc::new(LinkShared {
             host: host.to_owned(),
             begun_ns: monotonic_ns(),
@@ -131,9 +135,9 @@ fn receive_readings<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
         }
         if asked != asked_last {
             asked_last = asked;
-            link.sample(asked);
+            link.request_sample(asked);
         }
-        match link.receive(LOOK) {
+        match link.receive(MESSAGE_WAIT_MAX) {
             Ok(came) => came.into_iter().for_each(|came| shared.add(came)),
             Err(why) => return shared.record_loss(monotonic_ns(), &why),
         }
@@ -188,7 +192,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Series, SeriesSample};
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn reading_batch(at_ns: u64, sample: u32) -> ReadingBatch {
         let mut series = Series::new(SeriesKind::Counter, "ns");
@@ -202,17 +206,17 @@ mod tests {
     fn lost_readings_are_gaps_and_never_zero() {
         let shared = LinkShared {
             host: "server1".to_owned(),
-            begun_ns: S,
+            begun_ns: SECOND,
             live: LiveServer::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
         };
-        shared.add(reading_batch(2 * S, 1));
-        shared.add(reading_batch(3 * S, 0));
+        shared.add(reading_batch(2 * SECOND, 1));
+        shared.add(reading_batch(3 * SECOND, 0));
         assert_eq!((shared.live.cores(), shared.lock().came), (Some(1.5), 1));
-        let whole = shared.take(4 * S);
+        let whole = shared.take(4 * SECOND);
         assert_eq!((whole.series["server.cpu"].samples.len(), whole.missing.len()), (2, 0));
-        shared.record_loss(13 * S, "its ssh ended");
+        shared.record_loss(13 * SECOND, "its ssh ended");
         assert_eq!(shared.live.cores(), None);
         let news = std::mem::take(&mut shared.lock().news);
         assert!(
@@ -220,13 +224,13 @@ mod tests {
             "{news:?}"
         );
         for (from_s, to_s) in [(13, 14), (14, 15)] {
-            let after = shared.take(to_s * S);
+            let after = shared.take(to_s * SECOND);
             let cpu = &after.series["server.cpu"];
             assert!(cpu.samples.is_empty() && after.missing[0].contains("its ssh ended"), "{after:?}");
             let gaps: Vec<(i64, i64)> = cpu.gaps.iter().map(|gap| (gap.from_ns, gap.to_ns)).collect();
-            assert_eq!(gaps, [((from_s * S) as i64, (to_s * S) as i64)]);
-            assert_eq!(cpu.value_at((from_s * S) as i64, S as i64), None);
+            assert_eq!(gaps, [((from_s * SECOND) as i64, (to_s * SECOND) as i64)]);
+            assert_eq!(cpu.value_at((from_s * SECOND) as i64, SECOND as i64), None);
         }
-        assert_eq!(shared.take(16 * S).host.as_deref(), Some("server1"));
+        assert_eq!(shared.take(16 * SECOND).host.as_deref(), Some("server1"));
     }
 }

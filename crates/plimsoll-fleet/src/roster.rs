@@ -69,14 +69,14 @@ impl Roster {
     }
 
     /// Returns the presence of the agent with this name.
-    pub fn presence(&self, name: &str) -> Option<&Presence> {
+    pub fn presence_by_name(&self, name: &str) -> Option<&Presence> {
         self.agents.get(name)?.values().next()
     }
 
     /// Compares the present agents with the user's choice. Agents must be free and have this
     /// version of plimsoll.
-    pub fn state(&self, choice: &AgentChoice) -> RosterState {
-        let is_free = |name: &&String| self.presence(name).is_some_and(|presence| presence.run.is_none());
+    pub fn compare_with_choice(&self, choice: &AgentChoice) -> RosterState {
+        let is_free = |name: &&String| self.presence_by_name(name).is_some_and(|presence| presence.run.is_none());
         let chosen: Vec<&String> = match choice {
             AgentChoice::All => self.agents.keys().collect(),
             AgentChoice::Count(count) => self.agents.keys().filter(is_free).take(*count).collect(),
@@ -101,7 +101,7 @@ impl Roster {
                     agents = starts.len()
                 ));
             }
-            if let Some(why) = presence.refuse(name) {
+            if let Some(why) = presence.version_mismatch(name) {
                 return RosterState::Refused(why);
             }
             if presence.run.is_some() {
@@ -150,13 +150,13 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::GREETING;
+    use crate::frame::PROTOCOL_GREETING;
     use crate::message::Hello;
 
     fn agent_presence(boot: &str, run: Option<&str>) -> Presence {
         let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), ..Hello::default() };
         let (boot, run) = (boot.to_owned(), run.map(str::to_owned));
-        Presence { protocol: GREETING[7], boot, hello, run, is_new: false }
+        Presence { protocol: PROTOCOL_GREETING[7], boot, hello, run, is_new: false }
     }
 
     fn roster_from_names(names: &str) -> Roster {
@@ -184,7 +184,7 @@ mod tests {
             ("a a b", "b", "b"),
         ] {
             let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
-            let state = match roster_from_names(there).state(&choice) {
+            let state = match roster_from_names(there).compare_with_choice(&choice) {
                 RosterState::Incomplete => "incomplete".to_owned(),
                 RosterState::Refused(why) => why,
                 RosterState::Complete(agents) => agents.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" "),
@@ -194,7 +194,7 @@ mod tests {
         let mut other = roster_from_names("a");
         other.add("b", Presence { protocol: 99, ..agent_presence("1", None) });
         assert!(
-            matches!(other.state(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll"))
+            matches!(other.compare_with_choice(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll"))
         );
     }
 

@@ -1,6 +1,6 @@
 //! Runs an agent on this machine ([`serve_session`]). The agent runs loads for one coordinator with
-//! this program's engine, only on permitted addresses. Over standard input and output ([`serve`]),
-//! the agent ends when its coordinator is gone.
+//! this program's engine, only on permitted addresses. Over standard input and output
+//! ([`serve_over_stdio`]), the agent ends when its coordinator is gone.
 //!
 //! Not here: the protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
 
@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The longest wait for an event in one turn of the session loop.
-const LOOK: Duration = Duration::from_millis(20);
+const EVENT_WAIT_MAX: Duration = Duration::from_millis(20);
 /// The timeout of the test connection to each target address before a load.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest wait for a load to end when the session with its coordinator has ended.
@@ -96,7 +96,7 @@ pub fn own_hello() -> Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
         cores: usable_cores(),
         pid: std::process::id(),
-        system: system(),
+        system: system_identifier(),
         machine: machine_fingerprint(),
     }
 }
@@ -122,7 +122,7 @@ impl AgentTransport for StdioLink {
 
 /// Serves a coordinator over standard input and output until the coordinator is gone. The error is
 /// the reason of an early end.
-pub fn serve(permissions: Permissions) -> Result<(), Failure> {
+pub fn serve_over_stdio(permissions: Permissions) -> Result<(), Failure> {
     let (sender, events) = channel();
     let mut link = StdioLink::start(sender.clone());
     match serve_session("", &events, &sender, &mut link, &Arc::new(permissions)) {
@@ -145,7 +145,7 @@ pub fn serve_session(
     let mut unstored = None::<String>;
     let end = 'session: loop {
         let mut acts = Vec::new();
-        match events.recv_timeout(LOOK).ok() {
+        match events.recv_timeout(EVENT_WAIT_MAX).ok() {
             Some(ServiceEvent::Message(came_ns, message)) => agent.take(came_ns, message, &mut acts),
             Some(ServiceEvent::Closed(why)) => break SessionEnd::Closed(why),
             Some(ServiceEvent::Unstored(why)) => {
@@ -155,7 +155,7 @@ pub fn serve_session(
             Some(ServiceEvent::Prepared(epoch, result)) => agent.take_preparation(epoch, result, &mut acts),
             Some(ServiceEvent::Calibrated(number, result)) => agent.take_calibration(number, result, &mut acts),
             Some(ServiceEvent::Tick(epoch, index, interval)) => {
-                agent.tick(monotonic_ns(), epoch, index, *interval, &mut acts);
+                agent.send_tick(monotonic_ns(), epoch, index, *interval, &mut acts);
             }
             Some(ServiceEvent::Ended(epoch, mut seal)) => {
                 seal.died = seal.died.or_else(|| unstored.clone());
@@ -195,7 +195,7 @@ pub fn serve_session(
 
 /// Returns an identifier of this machine and its namespace of process ids; empty if unknown.
 /// Process ids of two agents are comparable only if both agents have the same identifier.
-pub fn system() -> String {
+pub fn system_identifier() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let processes = std::fs::read_link("/proc/self/ns/pid");
     match (boot, processes) {
@@ -226,7 +226,7 @@ fn start_calibration(
         let permitted =
             permissions.verifier.as_ref().map_or(Ok(()), |verifier| verifier.check_calibration(&run, &task));
         let result = permitted.and_then(|()| {
-            let measured = self_measurement::measure();
+            let measured = self_measurement::measure_own_speed();
             measured.map_err(|failure| format!("the agent cannot be calibrated: {failure}"))
         });
         let _ = events.send(ServiceEvent::Calibrated(task.number, result));
@@ -256,7 +256,7 @@ impl LoadHandle {
         self.stop.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + END_TIMEOUT;
         while !self.thread.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(EVENT_WAIT_MAX);
         }
     }
 }
@@ -297,9 +297,9 @@ fn carry_out(
     if task.preflight {
         check_target(&plan)?;
     }
-    let stripe = task.stripe().ok_or("the agent's share of the load is not valid")?;
+    let stripe = task.schedule_stripe().ok_or("the agent's share of the load is not valid")?;
     let (injector, fitted) = fit_plan_to_machine(&mut plan, task, stripe)?;
-    let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
+    let texts = grpc::message_converters(&plan).map_err(|failure: Failure| failure.to_string())?;
     let load_helpers = LoadHelpers { authors: Vec::new(), texts };
     let flow = || match stopped.load(Ordering::Relaxed) {
         true => ControlFlow::Break(Stop::Interrupted),
@@ -309,7 +309,7 @@ fn carry_out(
         .map_err(|error| error.to_string())?;
     let _ = events.send(ServiceEvent::Prepared(task.epoch, Ok((injector, fitted))));
     let origin_ns = loop {
-        match started.recv_timeout(LOOK) {
+        match started.recv_timeout(EVENT_WAIT_MAX) {
             Ok(origin_ns) => break origin_ns,
             Err(_) if stopped.load(Ordering::Relaxed) => return Ok(()),
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
@@ -367,7 +367,7 @@ fn fit_plan_to_machine(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Resu
         }
     }
     let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
-    let fitted = capacity::fit(&mut part, &mut injector, fixed, is_local, &Limits::limits_of_machine())?;
+    let fitted = capacity::fit_to_machine(&mut part, &mut injector, fixed, is_local, &Limits::limits_of_machine())?;
     if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. }) {
         let whole = stripe.total_items(u64::from(part.carriage.connections_max));
         plan.carriage.connections_max = u32::try_from(whole).unwrap_or(u32::MAX).min(plan.carriage.connections_max);

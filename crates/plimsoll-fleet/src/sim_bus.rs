@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub const MS: u64 = 1_000_000;
-pub const S: u64 = 1_000 * MS;
+pub const SECOND: u64 = 1_000 * MS;
 
 /// The faults of messages on a simulated transport.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,7 +71,7 @@ impl SimBus {
     /// Returns a bus with this number of agents. The agents' clocks differ by days.
     pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
-            let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
+            let clock_offset_ns = (number as u64 + 2) * 86_400 * SECOND;
             let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
             SimAgent {
                 agent: Agent::new(hello, clock_offset_ns),
@@ -96,7 +96,7 @@ impl SimBus {
         }
     }
 
-    pub fn names(&self) -> Vec<String> {
+    pub fn agent_names(&self) -> Vec<String> {
         (0..self.agents.len()).map(|number| format!("load{number}")).collect()
     }
 
@@ -116,7 +116,7 @@ impl SimBus {
     }
 
     /// Advances the simulated time by 1 ms.
-    pub fn step(&mut self) {
+    pub fn advance_one_ms(&mut self) {
         self.now_ns += MS;
         while let Some(first) = self.mail.first_entry()
             && first.key().0 <= self.now_ns
@@ -190,7 +190,7 @@ impl SimBus {
                     _ => there.load = None,
                 },
                 AgentAction::Calibrate(task) => {
-                    there.agent.take_calibration(task.number, Ok(calibration(agent)), &mut more);
+                    there.agent.take_calibration(task.number, Ok(simulated_calibration(agent)), &mut more);
                 }
                 AgentAction::Leave => (there.left, there.load) = (true, None),
             }
@@ -227,7 +227,7 @@ impl Bus for SimBus {
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
         let until_ns = self.now_ns + patience.as_nanos() as u64;
         while self.arrived.is_empty() && self.now_ns < until_ns {
-            self.step();
+            self.advance_one_ms();
         }
         self.arrived.pop_front()
     }
@@ -255,7 +255,7 @@ pub struct SimLoad {
 impl SimLoad {
     fn new(task: &PartTask) -> SimLoad {
         let plan = Plan::from_bytes(&task.plan).expect("a plan");
-        let stripe = task.stripe().expect("a part");
+        let stripe = task.schedule_stripe().expect("a part");
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
         let (epoch, under_way) = (task.epoch, BTreeMap::new());
@@ -275,7 +275,7 @@ impl SimLoad {
             for (route, figures) in interval.routes.iter() {
                 self.under_way.entry(route).or_default().merge(&figures.ledger);
             }
-            agent.tick(now_ns, self.epoch, self.next, interval, acts);
+            agent.send_tick(now_ns, self.epoch, self.next, interval, acts);
             self.next += 1;
         }
         if self.is_to_end && !self.ticks.is_empty() {
@@ -283,7 +283,7 @@ impl SimLoad {
             for (route, ledger) in &self.under_way {
                 last.routes.of_mut(*route).ledger.in_flight = ledger.without_outcome();
             }
-            agent.tick(now_ns, self.epoch, self.next, last, acts);
+            agent.send_tick(now_ns, self.epoch, self.next, last, acts);
             self.window_end_ns = u64::from(self.next) * Plan::TICK_NS;
             self.ticks.clear();
         }
@@ -296,7 +296,7 @@ impl SimLoad {
 }
 
 /// Returns the calibrated capacity of an agent's machine; it grows with the agent's number.
-pub fn calibration(agent: usize) -> SelfMeasurement {
+pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
     let highest_rps = 10_000.0 * (agent + 1) as f64;
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }

@@ -3,7 +3,7 @@
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetOptions};
-use crate::sim_bus::{MS, MessageFaults, S, SimBus, calibration, simulated_ticks};
+use crate::sim_bus::{MS, MessageFaults, SECOND, SimBus, simulated_calibration, simulated_ticks};
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::codec::Frame;
 use plimsoll_model::rng::Rng;
@@ -15,7 +15,8 @@ use plimsoll_study::runner::RemoteLoad;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-const STORM: MessageFaults = MessageFaults { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_ns: 60 * MS };
+const SEVERE_MESSAGE_FAULTS: MessageFaults =
+    MessageFaults { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_ns: 60 * MS };
 
 fn fleet_options(on_loss: AgentLossPolicy) -> FleetOptions {
     let (workers, spin, preflight) = (None, Spin::Auto, false);
@@ -27,13 +28,13 @@ fn two_route_plan(seed: u64) -> Plan {
     let addresses = vec![([127, 0, 0, 1], 80).into()];
     let rate = Curve::constant(400.0);
     let mut plan = Plan::get("h", 80, addresses, LoadShape::Open { rate, arrivals: Arrivals::Poisson });
-    (plan.load.duration_ns, plan.load.warmup_ns, plan.load.seed) = (Some(3 * S), 0, seed);
+    (plan.load.duration_ns, plan.load.warmup_ns, plan.load.seed) = (Some(3 * SECOND), 0, seed);
     plan.traffic.routes.push(plan.traffic.routes[0].clone());
     plan
 }
 
 fn start_fleet(bus: SimBus, on_loss: AgentLossPolicy) -> FleetLoad<SimBus> {
-    let names = bus.names();
+    let names = bus.agent_names();
     FleetLoad::wait_for_agents(bus, &names, fleet_options(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
@@ -44,7 +45,7 @@ fn on_tick(_: &Tick) -> ControlFlow<Stop> {
 /// Runs one load of a fleet. The load starts 3 s after all agents are ready.
 fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, may_continue: bool) -> Run {
     fleet.connect(plan, may_continue, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-    let origin_ns = fleet.bus().now_ns() + 3 * S;
+    let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
@@ -87,7 +88,7 @@ fn one_process_with_stripes(plan: &Plan, stripes: &[Stripe]) -> Run {
 #[test]
 fn three_agents_equal_one_process_with_three_stripes() {
     for seed in 0..20 {
-        let weather = if seed == 0 { MessageFaults::default() } else { STORM };
+        let weather = if seed == 0 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         for load in 0..2 {
             let plan = two_route_plan(seed * 10 + load);
@@ -113,7 +114,7 @@ fn weighted_stripes(weights: &[u32]) -> Vec<Stripe> {
 #[test]
 fn unequal_agents_equal_one_process_with_unequal_stripes() {
     for (seed, weights) in [(0, vec![2, 1, 1]), (1, vec![1, 2, 7]), (2, vec![61, 13, 54]), (3, vec![5, 5, 5])] {
-        let weather = if seed == 0 { MessageFaults::default() } else { STORM };
+        let weather = if seed == 0 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         fleet.set_weights(weights.clone(), None);
         let plan = two_route_plan(seed);
@@ -137,7 +138,7 @@ fn unequal_agents_equal_one_process_with_unequal_stripes() {
 fn remaining_agents_keep_their_proportions_after_a_loss() {
     let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
     fleet.set_weights(vec![4, 2, 1], None);
-    fleet.bus_mut().agents[1].killed_ns = Some((6 * S, true));
+    fleet.bus_mut().agents[1].killed_ns = Some((6 * SECOND, true));
     let plan = two_route_plan(1);
     let lost = run(&mut fleet, &plan, true);
     let whole = one_process(&plan, 1).totals().routes_sum.ledger.scheduled;
@@ -151,11 +152,11 @@ fn remaining_agents_keep_their_proportions_after_a_loss() {
 #[test]
 fn a_full_disk_loses_the_agent_but_keeps_its_results() {
     for seed in 0..10 {
-        let weather = if seed < 5 { MessageFaults::default() } else { STORM };
+        let weather = if seed < 5 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
         let full_ms = 300 + seed * 200;
         fleet.bus_mut().agents[2].full_ns = origin_ns + full_ms * MS;
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
@@ -177,25 +178,26 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
 
 #[test]
 fn agents_are_calibrated_despite_message_faults() {
-    for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
+    for (seed, weather) in [(1, MessageFaults::default()), (2, SEVERE_MESSAGE_FAULTS)] {
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
-        let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
-        assert_eq!(found, [0, 1, 2].map(|agent| Ok(calibration(agent))), "seed {seed}");
+        let found = fleet.calibrate_each_agent().unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(found, [0, 1, 2].map(|agent| Ok(simulated_calibration(agent))), "seed {seed}");
     }
     let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 1), AgentLossPolicy::Go);
     fleet.bus_mut().agents[1].killed_ns = Some((0, true));
-    let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
+    let found = fleet.calibrate_each_agent().unwrap_or_else(|failure| panic!("{failure}"));
     assert!(found[0].is_ok() && found[1] == Err("its ssh ended".to_owned()), "{found:?}");
 }
 
 #[test]
 fn requests_of_a_lost_agent_count_as_unsent() {
     for seed in 0..20 {
-        let (tells, weather) = (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { STORM });
+        let (tells, weather) =
+            (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS });
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
         let killed_ns = origin_ns + seed * 150 * MS;
         fleet.bus_mut().agents[1].killed_ns = Some((killed_ns, tells));
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
@@ -218,7 +220,7 @@ fn requests_of_a_lost_agent_count_as_unsent() {
 #[test]
 fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
     let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
-    fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
+    fleet.bus_mut().agents[0].killed_ns = Some((6 * SECOND, true));
     let plan = two_route_plan(1);
     let lost = run(&mut fleet, &plan, false);
     let why = "agent load0 was lost: its ssh ended";
@@ -232,7 +234,7 @@ fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
 #[test]
 fn the_stop_policy_ends_load_and_study_after_a_loss() {
     let mut fleet = start_fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
-    fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
+    fleet.bus_mut().agents[0].killed_ns = Some((6 * SECOND, true));
     let run = run(&mut fleet, &two_route_plan(1), true);
     assert!(matches!(run.ending, Some(LoadEnd::Stopped(Stop::Died(_)))));
     let failure = fleet.connect(&two_route_plan(1), true, &mut on_tick).expect_err("no fleet");
@@ -241,12 +243,12 @@ fn the_stop_policy_ends_load_and_study_after_a_loss() {
 
 #[test]
 fn an_interrupt_ends_all_loads_within_a_second() {
-    for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
+    for (seed, weather) in [(1, MessageFaults::default()), (2, SEVERE_MESSAGE_FAULTS)] {
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-        let origin_ns = fleet.bus().now_ns() + 3 * S;
-        let interrupted_ns = origin_ns + S;
+        let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
+        let interrupted_ns = origin_ns + SECOND;
         fleet.bus_mut().interrupted_at_ns = interrupted_ns;
         // One agent does not receive the stop message.
         fleet.bus_mut().agents[2].cut_ns = (origin_ns + 500 * MS, u64::MAX);
@@ -255,10 +257,10 @@ fn an_interrupt_ends_all_loads_within_a_second() {
             false => ControlFlow::Continue(()),
         };
         let run = fleet.run(&plan, origin_ns, interrupted).unwrap_or_else(|failure| panic!("{failure}"));
-        assert!(fleet.bus().now_ns() <= interrupted_ns + S, "seed {seed}");
+        assert!(fleet.bus().now_ns() <= interrupted_ns + SECOND, "seed {seed}");
         assert!(matches!(run.ending, Some(LoadEnd::Stopped(_))) && run.totals().routes_sum.ledger.closes());
         let reached = &fleet.bus().agents[..2];
-        assert!(reached.iter().all(|agent| agent.loading_ns <= interrupted_ns + S), "seed {seed}");
+        assert!(reached.iter().all(|agent| agent.loading_ns <= interrupted_ns + SECOND), "seed {seed}");
     }
 }
 
@@ -266,20 +268,20 @@ fn an_interrupt_ends_all_loads_within_a_second() {
 fn a_load_without_a_coordinator_ends_with_its_lease() {
     let mut fleet = start_fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Go);
     let mut plan = two_route_plan(3);
-    plan.load.duration_ns = Some(60 * S);
+    plan.load.duration_ns = Some(60 * SECOND);
     fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-    let origin_ns = fleet.bus().now_ns() + S;
-    let cut_ns = origin_ns + 2 * S;
+    let origin_ns = fleet.bus().now_ns() + SECOND;
+    let cut_ns = origin_ns + 2 * SECOND;
     fleet.bus_mut().agents.iter_mut().for_each(|agent| agent.cut_ns = (cut_ns, u64::MAX));
     let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(run.totals().routes_sum.ledger.closes());
     let bus = fleet.bus_mut();
-    while bus.now_ns < cut_ns + 15 * S {
-        bus.step();
+    while bus.now_ns < cut_ns + 15 * SECOND {
+        bus.advance_one_ms();
     }
     for agent in &bus.agents {
         let after_ns = agent.loading_ns - cut_ns;
-        assert!((9 * S..11 * S).contains(&after_ns), "{after_ns}");
+        assert!((9 * SECOND..11 * SECOND).contains(&after_ns), "{after_ns}");
     }
 }
 
@@ -287,7 +289,7 @@ fn a_load_without_a_coordinator_ends_with_its_lease() {
 fn a_clock_with_an_uncertain_offset_is_refused() {
     let far = MessageFaults { delay_ns: 100 * MS, ..MessageFaults::default() };
     let bus = SimBus::new(2, far, 1);
-    let names = bus.names();
+    let names = bus.agent_names();
     let failure = start_fleet(bus, AgentLossPolicy::Go).refuse_unfit().expect_err("too far").to_string();
     assert!(
         failure.contains("load0 has an error of up to 10") && failure.contains("--max-skew allows 60ms"),
@@ -317,11 +319,11 @@ fn ledgers_close_under_random_agent_faults() {
     let (mut losses, mut exact) = (0, 0);
     for seed in 0..200 {
         let mut rng = Rng::stream(seed, 99);
-        let weather = if rng.below(2) == 0 { MessageFaults::default() } else { STORM };
+        let weather = if rng.below(2) == 0 { MessageFaults::default() } else { SEVERE_MESSAGE_FAULTS };
         let mut fleet = start_fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = two_route_plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
         for agent in &mut fleet.bus_mut().agents {
             let at_ns = origin_ns + rng.below(3_500) * MS;
             match rng.below(4) {
@@ -348,9 +350,9 @@ fn ledgers_close_under_random_agent_faults() {
             assert!(agent.loss_reason.is_some() || agent.ledger.unsent == 0, "seed {seed}: {agent:?}");
         }
         let bus = fleet.bus_mut();
-        let finish_ns = bus.now_ns + 11 * S;
+        let finish_ns = bus.now_ns + 11 * SECOND;
         while bus.now_ns < finish_ns {
-            bus.step();
+            bus.advance_one_ms();
         }
         let last_ns = bus.agents.iter().map(|agent| agent.loading_ns).max().expect("agents");
         assert!(last_ns < finish_ns - 500 * MS, "seed {seed}: a load runs on");
@@ -360,10 +362,10 @@ fn ledgers_close_under_random_agent_faults() {
 
 #[test]
 fn a_hundred_agents_make_one_load() {
-    let mut fleet = start_fleet(SimBus::new(100, STORM, 5), AgentLossPolicy::Go);
+    let mut fleet = start_fleet(SimBus::new(100, SEVERE_MESSAGE_FAULTS, 5), AgentLossPolicy::Go);
     let mut plan = two_route_plan(5);
     plan.traffic.routes.push(plan.traffic.routes[0].clone());
-    plan.load.duration_ns = Some(2 * S);
+    plan.load.duration_ns = Some(2 * SECOND);
     let run = run(&mut fleet, &plan, true);
     assert_eq!(bytes(&run), bytes(&one_process(&plan, 100)));
     assert!(run.agents.len() == 100 && run.agents.iter().all(|agent| agent.loss_reason.is_none()));

@@ -30,8 +30,8 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const FILE_BYTES_MAX: u64 = 4 << 30;
 /// The time after which unrecorded entries are removed (24 h). The bus drops intervals after the
 /// same time.
-const KEPT: Duration = Duration::from_secs(24 * 3_600);
-const EXTENSION: &str = "spool";
+const UNRECORDED_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+const SPOOL_FILE_EXTENSION: &str = "spool";
 const LOCK_NAME: &str = "lock";
 
 /// A stored message of an agent.
@@ -100,12 +100,12 @@ impl Spool {
 
     /// Stores an entry on disk, then passes it to the outlet. An entry that is on disk already is
     /// passed to the outlet without another copy on disk.
-    pub fn append(&self, entry: SpoolEntry) {
+    pub fn append_entry(&self, entry: SpoolEntry) {
         let _ = self.orders.send(SpoolOrder::Append(entry));
     }
 
     /// Tells the writing thread that all entries of a run up to this key are recorded.
-    pub fn commit(&self, run: &str, key: (u64, u64)) {
+    pub fn confirm_recorded(&self, run: &str, key: (u64, u64)) {
         let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
     }
 
@@ -139,18 +139,18 @@ struct SpoolFile {
     is_closed: bool,
 }
 
-/// Reads the entries that earlier agents left on disk. Files that are older than [`KEPT`] are
-/// removed.
+/// Reads the entries that earlier agents left on disk. Files that are older than
+/// [`UNRECORDED_RETENTION`] are removed.
 fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let Some(run) = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-        if path.extension().is_none_or(|extension| extension != EXTENSION) {
+        if path.extension().is_none_or(|extension| extension != SPOOL_FILE_EXTENSION) {
             continue;
         }
         let changed = fs::symlink_metadata(&path)?.modified()?;
-        let is_old = now.duration_since(changed).is_ok_and(|age| age > KEPT);
+        let is_old = now.duration_since(changed).is_ok_and(|age| age > UNRECORDED_RETENTION);
         let (entries, whole_bytes) = if is_old { (Vec::new(), 0) } else { parse_entries(&run, &fs::read(&path)?) };
         if entries.is_empty() {
             fs::remove_file(&path)?;
@@ -199,7 +199,7 @@ fn entry_head(bytes: &[u8]) -> Option<((u64, u64), usize)> {
 
 impl SpoolFile {
     fn create(folder: &Path, run: &str) -> io::Result<SpoolFile> {
-        let path = folder.join(format!("{run}.{EXTENSION}"));
+        let path = folder.join(format!("{run}.{SPOOL_FILE_EXTENSION}"));
         let mut file = output_file::create(&path)?;
         file.write_all(&MAGIC)?;
         let bytes = MAGIC.len() as u64;
@@ -336,8 +336,8 @@ mod tests {
     use std::time::Instant;
 
     fn fresh_folder_path() -> PathBuf {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        static NEXT_FOLDER_NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT_FOLDER_NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("plimsoll-spool-test-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         folder
@@ -375,10 +375,10 @@ mod tests {
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
         for sequence in 1..=3 {
-            spool.append(test_entry("r1", sequence));
+            spool.append_entry(test_entry("r1", sequence));
         }
         // An entry that is appended twice is passed to the outlet twice, but stored only once.
-        spool.append(test_entry("r1", 2));
+        spool.append_entry(test_entry("r1", 2));
         assert_eq!(receive_entries(&stored, 4)[3], test_entry("r1", 2));
         let path = folder.join("r1.spool");
         let bytes = fs::read(&path).expect("a file");
@@ -391,15 +391,15 @@ mod tests {
         let (spool, stored, _) = open(&folder);
         let spool = spool.expect("opens");
         assert_eq!(receive_entries(&stored, 2), [test_entry("r1", 1), test_entry("r1", 2)]);
-        spool.append(test_entry("r1", 3));
+        spool.append_entry(test_entry("r1", 3));
         assert_eq!(receive_entries(&stored, 1), [test_entry("r1", 3)]);
-        spool.commit("r1", (1, 2));
-        spool.append(test_entry("r2", 1));
+        spool.confirm_recorded("r1", (1, 2));
+        spool.append_entry(test_entry("r2", 1));
         assert_eq!(receive_entries(&stored, 1), [test_entry("r2", 1)]);
         assert_eq!(parse_entries("r1", &fs::read(&path).expect("a file")).0.len(), 3, "one of them is not recorded");
-        spool.commit("r1", (1, 3));
+        spool.confirm_recorded("r1", (1, 3));
         assert!(wait_for(|| !path.exists()), "all of a run that is over are recorded");
-        spool.commit("r2", (1, 1));
+        spool.confirm_recorded("r2", (1, 1));
         let path = folder.join("r2.spool");
         assert!(wait_for(|| fs::read(&path).is_ok_and(|bytes| bytes == MAGIC)), "cut, but the run goes on");
         spool.close("r2");
@@ -414,8 +414,8 @@ mod tests {
         let spool = spool.expect("opens");
         // A folder has the path of the spool file, so that it cannot be created.
         fs::create_dir_all(folder.join("r1.spool")).expect("made");
-        spool.append(test_entry("r1", 1));
-        spool.append(test_entry("r1", 2));
+        spool.append_entry(test_entry("r1", 1));
+        spool.append_entry(test_entry("r1", 2));
         assert_eq!(receive_entries(&stored, 2), [test_entry("r1", 1), test_entry("r1", 2)]);
         let why = failures.recv_timeout(Duration::from_secs(5)).expect("a reason");
         assert!(why.starts_with("the agent's spool cannot be written"), "{why}");

@@ -2,7 +2,7 @@
 //!
 //! Not here: the handling of messages (`service`, `watch_service`).
 
-use crate::frame::GREETING;
+use crate::frame::PROTOCOL_GREETING;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::message_stream::{StreamEnd, read_messages};
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ impl StdioLink {
         std::thread::spawn(move || forward_messages(&events));
         let (outgoing, queue) = channel::<Vec<u8>>();
         std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
-        let _ = outgoing.send(GREETING.to_vec());
+        let _ = outgoing.send(PROTOCOL_GREETING.to_vec());
         StdioLink { outgoing }
     }
 

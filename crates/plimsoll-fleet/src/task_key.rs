@@ -27,7 +27,7 @@ const KEY_BYTES: usize = 32;
 const VALID_S: u64 = 600;
 /// The prefix of the bytes of a task that are signed. The prefix makes the signature invalid for
 /// data with another purpose.
-const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
+const SIGNED_TASK_PREFIX: &[u8] = b"plimsoll fleet task 1\0";
 /// The prefix of the signed bytes of a calibration request.
 const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
 
@@ -43,7 +43,7 @@ pub struct TaskVerifier {
 }
 
 /// Formats bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -60,7 +60,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns random bytes from the operating system.
-pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| Failure::start("the operating system provides no random numbers, so plimsoll cannot sign"))?;
@@ -73,7 +73,7 @@ fn unix_s() -> u64 {
 
 /// Returns the bytes of a task that are signed.
 fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
-    let mut bytes = PURPOSE.to_vec();
+    let mut bytes = SIGNED_TASK_PREFIX.to_vec();
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
     bytes.extend_from_slice(&(run.len() as u64).to_le_bytes());
     bytes.extend_from_slice(run.as_bytes());
@@ -98,10 +98,10 @@ fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<
 impl TaskKey {
     /// Creates a key and writes the key to a new file that only its owner can read. Returns the
     /// public key as a line of text, for agents.
-    pub fn create(path: &Path) -> Result<String, Failure> {
-        let seed: [u8; KEY_BYTES] = random()?;
+    pub fn create_key_file(path: &Path) -> Result<String, Failure> {
+        let seed: [u8; KEY_BYTES] = random_bytes()?;
         let key = TaskKey::key_from_seed(&seed).map_err(Failure::start)?;
-        let line = format!("{SECRET_PREFIX}{}\n", hex(&seed));
+        let line = format!("{SECRET_PREFIX}{}\n", to_hex(&seed));
         output_file::create_private(path, line.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::usage(format!(
                 "'{file}' exists, and agents may trust a key in it: give another file name",
@@ -113,7 +113,7 @@ impl TaskKey {
                 reason = system_text(&error)
             )),
         })?;
-        Ok(key.public())
+        Ok(key.public_key_line())
     }
 
     fn key_from_seed(seed: &[u8]) -> Result<TaskKey, String> {
@@ -121,7 +121,7 @@ impl TaskKey {
         Ok(TaskKey { pair })
     }
 
-    /// Reads a key file that [`create`](TaskKey::create) wrote.
+    /// Reads a key file that [`create_key_file`](TaskKey::create_key_file) wrote.
     pub fn read(path: &str) -> Result<TaskKey, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{path}' cannot be read: {}", system_text(&error)))?;
@@ -131,8 +131,8 @@ impl TaskKey {
     }
 
     /// Returns the public key as a line of text, for agents.
-    pub fn public(&self) -> String {
-        format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
+    pub fn public_key_line(&self) -> String {
+        format!("{PUBLIC_PREFIX}{}", to_hex(self.pair.public_key().as_ref()))
     }
 
     /// Reads the key from the file that the environment variable names; `None` if the variable is
@@ -144,7 +144,7 @@ impl TaskKey {
     }
 
     /// Signs a task of the run named `run`.
-    pub fn sign(&self, run: &str, task: &PartTask) -> TaskSignature {
+    pub fn sign_task(&self, run: &str, task: &PartTask) -> TaskSignature {
         self.sign_bytes(|expires_unix_s| signed_bytes(run, task, expires_unix_s))
     }
 
@@ -155,13 +155,13 @@ impl TaskKey {
 
     fn sign_bytes(&self, bytes: impl Fn(u64) -> Vec<u8>) -> TaskSignature {
         let expires_unix_s = unix_s() + VALID_S;
-        let signature = hex(self.pair.sign(&bytes(expires_unix_s)).as_ref());
+        let signature = to_hex(self.pair.sign(&bytes(expires_unix_s)).as_ref());
         TaskSignature { expires_unix_s, signature }
     }
 }
 
 impl TaskVerifier {
-    /// Parses a public key from a line of text, as [`TaskKey::public`] returns it.
+    /// Parses a public key from a line of text, as [`TaskKey::public_key_line`] returns it.
     pub fn parse(text: &str) -> Result<TaskVerifier, String> {
         let bytes = text.trim().strip_prefix(PUBLIC_PREFIX).and_then(from_hex);
         let public = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn only_the_signed_task_of_the_run_is_accepted() {
         let key = TaskKey::key_from_seed(&[7; 32]).expect("a key");
-        let verifier = TaskVerifier::parse(&key.public()).expect("a line");
+        let verifier = TaskVerifier::parse(&key.public_key_line()).expect("a line");
         let unsigned = unsigned_task();
         assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
-        let signature = key.sign("r1", &unsigned);
+        let signature = key.sign_task("r1", &unsigned);
         let expires_unix_s = signature.expires_unix_s;
         let signed = PartTask { signature: Some(signature), ..unsigned };
         assert_eq!(verifier.check("r1", &signed), Ok(()));
@@ -257,7 +257,7 @@ mod tests {
             assert!(refuses("r1", &changed), "{changed:?}");
         }
         let other = TaskKey::key_from_seed(&[8; 32]).expect("a key");
-        let foreign = PartTask { signature: Some(other.sign("r1", &signed)), ..signed.clone() };
+        let foreign = PartTask { signature: Some(other.sign_task("r1", &signed)), ..signed.clone() };
         assert!(refuses("r1", &foreign));
         for at_s in [0, expires_unix_s + 2 * VALID_S, expires_unix_s - 3 * VALID_S] {
             assert!(verifier.check_at("r1", &signed, at_s).is_err_and(|said| said.contains("clocks")), "{at_s}");
@@ -267,14 +267,14 @@ mod tests {
     #[test]
     fn only_the_signed_calibration_of_the_run_is_accepted() {
         let key = TaskKey::key_from_seed(&[7; 32]).expect("a key");
-        let verifier = TaskVerifier::parse(&key.public()).expect("a line");
+        let verifier = TaskVerifier::parse(&key.public_key_line()).expect("a line");
         let signed = CalibrationTask { number: 3, signature: Some(key.sign_calibration("r1", 3)) };
         assert_eq!(verifier.check_calibration("r1", &signed), Ok(()));
         for (run, task) in [
             ("r2", signed.clone()),
             ("r1", CalibrationTask { number: 4, ..signed.clone() }),
             ("r1", CalibrationTask { signature: None, ..signed.clone() }),
-            ("r1", CalibrationTask { signature: Some(key.sign("r1", &unsigned_task())), ..signed }),
+            ("r1", CalibrationTask { signature: Some(key.sign_task("r1", &unsigned_task())), ..signed }),
         ] {
             assert!(verifier.check_calibration(run, &task).is_err(), "{run} {task:?}");
         }
@@ -288,6 +288,6 @@ mod tests {
             assert!(TaskVerifier::parse(text).is_err(), "{text}");
         }
         assert!(TaskKey::read("/nowhere").is_err_and(|said| said.contains("cannot be read")));
-        assert_eq!(from_hex(&hex(&[0, 15, 16, 255])), Some(vec![0, 15, 16, 255]));
+        assert_eq!(from_hex(&to_hex(&[0, 15, 16, 255])), Some(vec![0, 15, 16, 255]));
     }
 }

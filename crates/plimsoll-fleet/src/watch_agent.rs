@@ -98,7 +98,7 @@ mod tests {
     use crate::message::PartTask;
     use plimsoll_model::Spin;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn watch_task(port: u16) -> WatchTask {
         let addresses = vec![([10, 0, 0, 1], port).into()];
@@ -136,8 +136,8 @@ mod tests {
         agent.take_watch_result(Err("no".into()));
         assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(81)), acts)), "n");
         assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Sample { number: 1 }, acts)), "S");
-        assert_eq!(action_letters(|acts| agent.poll(S / 10, acts)), "");
-        assert_eq!(action_letters(|acts| agent.poll(S / 5, acts)), "b");
+        assert_eq!(action_letters(|acts| agent.poll(SECOND / 10, acts)), "");
+        assert_eq!(action_letters(|acts| agent.poll(SECOND / 5, acts)), "b");
     }
 
     #[test]
@@ -146,9 +146,9 @@ mod tests {
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
         let weights = Vec::new();
         let load = PartTask { epoch: 1, index: 0, of: 1, weights, workers, spin, preflight, plan, signature: None };
-        assert_eq!(action_letters(|acts| agent.take(S, ToAgent::Prepare(Box::new(load)), acts)), "n");
-        assert_eq!(action_letters(|acts| agent.poll(10 * S, acts)), "hb");
-        assert_eq!(action_letters(|acts| agent.poll(11 * S, acts)), "Lhb");
+        assert_eq!(action_letters(|acts| agent.take(SECOND, ToAgent::Prepare(Box::new(load)), acts)), "n");
+        assert_eq!(action_letters(|acts| agent.poll(10 * SECOND, acts)), "hb");
+        assert_eq!(action_letters(|acts| agent.poll(11 * SECOND, acts)), "Lhb");
         assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Leave, acts)), "L");
     }
 }

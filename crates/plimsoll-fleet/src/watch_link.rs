@@ -12,7 +12,7 @@ use plimsoll_model::Probes;
 use std::time::Duration;
 
 /// The number of the agent on the bus, which has no other agents.
-const AGENT: usize = 0;
+const AGENT_NUMBER: usize = 0;
 /// The longest wait for the agent's hello message, ns (60 s).
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait until the agent has found the server, ns (20 s).
@@ -20,7 +20,7 @@ const WATCHING_NS_MAX: u64 = 20_000_000_000;
 /// The time after which the request to measure is sent again, ns (2 s).
 const WATCH_REPEAT_NS: u64 = 2_000_000_000;
 /// The longest wait for a message before due messages are sent.
-pub const LOOK: Duration = Duration::from_millis(20);
+pub const MESSAGE_WAIT_MAX: Duration = Duration::from_millis(20);
 /// The largest number of messages that are handled before due messages are sent.
 const MESSAGES_MAX: usize = 64;
 
@@ -49,7 +49,9 @@ impl<B: Bus> WatchLink<B> {
         let mut coordinator = Coordinator::default();
         coordinator.add(name, begun_ns);
         let mut link = WatchLink { bus, coordinator };
-        while link.coordinator.hello(AGENT).is_none() || link.coordinator.clock(AGENT).samples() < PINGS_FIRST {
+        while link.coordinator.hello_message(AGENT_NUMBER).is_none()
+            || link.coordinator.clock_offset(AGENT_NUMBER).sample_count() < PINGS_FIRST
+        {
             link.wait_until(begun_ns + HELLO_NS_MAX, "did not answer")?;
             link.refuse_other_version()?;
         }
@@ -57,14 +59,14 @@ impl<B: Bus> WatchLink<B> {
     }
 
     /// Asks the agent to measure a server, and waits until the measurement has begun.
-    pub fn watch(&mut self, task: &WatchTask) -> Result<(), String> {
+    pub fn start_watching(&mut self, task: &WatchTask) -> Result<(), String> {
         let begun_ns = self.bus.now_ns();
         let mut asked_ns = None::<u64>;
         loop {
             let now_ns = self.bus.now_ns();
             if asked_ns.is_none_or(|asked_ns| now_ns >= asked_ns + WATCH_REPEAT_NS) {
                 asked_ns = Some(now_ns);
-                self.bus.send(AGENT, &ToAgent::Watch(task.clone()));
+                self.bus.send(AGENT_NUMBER, &ToAgent::Watch(task.clone()));
             }
             for message in self.wait_until(begun_ns + WATCHING_NS_MAX, "did not find the server")? {
                 match message {
@@ -77,13 +79,13 @@ impl<B: Bus> WatchLink<B> {
     }
 
     /// Returns the hello message of the agent, once it has arrived.
-    pub fn hello(&self) -> Option<&Hello> {
-        self.coordinator.hello(AGENT)
+    pub fn hello_message(&self) -> Option<&Hello> {
+        self.coordinator.hello_message(AGENT_NUMBER)
     }
 
     /// Asks the agent to take a sample now; `number` identifies the sample.
-    pub fn sample(&mut self, number: u32) {
-        self.bus.send(AGENT, &ToAgent::Sample { number });
+    pub fn request_sample(&mut self, number: u32) {
+        self.bus.send(AGENT_NUMBER, &ToAgent::Sample { number });
     }
 
     /// Returns the readings that have arrived, or that arrive within `patience`. An error says why
@@ -91,12 +93,12 @@ impl<B: Bus> WatchLink<B> {
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.exchange_messages(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
-        if let Some(why) = self.coordinator.loss(AGENT).filter(|_| !said.iter().any(are_readings)) {
+        if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
         }
         // All readings of one message belong to one tick, in which the clock hardly drifts. One
         // offset is therefore right for all readings.
-        let offset_ns = self.coordinator.clock(AGENT).offset_ns();
+        let offset_ns = self.coordinator.clock_offset(AGENT_NUMBER).offset_ns();
         let came = said.into_iter().filter_map(|message| match message {
             ToCoordinator::Readings { sample, live_milli, probes } => {
                 let live_cores = live_milli.map(|milli| f64::from(milli) / 1e3);
@@ -109,7 +111,7 @@ impl<B: Bus> WatchLink<B> {
 
     fn refuse_other_version(&self) -> Result<(), String> {
         let own = env!("CARGO_PKG_VERSION");
-        match self.hello().filter(|hello| hello.plimsoll != own) {
+        match self.hello_message().filter(|hello| hello.plimsoll != own) {
             None => Ok(()),
             Some(hello) => Err(format!(
                 "the agent there is plimsoll {version}, and this is plimsoll {own}: install the same version there, or \
@@ -122,8 +124,8 @@ impl<B: Bus> WatchLink<B> {
     /// Receives messages once and returns the messages about the measurement. Returns an error
     /// after `until_ns`. `what` completes the error text, for example `did not find the server`.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
-        let said = self.exchange_messages(LOOK);
-        if let Some(why) = self.coordinator.loss(AGENT) {
+        let said = self.exchange_messages(MESSAGE_WAIT_MAX);
+        if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER) {
             return Err(why.to_owned());
         }
         if self.bus.is_interrupted() {
@@ -146,10 +148,10 @@ impl<B: Bus> WatchLink<B> {
                     | ToCoordinator::Readings { .. }
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
-                BusEvent::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
+                BusEvent::Message(message) => self.coordinator.take(AGENT_NUMBER, came_ns, message, &mut events),
                 // The coordinator's events are dropped: they are about loads, and this agent runs
                 // no load.
-                BusEvent::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
+                BusEvent::Gone(why) => drop(self.coordinator.mark_lost(AGENT_NUMBER, why)),
             }
             patience = Duration::ZERO;
             if said.len() >= MESSAGES_MAX {
@@ -166,7 +168,7 @@ impl<B: Bus> WatchLink<B> {
 
 impl<B: Bus> Drop for WatchLink<B> {
     fn drop(&mut self) {
-        self.bus.send(AGENT, &ToAgent::Leave);
+        self.bus.send(AGENT_NUMBER, &ToAgent::Leave);
     }
 }
 
@@ -255,7 +257,7 @@ mod tests {
 
         fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
             if std::mem::take(&mut self.last_words) {
-                return Some((AGENT, self.now_ns, BusEvent::Gone("its ssh ended".to_owned())));
+                return Some((AGENT_NUMBER, self.now_ns, BusEvent::Gone("its ssh ended".to_owned())));
             }
             let until_ns = self.now_ns + patience.as_nanos() as u64;
             while self.to_us.front().is_none_or(|(at_ns, _)| *at_ns > self.now_ns) {
@@ -269,7 +271,7 @@ mod tests {
             if self.now_ns >= self.dies_ns && self.tells && self.to_us.is_empty() {
                 self.last_words = true;
             }
-            Some((AGENT, at_ns, BusEvent::Message(message)))
+            Some((AGENT_NUMBER, at_ns, BusEvent::Message(message)))
         }
 
         fn is_interrupted(&self) -> bool {
@@ -289,9 +291,9 @@ mod tests {
     #[test]
     fn readings_are_converted_to_the_local_clock() {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
-        link.watch(&watch_task()).expect("watched");
+        link.start_watching(&watch_task()).expect("watched");
         let asked_ns = link.bus.now_ns();
-        link.sample(1);
+        link.request_sample(1);
         let came = link.receive(Duration::from_millis(50)).expect("readings");
         let [ReadingBatch { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
@@ -303,10 +305,10 @@ mod tests {
     #[test]
     fn a_silent_watch_agent_is_lost() {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
-        link.watch(&watch_task()).expect("watched");
+        link.start_watching(&watch_task()).expect("watched");
         link.bus.dies_ns = link.bus.now_ns + 1_000 * MS;
         let why = loop {
-            if let Err(why) = link.receive(LOOK) {
+            if let Err(why) = link.receive(MESSAGE_WAIT_MAX) {
                 break why;
             }
             assert!(link.bus.now_ns < 10_000 * MS, "it is noticed");
@@ -317,8 +319,8 @@ mod tests {
     #[test]
     fn readings_of_a_dead_agent_precede_its_loss() {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
-        link.watch(&watch_task()).expect("watched");
-        link.sample(7);
+        link.start_watching(&watch_task()).expect("watched");
+        link.request_sample(7);
         // The agent had replied when it died, so all messages arrive together and its end arrives
         // last.
         for _ in 0..5 {
@@ -326,9 +328,9 @@ mod tests {
         }
         (link.bus.dies_ns, link.bus.tells) = (link.bus.now_ns, true);
         link.bus.now_ns += 10 * MS;
-        let came = link.receive(LOOK).expect("its last readings");
+        let came = link.receive(MESSAGE_WAIT_MAX).expect("its last readings");
         assert!(came.iter().any(|batch| batch.sample == 7 && !batch.probes.is_empty()), "{came:?}");
-        assert_eq!(link.receive(LOOK).err().as_deref(), Some("its ssh ended"));
+        assert_eq!(link.receive(MESSAGE_WAIT_MAX).err().as_deref(), Some("its ssh ended"));
     }
 
     #[test]
@@ -339,6 +341,6 @@ mod tests {
         assert!(WatchLink::wait_for_agent(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
         let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..coordinator_bus() };
         let mut link = WatchLink::wait_for_agent(blind, "server1").expect("met");
-        assert_eq!(link.watch(&watch_task()), Err("no process listens".to_owned()));
+        assert_eq!(link.start_watching(&watch_task()), Err("no process listens".to_owned()));
     }
 }

@@ -8,7 +8,7 @@ use crate::message::WatchTask;
 use crate::pipe_bus::PipeBus;
 use crate::place::{Place, SshHost};
 use crate::remote_readings::RemoteReadings;
-use crate::service::system;
+use crate::service::system_identifier;
 use crate::ssh_login::{own_program, pipe_command};
 use crate::watch_link::WatchLink;
 use plimsoll_model::failure::Failure;
@@ -39,7 +39,7 @@ pub fn reading_source(
     terms: &Terms<String>,
     effort: Effort,
 ) -> Result<Option<Box<dyn ReadingSource>>, Failure> {
-    let resolve = base.resolver();
+    let resolve = base.url_resolver();
     let watched = base.watch_target(&resolve);
     match &terms.probes.watch {
         Some(watch) => Ok(Some(Box::new(start_remote_measurement(watch, &terms.probes, &watched, effort)?))),
@@ -88,16 +88,16 @@ fn start_remote_measurement(
         cgroup: terms.cgroup.clone(),
         thorough: effort == Effort::Thorough,
     };
-    link.watch(&task).map_err(failed)?;
-    let is_here = link.hello().is_some_and(|hello| is_this_machine(&hello.system));
+    link.start_watching(&task).map_err(failed)?;
+    let is_here = link.hello_message().is_some_and(|hello| is_this_machine(&hello.system));
     let generator = Watcher::begin_generator_probes(terms, watched, is_here)?;
-    Ok(RemoteReadings::follow(link, &host.name, generator))
+    Ok(RemoteReadings::start_receiving(link, &host.name, generator))
 }
 
 /// Whether an agent runs on this machine, possibly in a container. The boot ids are then equal.
 fn is_this_machine(theirs: &str) -> bool {
     let boot = |system: &str| system.split(' ').next().filter(|boot| !boot.is_empty()).map(str::to_owned);
-    boot(theirs).is_some() && boot(theirs) == boot(&system())
+    boot(theirs).is_some() && boot(theirs) == boot(&system_identifier())
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_identified_by_its_boot() {
-        let own = system();
+        let own = system_identifier();
         if let Some((boot, _)) = own.split_once(' ') {
             assert!(is_this_machine(&own) && is_this_machine(&format!("{boot} pid:[1]")), "{own}");
         }

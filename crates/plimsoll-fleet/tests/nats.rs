@@ -11,7 +11,7 @@ use plimsoll_fleet::fleet_load::FleetOptions;
 use plimsoll_fleet::nats_bus::NatsBus;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::roster::AgentChoice;
-use plimsoll_fleet::{AllowList, BusAccess, FetchedRun, FleetLoad, JoinTerms, fetch, join};
+use plimsoll_fleet::{AllowList, BusAccess, FetchedRun, FleetLoad, JoinTerms, fetch_run_file, join};
 use plimsoll_model::{AgentLossPolicy, Arrivals, Curve, LoadEnd, LoadShape, Plan, Run, Spin, Stop, codec};
 use plimsoll_study::runner::RemoteLoad;
 use plimsoll_sys::clock::monotonic_ns;
@@ -288,7 +288,7 @@ fn finished_work_survives_a_lost_coordinator() {
     let name = spooled(&spools[0])[0].file_stem().expect("a name").to_string_lossy().into_owned();
     std::thread::sleep(Duration::from_secs(7));
     let path = folder("fetched").join("run.plimsoll");
-    let fetched = fetch(&nats.access(), &name, &path).unwrap_or_else(|failure| panic!("{failure}"));
+    let fetched = fetch_run_file(&nats.access(), &name, &path).unwrap_or_else(|failure| panic!("{failure}"));
     let FetchedRun::Recovered { intervals, unfinished } = fetched else { panic!("{fetched:?}") };
     assert!(intervals >= 80 && unfinished.is_empty(), "{intervals} {unfinished:?}");
     let file = codec::decode(&fs::read(&path).expect("written")).expect("a run file");

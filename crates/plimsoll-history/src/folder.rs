@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The suffix of run files.
-pub const SUFFIX: &str = ".plimsoll";
+pub const RUN_FILE_SUFFIX: &str = ".plimsoll";
 /// The suffix of marks files. A marks file is next to its run file and contains the run's pin and
 /// tags.
 pub const MARKS_SUFFIX: &str = ".marks";
@@ -38,7 +38,7 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let stem_of_marks = name.strip_suffix(MARKS_SUFFIX).map(str::to_owned);
-        if stem_of_marks.is_none() && !name.ends_with(SUFFIX) || name.starts_with('.') {
+        if stem_of_marks.is_none() && !name.ends_with(RUN_FILE_SUFFIX) || name.starts_with('.') {
             continue;
         }
         // The metadata is that of the entry itself, so links are not followed. A file removed since
@@ -48,7 +48,7 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
             let modified_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
             let stamp = FileStamp { bytes: metadata.size() as i64, modified_ns, inode: metadata.ino() as i64 };
             match stem_of_marks {
-                Some(stem) => marks.push((format!("{stem}{SUFFIX}"), stamp)),
+                Some(stem) => marks.push((format!("{stem}{RUN_FILE_SUFFIX}"), stamp)),
                 None => _ = files.insert(name, stamp),
             }
         }

@@ -48,7 +48,7 @@ impl Index {
     /// Creates an empty index in memory.
     pub fn in_memory() -> Result<Index, Error> {
         let connection = Connection::open_in_memory()?;
-        rows::create(&connection)?;
+        rows::create_tables(&connection)?;
         Ok(Index { connection, path: None })
     }
 
@@ -109,7 +109,7 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     match schema {
         rows::SCHEMA => Ok(connection),
         0 => {
-            rows::create(&connection)?;
+            rows::create_tables(&connection)?;
             Ok(connection)
         }
         _ => Err(Error::InvalidQuery),

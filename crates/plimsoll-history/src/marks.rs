@@ -4,7 +4,7 @@
 //!
 //! Not here: tags that were given when the run was made; the run file contains them.
 
-use crate::folder::{MARKS_SUFFIX, SUFFIX};
+use crate::folder::{MARKS_SUFFIX, RUN_FILE_SUFFIX};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, system_text};
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
     if RunMarks::read(&run_file).is_pinned {
         return Err(Failure::usage(format!("{name} is pinned: unpin this run first")));
     }
-    let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
+    let stem = name.strip_suffix(RUN_FILE_SUFFIX).unwrap_or(name);
     let is_beside = |other: &str| {
         let rest = other.strip_prefix(stem).unwrap_or_default();
         let ends = [".html", MARKS_SUFFIX].contains(&rest);

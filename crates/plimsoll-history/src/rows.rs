@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: i64 = 2;
 
 /// Creates the tables of an empty index.
-pub fn create(connection: &Connection) -> Result<(), Error> {
+pub fn create_tables(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
          CREATE TABLE IF NOT EXISTS runs (
@@ -50,7 +50,7 @@ fn read_stamp(row: &Row) -> Result<(String, FileStamp), Error> {
 
 /// Returns the stamps (size, time, inode) of all files in the index, readable or not. If the stamp
 /// differs from that of the file, the file must be read again.
-pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
+pub fn file_stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
     let mut statement = connection.prepare_cached(
         "SELECT file, bytes, modified_ns, inode FROM runs \
          UNION ALL SELECT file, bytes, modified_ns, inode FROM unreadable",

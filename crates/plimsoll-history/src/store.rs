@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Updates the index to the current files. Only new and changed files are read.
-    pub fn refresh(&mut self) -> Result<(), Failure> {
+    pub fn refresh_index(&mut self) -> Result<(), Failure> {
         let folder = self.folder.clone();
         let files = run_files(&folder).map_err(|error| {
             Failure::start(format!(
@@ -75,7 +75,7 @@ impl Store {
             ))
         })?;
         let refreshed = self.index.run(|connection| {
-            let known = rows::stamps(connection)?;
+            let known = rows::file_stamps(connection)?;
             let changed: Vec<_> = files.iter().filter(|(name, stamp)| known.get(*name) != Some(*stamp)).collect();
             let gone: Vec<_> = known.keys().filter(|name| !files.contains_key(*name)).collect();
             if changed.is_empty() && gone.is_empty() {
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Returns the runs that match a filter, the oldest first, as of the last refresh.
-    pub fn runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
+    pub fn matching_runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
         let found = self.index.run(|connection| match &service {
             Some(service) => match rows::runs_of_service(connection, service)? {
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Returns the files that this version cannot read as run files, each with the reason.
-    pub fn unreadable(&mut self) -> Result<Vec<(String, String)>, Failure> {
+    pub fn unreadable_files(&mut self) -> Result<Vec<(String, String)>, Failure> {
         self.index
             .run(|connection| rows::unreadable_files(connection))
             .map_err(|error| index_failure(&self.folder, &error))

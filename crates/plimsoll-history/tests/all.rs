@@ -72,12 +72,12 @@ fn write(folder: &Path, number: u64, rps: f64) -> String {
 
 fn refreshed_store(folder: &Path) -> Store {
     let mut store = Store::open(folder).expect("a store");
-    store.refresh().expect("refreshed");
+    store.refresh_index().expect("refreshed");
     store
 }
 
 fn count(store: &mut Store) -> usize {
-    store.runs(&RunFilter::default()).expect("runs").len()
+    store.matching_runs(&RunFilter::default()).expect("runs").len()
 }
 
 #[test]
@@ -88,14 +88,14 @@ fn the_index_matches_the_run_files() {
     std::os::unix::fs::symlink(&names[0], folder.join("link.plimsoll")).expect("a link");
     let mut store = refreshed_store(&folder);
     assert_eq!(count(&mut store), 5);
-    let unreadable = store.unreadable().expect("listed");
+    let unreadable = store.unreadable_files().expect("listed");
     assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
     // One file is removed, another file is changed, and a third file is new.
     fs::remove_file(folder.join(&names[0])).expect("removed");
     fs::write(folder.join(&names[1]), run_file(1, 1500.0, 10, None)).expect("written");
     write(&folder, 9, 2000.0);
-    store.refresh().expect("refreshed");
-    let runs = store.runs(&RunFilter::default()).expect("runs");
+    store.refresh_index().expect("refreshed");
+    let runs = store.matching_runs(&RunFilter::default()).expect("runs");
     let lines: Vec<f64> = runs.iter().filter_map(|run| run.series_value_rps()).collect();
     assert_eq!(lines, [1500.0, 2000.0, 2000.0, 2000.0, 2000.0]);
     assert_eq!(lanes(&runs, LaneOrder::Commit)[0].points.len(), 5);
@@ -125,7 +125,7 @@ fn a_damaged_index_is_rebuilt() {
     let mut store = refreshed_store(&folder);
     fs::write(&index, b"damaged while it was open, and longer than nothing").expect("written");
     write(&folder, 30, 2000.0);
-    store.refresh().expect("refreshed");
+    store.refresh_index().expect("refreshed");
     assert_eq!(count(&mut store), 21);
     fs::remove_dir_all(&folder).expect("removed");
 }
@@ -197,7 +197,7 @@ fn several_writers_write_one_index() {
                 let mut store = Store::open(folder).expect("a store");
                 for round in 0..10 {
                     write(folder, 100 + writer * 10 + round, 2000.0);
-                    store.refresh().expect("refreshed");
+                    store.refresh_index().expect("refreshed");
                 }
             });
         }
@@ -216,14 +216,14 @@ fn unfinished_runs_have_their_own_state() {
     let file = fs::File::open(&cut).expect("open");
     file.lock().expect("locked");
     let mut store = refreshed_store(&folder);
-    let state = |store: &mut Store| store.runs(&RunFilter::default()).expect("runs")[0].state;
+    let state = |store: &mut Store| store.matching_runs(&RunFilter::default()).expect("runs")[0].state;
     assert_eq!(state(&mut store), RunState::UnderWay);
     // The writer has released its lock, but the bytes of the file are unchanged.
     drop(file);
-    store.refresh().expect("refreshed");
+    store.refresh_index().expect("refreshed");
     assert_eq!(state(&mut store), RunState::BrokenOff);
     fs::write(&cut, &whole).expect("written");
-    store.refresh().expect("refreshed");
+    store.refresh_index().expect("refreshed");
     assert_eq!(state(&mut store), RunState::Whole);
     // The head is cut off.
     for length in [0, 5, 12, 200] {
@@ -237,7 +237,7 @@ fn unfinished_runs_have_their_own_state() {
 fn run_names_resolve_to_runs() {
     let folder = folder("names");
     let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
-    let runs = refreshed_store(&folder).runs(&RunFilter::default()).expect("runs");
+    let runs = refreshed_store(&folder).matching_runs(&RunFilter::default()).expect("runs");
     for (word, expect) in [
         ("@latest", Ok(4)),
         ("@1", Ok(4)),
@@ -260,7 +260,7 @@ fn run_names_resolve_to_runs() {
     for (service, expect) in
         [("http://127.0.0.1:8080/", 5), ("http://127.0.0.1:8080", 5), ("http://127.0.0.1:80", 0), ("x", 0)]
     {
-        assert_eq!(store.runs(&filter(service)).expect("runs").len(), expect, "{service}");
+        assert_eq!(store.matching_runs(&filter(service)).expect("runs").len(), expect, "{service}");
     }
     fs::remove_dir_all(&folder).expect("removed");
 }
@@ -298,8 +298,8 @@ fn ten_thousand_runs_are_listed_quickly() {
     let mut store = refreshed_store(&folder);
     timed("index from nothing", started);
     let started = Instant::now();
-    store.refresh().expect("refreshed");
-    let runs = store.runs(&RunFilter::default()).expect("runs");
+    store.refresh_index().expect("refreshed");
+    let runs = store.matching_runs(&RunFilter::default()).expect("runs");
     timed("refresh and list", started);
     let started = Instant::now();
     let lane = &lanes(&runs, LaneOrder::Time)[0];

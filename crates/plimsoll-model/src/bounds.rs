@@ -86,14 +86,14 @@ impl Load {
 /// The maximum number of levels of a sweep.
 const LEVELS_MAX: usize = 1 << 16;
 /// Possible numbers of arms of a comparison or ladder: each arm has a letter as its name.
-pub const ARMS: std::ops::RangeInclusive<usize> = 2..=26;
+pub const ARM_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=26;
 /// Longest CPU profile, s.
 const PROFILE_S_MAX: u32 = 600;
 
 impl BlocksSpec {
     fn is_bounded(&self) -> bool {
         let times = [self.budget_ns, self.load_ns.unwrap_or(0), self.warmup_ns.unwrap_or(0)];
-        ARMS.contains(&self.arms.len())
+        ARM_COUNT_RANGE.contains(&self.arms.len())
             && self.arms.iter().all(|arm| arm.plan.is_bounded())
             && times.into_iter().all(is_time)
             && self.users.is_none_or(|users| users as f64 <= LEVEL_MAX)

@@ -41,8 +41,8 @@ const VERSION_MIN: u8 = 2;
 const PAYLOAD_MAX: usize = 64 << 20;
 /// Upper bound for the start of an experiment, ms since 1970: the end of the year 9999.
 const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
-const HEAD: usize = 5;
-const TAIL: usize = 4;
+const FRAME_HEAD_BYTES: usize = 5;
+const FRAME_TAIL_BYTES: usize = 4;
 
 /// One frame of a run file. The variants are in the order in which plimsoll writes the frames.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +163,7 @@ impl Frame {
     /// Appends the frame's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend_from_slice(&[0; HEAD]);
+        out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
         let kind = match self {
             Frame::Experiment(header) => {
                 append_json(out, header);
@@ -205,7 +205,7 @@ impl Frame {
                 KIND_EXPERIMENT_END
             }
         };
-        let length = (out.len() - start - HEAD) as u32;
+        let length = (out.len() - start - FRAME_HEAD_BYTES) as u32;
         out[start..start + 4].copy_from_slice(&length.to_le_bytes());
         out[start + 4] = kind;
         let checksum = crc32fast::hash(&out[start + 4..]);
@@ -346,7 +346,7 @@ impl Header {
 
 /// Number of bytes at the start of a run file that suffice to read the length of the file's head:
 /// the magic bytes and the first frame.
-pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
+pub const HEAD_BYTES_MIN: usize = MAGIC.len() + FRAME_HEAD_BYTES;
 
 /// Returns the length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
 pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
@@ -358,7 +358,7 @@ pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
     }
     let length = first.get(MAGIC.len()..MAGIC.len() + 4).ok_or(FileError::Nothing)?;
     let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-    if length > PAYLOAD_MAX { Err(FileError::Nothing) } else { Ok(HEAD_BYTES_MIN + length + TAIL) }
+    if length > PAYLOAD_MAX { Err(FileError::Nothing) } else { Ok(HEAD_BYTES_MIN + length + FRAME_TAIL_BYTES) }
 }
 
 /// Reads the head of a run file, which describes the experiment.
@@ -386,10 +386,10 @@ pub struct FileEnd {
 /// was aborted, or that the file was cut. The last frame is the frame whose length leads to the end
 /// of the file and whose checksum is right.
 pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
-    let last = tail.len().checked_sub(HEAD + TAIL)?;
+    let last = tail.len().checked_sub(FRAME_HEAD_BYTES + FRAME_TAIL_BYTES)?;
     let ends_there = |at: &usize| {
         let length = u32::from_le_bytes([tail[*at], tail[at + 1], tail[at + 2], tail[at + 3]]) as usize;
-        tail[at + 4] == KIND_EXPERIMENT_END && at + HEAD + length + TAIL == tail.len()
+        tail[at + 4] == KIND_EXPERIMENT_END && at + FRAME_HEAD_BYTES + length + FRAME_TAIL_BYTES == tail.len()
     };
     let at = (0..=last).rev().filter(ends_there).find(|at| next_frame(tail, *at).is_some())?;
     let (kind, payload, _) = next_frame(tail, at)?;
@@ -403,15 +403,16 @@ pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
 
 /// Returns the whole frame at offset `at`: its kind, its payload, and the offset of the next frame.
 fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
-    let head = bytes.get(at..at + HEAD)?;
+    let head = bytes.get(at..at + FRAME_HEAD_BYTES)?;
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
     if length > PAYLOAD_MAX {
         return None;
     }
-    let end = at + HEAD + length;
-    let tail = bytes.get(end..end + TAIL)?;
+    let end = at + FRAME_HEAD_BYTES + length;
+    let tail = bytes.get(end..end + FRAME_TAIL_BYTES)?;
     let checksum = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
-    (crc32fast::hash(&bytes[at + 4..end]) == checksum).then(|| (head[4], &bytes[at + HEAD..end], end + TAIL))
+    (crc32fast::hash(&bytes[at + 4..end]) == checksum)
+        .then(|| (head[4], &bytes[at + FRAME_HEAD_BYTES..end], end + FRAME_TAIL_BYTES))
 }
 
 /// The error for bytes that are no valid frame.
@@ -422,12 +423,12 @@ pub struct InvalidFrame;
 /// Reads the first frame of a stream of bytes, and its length; `None` means that the frame is not
 /// complete yet. The numbers of the frame are checked against [`crate::bounds`].
 pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
-    let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
+    let Some(head) = bytes.get(..FRAME_HEAD_BYTES) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
     if length > PAYLOAD_MAX {
         return Err(InvalidFrame);
     }
-    if bytes.len() < HEAD + length + TAIL {
+    if bytes.len() < FRAME_HEAD_BYTES + length + FRAME_TAIL_BYTES {
         return Ok(None);
     }
     let (kind, payload, next) = next_frame(bytes, 0).ok_or(InvalidFrame)?;

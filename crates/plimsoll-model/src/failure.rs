@@ -8,15 +8,15 @@ use std::fmt;
 /// The exit codes of plimsoll.
 pub mod exit {
     /// The command succeeded.
-    pub const DONE: u8 = 0;
+    pub const SUCCESS: u8 = 0;
     /// A `--fail-if` condition became true, or nothing succeeded: there was no response, or no load
     /// line.
-    pub const CROSSED: u8 = 1;
+    pub const NEGATIVE_RESULT: u8 = 1;
     /// The command line is wrong, or the command cannot start.
     pub const USAGE: u8 = 2;
     /// The command has no conclusion: no verdict, or a gate that could not decide. The message says
     /// what would decide.
-    pub const UNKNOWN: u8 = 3;
+    pub const NO_CONCLUSION: u8 = 3;
     /// The user interrupted the command, which still reported its results.
     pub const INTERRUPTED: u8 = 130;
     /// The terminal closed (SIGHUP), which interrupted the command.

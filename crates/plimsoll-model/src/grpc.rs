@@ -138,7 +138,7 @@ impl CallFault {
     ];
 
     /// The status that clients report for a faulty response.
-    pub const STATUS: GrpcStatus = GrpcStatus::Internal;
+    pub const REPORTED_STATUS: GrpcStatus = GrpcStatus::Internal;
 
     /// Returns the fault with this number; `None` means that only a later version of plimsoll knows
     /// the number.

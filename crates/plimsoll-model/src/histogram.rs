@@ -17,7 +17,7 @@ mod geometry;
 mod pages;
 mod sparse;
 
-pub use geometry::{BUCKETS, HIGHEST_NS, highest_of, index_of, lowest_of};
+pub use geometry::{BUCKET_COUNT, HIGHEST_NS, highest_of, index_of, lowest_of};
 pub use sparse::SparseHistogram;
 
 use geometry::ExactFigures;
@@ -48,7 +48,7 @@ impl CountingHistogram {
     /// Moves the content out and leaves this histogram empty. The function reads only the occupied
     /// range of buckets, and keeps the memory.
     pub fn drain(&mut self) -> SparseHistogram {
-        let buckets = self.pages.take(self.exact.span());
+        let buckets = self.pages.take(self.exact.bucket_range());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 
@@ -180,12 +180,12 @@ impl Histogram {
         if bound_ns >= self.exact.max_ns {
             return 0;
         }
-        self.pages.occupied(index_of(bound_ns) + 1..self.exact.span().end).map(|(_, count)| count).sum()
+        self.pages.occupied_buckets(index_of(bound_ns) + 1..self.exact.bucket_range().end).map(|(_, count)| count).sum()
     }
 
     /// Returns the occupied buckets: (index, count), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.pages.occupied(self.exact.span())
+        self.pages.occupied_buckets(self.exact.bucket_range())
     }
 
     /// Adds all values of `other`.
@@ -207,7 +207,7 @@ impl Histogram {
     /// Moves the content out as a [`SparseHistogram`] and leaves this histogram empty. The function
     /// reads only the occupied range of buckets.
     pub fn drain(&mut self) -> SparseHistogram {
-        let buckets = self.pages.take(self.exact.span());
+        let buckets = self.pages.take(self.exact.bucket_range());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 }
@@ -228,16 +228,16 @@ mod tests {
 
     #[test]
     fn buckets_cover_the_range_without_a_gap() {
-        for index in 0..BUCKETS {
+        for index in 0..BUCKET_COUNT {
             assert_eq!(index_of(lowest_of(index)), index);
             assert_eq!(index_of(highest_of(index).min(HIGHEST_NS)), index);
-            if index + 1 < BUCKETS {
+            if index + 1 < BUCKET_COUNT {
                 assert_eq!(highest_of(index) + 1, lowest_of(index + 1));
             }
             let width = (highest_of(index) - lowest_of(index)) as f64;
             assert!(width <= lowest_of(index) as f64 / 1000.0, "three digits at {}", lowest_of(index));
         }
-        assert_eq!(index_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(index_of(u64::MAX), BUCKET_COUNT - 1);
     }
 
     #[test]

@@ -100,9 +100,9 @@ impl Routes {
 
     /// Returns the figures of all routes together, summed at first use.
     pub fn all_routes(&self) -> &RouteFigures {
-        static NOTHING: LazyLock<RouteFigures> = LazyLock::new(RouteFigures::default);
+        static EMPTY_FIGURES: LazyLock<RouteFigures> = LazyLock::new(RouteFigures::default);
         match self.by_number.as_slice() {
-            [] => &NOTHING,
+            [] => &EMPTY_FIGURES,
             [(_, only)] => only,
             several => self.whole.get_or_init(|| {
                 // A dense histogram is used, because merging sparse lists for every route would

@@ -13,31 +13,31 @@
 //! workers   = {worker, work, cpu, wall}*   ascending
 //! ```
 
-use crate::histogram::{BUCKETS, SparseHistogram};
+use crate::histogram::{BUCKET_COUNT, SparseHistogram};
 use crate::interval::{Interval, RouteNumber};
 use crate::ledger::Ledger;
 use crate::measures::{FigureMut, FigureRef, LoadFigures, RouteFigures, WorkerTime};
-use crate::tagged_fields::{Field, Reader, field, number, varint};
+use crate::tagged_fields::{Field, Reader, append_field, append_nonzero_number, append_varint};
 use crate::tally::Tally;
 
-const INDEX: u32 = 1;
-const LOAD: u32 = 2;
-const ROUTE: u32 = 3;
+const INTERVAL_INDEX_TAG: u32 = 1;
+const LOAD_FIGURES_TAG: u32 = 2;
+const ROUTE_FIGURES_TAG: u32 = 3;
 
-const SCHEDULED: u32 = 1;
-const SUCCEEDED: u32 = 2;
-const UNSENT: u32 = 3;
+const SCHEDULED_TAG: u32 = 1;
+const SUCCEEDED_TAG: u32 = 2;
+const UNSENT_TAG: u32 = 3;
 const IN_FLIGHT: u32 = 4;
-const FAILED: u32 = 5;
+const FAILED_TAG: u32 = 5;
 
 pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval) {
-    number(out, INDEX, u64::from(index));
-    field(out, LOAD, |out| {
+    append_nonzero_number(out, INTERVAL_INDEX_TAG, u64::from(index));
+    append_field(out, LOAD_FIGURES_TAG, |out| {
         interval.load.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held))
     });
     for (route, figures) in interval.routes.iter() {
-        field(out, ROUTE, |out| {
-            varint(out, u64::from(route));
+        append_field(out, ROUTE_FIGURES_TAG, |out| {
+            append_varint(out, u64::from(route));
             figures.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held));
         });
     }
@@ -47,12 +47,12 @@ pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval)
 pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
     let (mut index, mut interval, mut unknown) = (0, Interval::default(), 0);
     let mut last: Option<RouteNumber> = None;
-    unknown += reader.fields(|tag, mut value| {
+    unknown += reader.read_fields(|tag, mut value| {
         match tag {
-            INDEX => index = u32::try_from(value.number()?).ok()?,
-            LOAD => unknown += read_load(&mut interval.load, value)?,
-            ROUTE => {
-                let route = RouteNumber::try_from(value.varint()?).ok()?;
+            INTERVAL_INDEX_TAG => index = u32::try_from(value.read_number()?).ok()?,
+            LOAD_FIGURES_TAG => unknown += read_load(&mut interval.load, value)?,
+            ROUTE_FIGURES_TAG => {
+                let route = RouteNumber::try_from(value.read_varint()?).ok()?;
                 if last.is_some_and(|last| last >= route) {
                     return None;
                 }
@@ -67,14 +67,14 @@ pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
 }
 
 fn read_load(figures: &mut LoadFigures, reader: Reader) -> Option<usize> {
-    reader.fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
+    reader.read_fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
         Some((_, held)) => read_known_figure(held, value),
         None => Some(Field::Unknown),
     })
 }
 
 fn read_route(figures: &mut RouteFigures, reader: Reader) -> Option<usize> {
-    reader.fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
+    reader.read_fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
         Some((_, held)) => read_known_figure(held, value),
         None => Some(Field::Unknown),
     })
@@ -82,14 +82,16 @@ fn read_route(figures: &mut RouteFigures, reader: Reader) -> Option<usize> {
 
 fn write_known_figure(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
     match held {
-        FigureRef::Count(count) => number(out, tag, count),
-        FigureRef::Times(times) if times.count() > 0 => field(out, tag, |out| write_histogram(out, times)),
-        FigureRef::Tally(tally) if !tally.is_empty() => field(out, tag, |out| write_tally(out, tally)),
-        FigureRef::Ledger(ledger) if *ledger != Ledger::default() => field(out, tag, |out| write_ledger(out, ledger)),
-        FigureRef::Workers(workers) if !workers.is_empty() => field(out, tag, |out| {
+        FigureRef::Count(count) => append_nonzero_number(out, tag, count),
+        FigureRef::Times(times) if times.count() > 0 => append_field(out, tag, |out| write_histogram(out, times)),
+        FigureRef::Tally(tally) if !tally.is_empty() => append_field(out, tag, |out| write_tally(out, tally)),
+        FigureRef::Ledger(ledger) if *ledger != Ledger::default() => {
+            append_field(out, tag, |out| write_ledger(out, ledger))
+        }
+        FigureRef::Workers(workers) if !workers.is_empty() => append_field(out, tag, |out| {
             for time in workers {
-                varint(out, u64::from(time.worker));
-                [time.work_ns, time.cpu_ns, time.wall_ns].into_iter().for_each(|ns| varint(out, ns));
+                append_varint(out, u64::from(time.worker));
+                [time.work_ns, time.cpu_ns, time.wall_ns].into_iter().for_each(|ns| append_varint(out, ns));
             }
         }),
         FigureRef::Times(_) | FigureRef::Tally(_) | FigureRef::Ledger(_) | FigureRef::Workers(_) => {}
@@ -100,7 +102,7 @@ fn write_known_figure(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogr
 /// counts.
 fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
     match held {
-        FigureMut::Count(count) => *count = reader.number()?,
+        FigureMut::Count(count) => *count = reader.read_number()?,
         FigureMut::Times(times) => {
             *times = read_histogram(&mut reader)?;
             return reader.is_empty().then_some(Field::Known);
@@ -115,10 +117,10 @@ fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Op
             workers.clear();
             while !reader.is_empty() {
                 let time = WorkerTime {
-                    worker: u32::try_from(reader.varint()?).ok()?,
-                    work_ns: reader.varint()?,
-                    cpu_ns: reader.varint()?,
-                    wall_ns: reader.varint()?,
+                    worker: u32::try_from(reader.read_varint()?).ok()?,
+                    work_ns: reader.read_varint()?,
+                    cpu_ns: reader.read_varint()?,
+                    wall_ns: reader.read_varint()?,
                 };
                 if workers.last().is_some_and(|last| last.worker >= time.worker) {
                     return None;
@@ -131,44 +133,45 @@ fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Op
 }
 
 fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
-    varint(out, histogram.buckets().len() as u64);
+    append_varint(out, histogram.buckets().len() as u64);
     let mut before = 0;
     for (index, count) in histogram.buckets() {
-        varint(out, (index - before) as u64);
-        varint(out, count);
+        append_varint(out, (index - before) as u64);
+        append_varint(out, count);
         before = index;
     }
-    varint(out, histogram.min_ns());
-    varint(out, histogram.max_ns());
-    varint(out, histogram.sum_ns() as u64);
-    varint(out, (histogram.sum_ns() >> 64) as u64);
+    append_varint(out, histogram.min_ns());
+    append_varint(out, histogram.max_ns());
+    append_varint(out, histogram.sum_ns() as u64);
+    append_varint(out, (histogram.sum_ns() >> 64) as u64);
 }
 
 fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
     // Buckets ascend, so their number is at most the number of buckets in the geometry.
-    let length = Some(reader.length()?).filter(|length| (1..=BUCKETS).contains(length))?;
+    let length = Some(reader.read_length()?).filter(|length| (1..=BUCKET_COUNT).contains(length))?;
     let mut buckets = Vec::with_capacity(length);
     let mut index = 0usize;
     for _ in 0..length {
-        index = index.checked_add(usize::try_from(reader.varint()?).ok()?).filter(|index| *index < BUCKETS)?;
-        buckets.push((index, reader.varint()?));
+        index =
+            index.checked_add(usize::try_from(reader.read_varint()?).ok()?).filter(|index| *index < BUCKET_COUNT)?;
+        buckets.push((index, reader.read_varint()?));
     }
-    let (min_ns, max_ns) = (reader.varint()?, reader.varint()?);
-    let sum_ns = u128::from(reader.varint()?) | u128::from(reader.varint()?) << 64;
+    let (min_ns, max_ns) = (reader.read_varint()?, reader.read_varint()?);
+    let sum_ns = u128::from(reader.read_varint()?) | u128::from(reader.read_varint()?) << 64;
     SparseHistogram::from_parts(&buckets, min_ns, max_ns, sum_ns)
 }
 
 fn write_tally(out: &mut Vec<u8>, tally: &Tally) {
     for (key, count) in tally.iter() {
-        varint(out, u64::from(key));
-        varint(out, count);
+        append_varint(out, u64::from(key));
+        append_varint(out, count);
     }
 }
 
 fn read_tally(mut reader: Reader) -> Option<Tally> {
     let mut counts: Vec<(u16, u64)> = Vec::new();
     while !reader.is_empty() {
-        let (key, count) = (u16::try_from(reader.varint()?).ok()?, reader.varint()?);
+        let (key, count) = (u16::try_from(reader.read_varint()?).ok()?, reader.read_varint()?);
         if count == 0 || counts.last().is_some_and(|(last, _)| *last >= key) {
             return None;
         }
@@ -178,26 +181,26 @@ fn read_tally(mut reader: Reader) -> Option<Tally> {
 }
 
 fn write_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
-    number(out, SCHEDULED, ledger.scheduled);
-    number(out, SUCCEEDED, ledger.succeeded);
-    number(out, UNSENT, ledger.unsent);
-    number(out, IN_FLIGHT, ledger.in_flight);
+    append_nonzero_number(out, SCHEDULED_TAG, ledger.scheduled);
+    append_nonzero_number(out, SUCCEEDED_TAG, ledger.succeeded);
+    append_nonzero_number(out, UNSENT_TAG, ledger.unsent);
+    append_nonzero_number(out, IN_FLIGHT, ledger.in_flight);
     let failed: Tally = ledger.failed.iter().enumerate().map(|(kind, count)| (kind as u16, *count)).collect();
     if !failed.is_empty() {
-        field(out, FAILED, |out| write_tally(out, &failed));
+        append_field(out, FAILED_TAG, |out| write_tally(out, &failed));
     }
 }
 
 /// Decodes a ledger, and counts the parts that this version does not know.
 fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
     let (mut ledger, mut unknown) = (Ledger::default(), 0);
-    unknown += reader.fields(|tag, value| {
+    unknown += reader.read_fields(|tag, value| {
         match tag {
-            SCHEDULED => ledger.scheduled = value.number()?,
-            SUCCEEDED => ledger.succeeded = value.number()?,
-            UNSENT => ledger.unsent = value.number()?,
-            IN_FLIGHT => ledger.in_flight = value.number()?,
-            FAILED => {
+            SCHEDULED_TAG => ledger.scheduled = value.read_number()?,
+            SUCCEEDED_TAG => ledger.succeeded = value.read_number()?,
+            UNSENT_TAG => ledger.unsent = value.read_number()?,
+            IN_FLIGHT => ledger.in_flight = value.read_number()?,
+            FAILED_TAG => {
                 for (kind, count) in read_tally(value)?.iter() {
                     match ledger.failed.get_mut(usize::from(kind)) {
                         Some(failed) => *failed = count,
@@ -235,7 +238,7 @@ mod tests {
                     *ledger = Ledger {
                         scheduled: 9,
                         succeeded: 1,
-                        failed: [1; crate::ledger::RequestFailure::KINDS],
+                        failed: [1; crate::ledger::RequestFailure::KIND_COUNT],
                         unsent: 1,
                         in_flight: 0,
                     };
@@ -265,15 +268,15 @@ mod tests {
         let mut fields = 0;
         let bytes = encoded_interval(5, &interval);
         let count = |reader: Reader, fields: &mut usize| {
-            reader.fields(|_, _| {
+            reader.read_fields(|_, _| {
                 *fields += 1;
                 Some(Field::Known)
             })
         };
-        Reader::new(&bytes).fields(|tag, mut value| {
+        Reader::new(&bytes).read_fields(|tag, mut value| {
             match tag {
-                ROUTE => value.varint().and_then(|_| count(value, &mut fields)),
-                LOAD => count(value, &mut fields),
+                ROUTE_FIGURES_TAG => value.read_varint().and_then(|_| count(value, &mut fields)),
+                LOAD_FIGURES_TAG => count(value, &mut fields),
                 _ => Some(0),
             }?;
             Some(Field::Known)
@@ -287,16 +290,16 @@ mod tests {
     fn figures_of_later_versions_are_skipped_and_counted() {
         let interval = interval_with_all_figures();
         let mut bytes = Vec::new();
-        let later = |out: &mut Vec<u8>| field(out, 900, |out| out.extend_from_slice(b"later"));
-        number(&mut bytes, INDEX, 5);
+        let later = |out: &mut Vec<u8>| append_field(out, 900, |out| out.extend_from_slice(b"later"));
+        append_nonzero_number(&mut bytes, INTERVAL_INDEX_TAG, 5);
         later(&mut bytes);
-        field(&mut bytes, LOAD, |out| {
+        append_field(&mut bytes, LOAD_FIGURES_TAG, |out| {
             later(out);
             interval.load.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held));
         });
         for (route, figures) in interval.routes.iter() {
-            field(&mut bytes, ROUTE, |out| {
-                varint(out, u64::from(route));
+            append_field(&mut bytes, ROUTE_FIGURES_TAG, |out| {
+                append_varint(out, u64::from(route));
                 figures.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held));
                 later(out);
             });
@@ -313,7 +316,7 @@ mod tests {
         // fields are the load, and each route except the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
-        (0..2).for_each(|_| field(&mut twice, ROUTE, |out| varint(out, 4)));
+        (0..2).for_each(|_| append_field(&mut twice, ROUTE_FIGURES_TAG, |out| append_varint(out, 4)));
         assert_eq!(read_interval(Reader::new(&twice)), None);
         for tally in [&[5, 1, 5, 1][..], &[5, 1, 4, 1], &[5, 0], &[5]] {
             assert_eq!(read_tally(Reader::new(tally)), None, "{tally:?}");

@@ -35,7 +35,7 @@ pub enum RequestFailure {
 
 impl RequestFailure {
     /// Every kind, in the order of [`Ledger::failed`].
-    pub const ALL: [RequestFailure; RequestFailure::KINDS] = [
+    pub const ALL: [RequestFailure; RequestFailure::KIND_COUNT] = [
         RequestFailure::Status,
         RequestFailure::Connect,
         RequestFailure::Reset,
@@ -49,7 +49,7 @@ impl RequestFailure {
         RequestFailure::Capture,
     ];
     /// Number of kinds of failures.
-    pub const KINDS: usize = 11;
+    pub const KIND_COUNT: usize = 11;
 
     /// Returns the name of the failure in every output.
     pub fn name(self) -> &'static str {
@@ -86,7 +86,7 @@ pub struct Ledger {
     /// Number of requests with a successful response.
     pub succeeded: u64,
     /// Number of failed requests, by [`RequestFailure`].
-    pub failed: [u64; RequestFailure::KINDS],
+    pub failed: [u64; RequestFailure::KIND_COUNT],
     /// Number of requests that were never sent: no connection was free, or the generator was late.
     pub unsent: u64,
     /// Number of requests without an outcome when the grace period ended.

@@ -27,7 +27,7 @@ pub struct LibraryPanic {
 
 thread_local! {
     /// Depth of nested library calls on this thread.
-    static CALLS: Cell<u32> = const { Cell::new(0) };
+    static LIBRARY_CALL_DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A guard that counts the end of one library call, also during a panic.
@@ -35,25 +35,25 @@ struct CallGuard;
 
 impl CallGuard {
     fn begin() -> CallGuard {
-        CALLS.with(|calls| calls.set(calls.get() + 1));
+        LIBRARY_CALL_DEPTH.with(|calls| calls.set(calls.get() + 1));
         CallGuard
     }
 }
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        CALLS.with(|calls| calls.set(calls.get() - 1));
+        LIBRARY_CALL_DEPTH.with(|calls| calls.set(calls.get() - 1));
     }
 }
 
 /// Installs a panic hook that prints nothing for panics inside library calls, because the error
 /// reports these panics.
 fn quiet_hook() {
-    static SET: Once = Once::new();
-    SET.call_once(|| {
+    static HOOK_INSTALL_ONCE: Once = Once::new();
+    HOOK_INSTALL_ONCE.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |info| {
-            if CALLS.with(Cell::get) == 0 {
+            if LIBRARY_CALL_DEPTH.with(Cell::get) == 0 {
                 before(info);
             }
         }));
@@ -91,6 +91,6 @@ mod tests {
             assert_eq!(error.message.replace("  ", " "), message);
             assert!(error.to_string().starts_with("the library that reads descriptors failed on this input ("));
         }
-        assert_eq!(CALLS.with(Cell::get), 0);
+        assert_eq!(LIBRARY_CALL_DEPTH.with(Cell::get), 0);
     }
 }

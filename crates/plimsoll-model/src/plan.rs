@@ -59,7 +59,7 @@ pub enum ArmIndex {
 
 impl ArmIndex {
     /// The arm of the second target, in addition to the target whose load line is searched.
-    pub const AGAINST: ArmIndex = ArmIndex::Side(1);
+    pub const SECOND_TARGET: ArmIndex = ArmIndex::Side(1);
 
     /// Returns the index of the arm among all arms, from 0.
     pub fn index(self) -> usize {

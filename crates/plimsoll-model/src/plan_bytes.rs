@@ -18,11 +18,11 @@ pub(crate) use route::unrecorded_route_bytes;
 pub(crate) use traffic::{program_bytes, setup_teardown_bytes};
 
 use crate::plan::Plan;
-use crate::tagged_fields::{Reader, field};
-use fields::{number, read, store_once};
+use crate::tagged_fields::{Reader, append_field};
+use fields::{append_number, read, store_once};
 
 /// The format version that this crate writes. A reader refuses every other version.
-const FORM: u64 = 3;
+const PLAN_FORMAT_VERSION: u64 = 3;
 
 /// Why bytes are no executable plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,10 +39,10 @@ impl Plan {
     /// Encodes the whole plan, including its secrets.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        number(&mut out, 1, FORM);
-        field(&mut out, 2, |out| traffic::traffic(out, &self.traffic));
-        field(&mut out, 3, |out| load::load(out, &self.load));
-        field(&mut out, 4, |out| transport::carriage(out, &self.carriage));
+        append_number(&mut out, 1, PLAN_FORMAT_VERSION);
+        append_field(&mut out, 2, |out| traffic::write_traffic(out, &self.traffic));
+        append_field(&mut out, 3, |out| load::load(out, &self.load));
+        append_field(&mut out, 4, |out| transport::write_connection_plan(out, &self.carriage));
         out
     }
 
@@ -51,10 +51,10 @@ impl Plan {
         let (mut form, mut parts) = (None, (None, None, None));
         let whole = read(Reader::new(bytes), |tag, value| {
             match tag {
-                1 => form = Some(value.number()?),
+                1 => form = Some(value.read_number()?),
                 // The version must be the first field, because it decides how the other fields are
                 // decoded.
-                _ if form != Some(FORM) => return None,
+                _ if form != Some(PLAN_FORMAT_VERSION) => return None,
                 2 => store_once(&mut parts.0, traffic::read_traffic(value)?)?,
                 3 => store_once(&mut parts.1, load::read_load(value)?)?,
                 4 => store_once(&mut parts.2, transport::read_carriage(value)?)?,
@@ -63,7 +63,7 @@ impl Plan {
             Some(())
         });
         match (form, whole, parts) {
-            (Some(form), ..) if form != FORM => Err(PlanError::OtherForm),
+            (Some(form), ..) if form != PLAN_FORMAT_VERSION => Err(PlanError::OtherForm),
             (_, Some(()), (Some(traffic), Some(load), Some(carriage))) => {
                 let plan = Plan { traffic, load, carriage };
                 if plan.is_bounded() { Ok(plan) } else { Err(PlanError::NotAPlan) }

@@ -2,7 +2,8 @@
 //! ([`Probes`]).
 //!
 //! With `--watch` (the server is watched on its own machine), series of the server's machine have
-//! their usual names. The names of the load generator's machine then begin with [`GENERATOR`].
+//! their usual names. The names of the load generator's machine then begin with
+//! [`GENERATOR_SERIES_PREFIX`].
 //!
 //! This file has plain data and its arithmetic. Not here: how readings are taken, and what the
 //! readings mean.
@@ -205,10 +206,10 @@ impl Series {
 
 /// Prefix for names of series from the load generator's machine. The prefix is used if the server
 /// is watched on another machine.
-pub const GENERATOR: &str = "generator.";
+pub const GENERATOR_SERIES_PREFIX: &str = "generator.";
 /// Prefix for names of metrics that a server exposes. These metrics belong to the server, whichever
 /// machine reads them.
-const METRICS: &str = "metrics.";
+const METRICS_SERIES_PREFIX: &str = "metrics.";
 /// Name of the series that tells whether load generator and server share a machine: 1 or 0.
 const TARGET_LOCAL: &str = "target.local";
 
@@ -240,9 +241,9 @@ impl Probes {
     /// is watched on another machine. Facts about the server are dropped, since the server's
     /// machine reports these facts.
     pub fn into_generator_series(self) -> Probes {
-        let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS) {
+        let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS_SERIES_PREFIX) {
             true => (name, series),
-            false => (format!("{GENERATOR}{name}"), series),
+            false => (format!("{GENERATOR_SERIES_PREFIX}{name}"), series),
         };
         let series = self.series.into_iter().map(renamed).collect();
         Probes { series, cpu_ns: self.cpu_ns, wall_ns: self.wall_ns, ..Probes::default() }
@@ -252,7 +253,7 @@ impl Probes {
     pub fn generator_series(&self, name: &str) -> Option<&Series> {
         match self.host {
             None => self.series.get(name),
-            Some(_) => self.series.get(&format!("{GENERATOR}{name}")),
+            Some(_) => self.series.get(&format!("{GENERATOR_SERIES_PREFIX}{name}")),
         }
     }
 
@@ -287,7 +288,7 @@ impl Probes {
             series.gaps.iter_mut().for_each(|gap| (gap.from_ns, gap.to_ns) = (gap.from_ns + by_ns, gap.to_ns + by_ns));
         }
         self.servers.iter_mut().for_each(|server| server.from_ns += by_ns);
-        self.sampled.shift(by_ns);
+        self.sampled.shift_times(by_ns);
         self
     }
 

@@ -12,7 +12,7 @@
 
 use crate::bounds::is_reading;
 use crate::probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
-use crate::tagged_fields::{Reader, varint};
+use crate::tagged_fields::{Reader, append_varint};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -60,21 +60,21 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
     };
     // Serialising plain structs of numbers and strings cannot fail.
     let json = serde_json::to_vec(&head).unwrap_or_else(|error| unreachable!("probes serialise: {error}"));
-    varint(out, json.len() as u64);
+    append_varint(out, json.len() as u64);
     out.extend_from_slice(&json);
     for series in probes.series.values() {
-        varint(out, series.samples.len() as u64);
+        append_varint(out, series.samples.len() as u64);
         let (mut at_ns, mut bits) = (0i64, 0u64);
         for sample in &series.samples {
-            varint(out, encode_zigzag(sample.at_ns.wrapping_sub(at_ns)));
-            varint(out, (sample.value.to_bits() ^ bits).swap_bytes());
+            append_varint(out, encode_zigzag(sample.at_ns.wrapping_sub(at_ns)));
+            append_varint(out, (sample.value.to_bits() ^ bits).swap_bytes());
             (at_ns, bits) = (sample.at_ns, sample.value.to_bits());
         }
     }
 }
 
 pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
-    let length = reader.length()?;
+    let length = reader.read_length()?;
     let head: ProbesHead = serde_json::from_slice(reader.take(length)?).ok()?;
     let mut probes = Probes {
         host: head.host,
@@ -86,12 +86,12 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
     };
     for SeriesHead { name, kind, unit, gaps } in head.series {
         // Each reading takes at least two bytes, so the rest of the bytes limits the count.
-        let count = Some(reader.length()?).filter(|count| *count <= reader.bytes.len() / 2)?;
+        let count = Some(reader.read_length()?).filter(|count| *count <= reader.bytes.len() / 2)?;
         let mut samples = Vec::with_capacity(count.min(1 << 16));
         let (mut at_ns, mut bits) = (0i64, 0u64);
         for _ in 0..count {
-            at_ns = at_ns.wrapping_add(decode_zigzag(reader.varint()?));
-            bits ^= reader.varint()?.swap_bytes();
+            at_ns = at_ns.wrapping_add(decode_zigzag(reader.read_varint()?));
+            bits ^= reader.read_varint()?.swap_bytes();
             let sample = SeriesSample { at_ns, value: f64::from_bits(bits) };
             if is_reading(&sample) {
                 samples.push(sample);

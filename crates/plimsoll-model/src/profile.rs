@@ -206,13 +206,13 @@ impl ProfileBuilder {
     /// capacity, and exist twice while they grow.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
-        const GROWING: usize = 3;
+        const GROWTH_MEMORY_FACTOR: usize = 3;
         let it = &self.profile;
         let numbers = it.place_functions.len() + it.place_ends.len() + it.stacks.len() + it.sample_labels.len();
         let tables = 4 * numbers + 8 * it.values.len() + size_of::<End>() * it.samples.len();
         let names = it.functions.len() * (size_of::<Function>() + size_of::<(String, FunctionId)>() + 1);
         let labels = it.labels.len() * (2 * size_of::<Label>() + size_of::<u32>() + 1);
-        GROWING * (tables + names + labels) + self.text_bytes
+        GROWTH_MEMORY_FACTOR * (tables + names + labels) + self.text_bytes
     }
 
     /// Returns the function with this name, and adds the function if it is missing. The file of the

@@ -243,8 +243,8 @@ const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 /// Returns whether a path segment is a static file whose name contains a digest:
 /// `main.3f2a9b1c.js`.
 fn is_asset(segment: &str) -> bool {
-    const SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
-    SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
+    const ASSET_SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
+    ASSET_SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
 }
 
 /// Redacts the name of a request. Words that are URLs or paths are redacted as in [`url`] and
@@ -415,7 +415,7 @@ enum SecretEnd {
 /// Values after a secret's name are dropped, random-looking words are shortened, and control
 /// characters are removed.
 pub fn line(text: &str) -> String {
-    const DELIMITERS: &str = ",;&<>\"'}])|\n\r";
+    const SECRET_DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -431,7 +431,7 @@ pub fn line(text: &str) -> String {
                 // A name applies to the value after `:` or `=`, with optional blanks and quotes.
                 Some(SecretEnd::Word) => run.chars().any(|c| !" :=\"'\\".contains(c)),
                 Some(SecretEnd::Quote(quote)) => is_stated && run.contains(quote),
-                Some(SecretEnd::Delimiter) => is_stated && run.contains(|c| DELIMITERS.contains(c)),
+                Some(SecretEnd::Delimiter) => is_stated && run.contains(|c| SECRET_DELIMITERS.contains(c)),
                 None => false,
             };
             if is_over {
@@ -538,7 +538,7 @@ mod tests {
     use super::*;
 
     /// Typical tokens and keys. No redaction may leave any part of a token or key.
-    const CANARIES: [&str; 8] = [
+    const SECRET_CANARIES: [&str; 8] = [
         "Zq7xK2mW9vLp4TnR8sYd",
         "s3cret",
         "8f14e45fceea167a5a36dedd4bea2543",
@@ -585,7 +585,7 @@ mod tests {
 
     #[test]
     fn redaction_leaves_no_canary() {
-        for canary in CANARIES {
+        for canary in SECRET_CANARIES {
             for text in [
                 format!("http://{canary}@h/"),
                 format!("http://u:{canary}@h/"),
@@ -671,7 +671,7 @@ mod tests {
         ] {
             assert_eq!(with_keys_replaced(given, |key| format!("<{}>", key.len())), expect, "{given}");
         }
-        for canary in CANARIES {
+        for canary in SECRET_CANARIES {
             for target in [
                 format!("/{canary}"),
                 format!("/a/{canary}/b?c=d"),
@@ -737,7 +737,7 @@ mod tests {
         ] {
             assert_eq!(excerpt(text), expect, "{text}");
         }
-        for canary in CANARIES {
+        for canary in SECRET_CANARIES {
             for text in
                 [canary.to_owned(), format!("<a href='/x/{canary}'>"), format!("a {canary}, b"), format!("x{canary}")]
             {
@@ -783,7 +783,7 @@ mod tests {
             let shown = command_line(typed);
             assert!(shown == expect || (expect.ends_with("(sha256 ") && shown.starts_with(expect)), "{typed}: {shown}");
         }
-        for canary in CANARIES {
+        for canary in SECRET_CANARIES {
             for typed in [canary.to_owned(), format!("./server {canary}"), format!("./server --x={canary}")] {
                 assert!(!command_line(&typed).contains(canary), "{typed}: {}", command_line(&typed));
             }

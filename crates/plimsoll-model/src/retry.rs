@@ -13,10 +13,10 @@ use crate::units::MS;
 pub const RETRIES_MAX: u32 = 10;
 /// Wait before the first retry, ns.
 const FIRST_WAIT_NS: u64 = 100 * MS;
-/// The route number of first attempts; retries have the route number [`AGAIN`].
-pub const FIRST: RouteNumber = 0;
-/// The route number of retries; see [`FIRST`].
-pub const AGAIN: RouteNumber = 1;
+/// The route number of first attempts; retries have the route number [`RETRY_ROUTE`].
+pub const FIRST_ATTEMPT_ROUTE: RouteNumber = 0;
+/// The route number of retries; see [`FIRST_ATTEMPT_ROUTE`].
+pub const RETRY_ROUTE: RouteNumber = 1;
 
 /// Returns the traffic with up to `times` retries of each failed request. `None` means that the
 /// traffic is more than one fixed request.
@@ -27,12 +27,12 @@ pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     }
     let again = Route { label: retry_label(&route.label), ..route.clone() };
     let end = 1 + 3 * times;
-    let mut ops = vec![SessionOp::Ask { route: FIRST, may_continue: true }];
+    let mut ops = vec![SessionOp::Ask { route: FIRST_ATTEMPT_ROUTE, may_continue: true }];
     for turn in 0..times {
         ops.extend([
             SessionOp::Answered { to: end },
             SessionOp::Think(Think::Fixed(FIRST_WAIT_NS << turn)),
-            SessionOp::Ask { route: AGAIN, may_continue: true },
+            SessionOp::Ask { route: RETRY_ROUTE, may_continue: true },
         ]);
     }
     let scenario = Scenario { name: "a request".to_owned(), weight: 1, own_connection: false, cookies: true, ops };
@@ -61,7 +61,7 @@ mod tests {
             let traffic = with_retries(&plan.traffic, times).expect("one request");
             assert!(traffic.scenarios[0].is_sound(traffic.routes.len()), "{traffic:?}");
             assert_eq!(traffic.scenarios[0].requests_max(), u64::from(times) + 1);
-            assert_eq!(traffic.routes[usize::from(AGAIN)].request, plan.traffic.routes[0].request);
+            assert_eq!(traffic.routes[usize::from(RETRY_ROUTE)].request, plan.traffic.routes[0].request);
             assert_eq!(with_retries(&traffic, 1), None);
             // The title shows the request, without its retries.
             let again = Plan { traffic, ..plan.clone() }.record().traffic;

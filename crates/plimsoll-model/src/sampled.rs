@@ -88,7 +88,7 @@ impl SampledFunctions {
     }
 
     /// Shifts every time by `by_ns` (earlier if negative).
-    pub(crate) fn shift(&mut self, by_ns: i64) {
+    pub(crate) fn shift_times(&mut self, by_ns: i64) {
         for stretch in &mut self.stretches {
             (stretch.from_ns, stretch.to_ns) = (stretch.from_ns + by_ns, stretch.to_ns + by_ns);
         }

@@ -5,10 +5,10 @@
 //! without communication.
 //!
 //! Let r(t) be the rate and L(t) its integral. Arrival n of a constant load starts at L(t) = n. A
-//! Poisson load is built in blocks of [`BLOCK`] expected arrivals. The number of points in a block
-//! has a Poisson distribution. The points are uniform in L and generated in ascending order (order
-//! statistics; Devroye 1986, V.3). So any arrival is found without generating earlier blocks.
-//! Arrival times from a list are looked up in that list.
+//! Poisson load is built in blocks of [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The number of
+//! points in a block has a Poisson distribution. The points are uniform in L and generated in
+//! ascending order (order statistics; Devroye 1986, V.3). So any arrival is found without
+//! generating earlier blocks. Arrival times from a list are looked up in that list.
 //!
 //! Not here: waiting, clocks, connections.
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Expected number of arrivals in a block of a Poisson schedule. To find one arrival, only the
 /// points of its block are generated.
-const BLOCK: f64 = 1024.0;
+const BLOCK_ARRIVALS_EXPECTED: f64 = 1024.0;
 
 /// A stage of the load in schedule time. The level is a rate in requests per second, or a number of
 /// users.
@@ -156,11 +156,11 @@ impl Schedule {
                 // Add blocks until the shape ends, or until there are as many arrivals as
                 // requested.
                 loop {
-                    let from = block as f64 * BLOCK;
+                    let from = block as f64 * BLOCK_ARRIVALS_EXPECTED;
                     if area_end.is_some_and(|end| from >= end) {
                         break;
                     }
-                    if from > area_warmup + BLOCK
+                    if from > area_warmup + BLOCK_ARRIVALS_EXPECTED
                         && let Some(max) = self.requests_max
                         && total >= self.poisson_before(area_warmup, &first) + max
                     {
@@ -189,12 +189,12 @@ impl Schedule {
     }
 
     fn block_count(&self, block: u64) -> u64 {
-        Rng::stream(self.seed, block * 2).poisson(BLOCK)
+        Rng::stream(self.seed, block * 2).poisson(BLOCK_ARRIVALS_EXPECTED)
     }
 
     /// Returns the number of Poisson arrivals at which the integral of the rate is below `area`.
     fn poisson_before(&self, area: f64, block_first: &[u64]) -> u64 {
-        let block = (area / BLOCK) as usize;
+        let block = (area / BLOCK_ARRIVALS_EXPECTED) as usize;
         if block + 1 >= block_first.len() {
             return block_first.last().copied().unwrap_or(0);
         }
@@ -337,7 +337,7 @@ struct BlockPoints {
 impl BlockPoints {
     fn new(seed: u64, block: u64, count: u64) -> Self {
         let rng = Rng::stream(seed, block * 2 + 1);
-        BlockPoints { rng, base: block as f64 * BLOCK, left: count, position: 0.0 }
+        BlockPoints { rng, base: block as f64 * BLOCK_ARRIVALS_EXPECTED, left: count, position: 0.0 }
     }
 }
 
@@ -353,7 +353,7 @@ impl Iterator for BlockPoints {
         let share = 1.0 - (self.rng.next_f64_open().ln() / self.left as f64).exp();
         self.position += (1.0 - self.position) * share;
         self.left -= 1;
-        Some(self.base + self.position * BLOCK)
+        Some(self.base + self.position * BLOCK_ARRIVALS_EXPECTED)
     }
 }
 
@@ -466,7 +466,8 @@ mod tests {
             load.shape = LoadShape::Open { rate: Curve::constant(1000.0), arrivals: Arrivals::Poisson };
             if let Some(requests) = requests.filter(|_| duration_s.is_none()) {
                 let schedule = Arc::new(Schedule::compile(&load));
-                let measured = schedule.arrivals(Stripe::ALL).filter(|(_, t)| *t >= warmup_s * SECOND).count();
+                let measured =
+                    schedule.arrivals(Stripe::WHOLE_SCHEDULE).filter(|(_, t)| *t >= warmup_s * SECOND).count();
                 assert_eq!(measured as u64, requests);
             }
         }
@@ -475,7 +476,7 @@ mod tests {
     #[test]
     fn poisson_arrivals_have_exponential_gaps() {
         let schedule = Arc::new(Schedule::compile(&open("10000@20s", Arrivals::Poisson)));
-        let starts: Vec<u64> = schedule.arrivals(Stripe::ALL).map(|(_, t)| t).collect();
+        let starts: Vec<u64> = schedule.arrivals(Stripe::WHOLE_SCHEDULE).map(|(_, t)| t).collect();
         let n = starts.len() as f64;
         assert!((n - 200_000.0).abs() < 4.0 * 200_000f64.sqrt(), "{n} arrivals");
         let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e5).collect();
@@ -510,7 +511,7 @@ mod tests {
             let schedule = Arc::new(Schedule::compile(&load));
             assert!(schedule.is_open());
             assert_eq!(schedule.arrivals_total(), Some(expect), "{requests_max:?} {duration_ns}");
-            let all: Vec<_> = schedule.arrivals(Stripe::ALL).collect();
+            let all: Vec<_> = schedule.arrivals(Stripe::WHOLE_SCHEDULE).collect();
             assert!(
                 all.iter().all(|(n, start)| starts_ns[*n as usize] == *start && schedule.start_ns(*n) == Some(*start))
             );
@@ -550,7 +551,7 @@ mod tests {
             let mut load = open(&format!("{from}..{to}@1s,{to}@500ms"), arrivals);
             load.seed = seed;
             let schedule = Arc::new(Schedule::compile(&load));
-            let all: Vec<_> = schedule.arrivals(Stripe::ALL).collect();
+            let all: Vec<_> = schedule.arrivals(Stripe::WHOLE_SCHEDULE).collect();
             prop_assert_eq!(Some(all.len() as u64), schedule.arrivals_total());
             prop_assert!(all.windows(2).all(|w| w[0].1 <= w[1].1 && w[0].0 + 1 == w[1].0));
             prop_assert!(all.iter().all(|(_, t)| *t <= 1_500_000_000));
@@ -565,7 +566,7 @@ mod tests {
                 prop_assert_eq!(schedule.start_ns(*n), Some(*start));
             }
             let again = Arc::new(Schedule::compile(&load));
-            prop_assert_eq!(again.arrivals(Stripe::ALL).collect::<Vec<_>>(), all);
+            prop_assert_eq!(again.arrivals(Stripe::WHOLE_SCHEDULE).collect::<Vec<_>>(), all);
         }
 
         #[test]

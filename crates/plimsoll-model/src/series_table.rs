@@ -1,5 +1,5 @@
-//! The table of all series that probes read ([`SERIES`]): name, interpretation of values, unit, and
-//! subject ([`SeriesSubject`]). Series from other machines are checked against this table.
+//! The table of all series that probes read ([`ALL_SERIES`]): name, interpretation of values, unit,
+//! and subject ([`SeriesSubject`]). Series from other machines are checked against this table.
 //!
 //! A missing reading is not a value: a series without samples near a time is unknown there, never
 //! zero.
@@ -78,7 +78,7 @@ macro_rules! series {
         )+
 
         /// All series.
-        pub const SERIES: &[SeriesRow] = &[$( $constant ),+];
+        pub const ALL_SERIES: &[SeriesRow] = &[$( $constant ),+];
     };
 }
 
@@ -304,7 +304,7 @@ series! {
 pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
     let named = |row: &&SeriesRow| pattern_labels(row.name, name).is_some();
     // An exact name takes precedence over a pattern.
-    SERIES.iter().find(|row| row.name == name).or_else(|| SERIES.iter().find(named))
+    ALL_SERIES.iter().find(|row| row.name == name).or_else(|| ALL_SERIES.iter().find(named))
 }
 
 /// Returns the texts of `name` that stand for each `*` of a pattern; `None` means that the name
@@ -366,8 +366,8 @@ mod tests {
 
     #[test]
     fn each_series_has_one_row() {
-        for (number, row) in SERIES.iter().enumerate() {
-            assert!(SERIES[..number].iter().all(|before| before.name != row.name), "{}", row.name);
+        for (number, row) in ALL_SERIES.iter().enumerate() {
+            assert!(ALL_SERIES[..number].iter().all(|before| before.name != row.name), "{}", row.name);
             let read = row.name.replace('*', "x");
             assert_eq!(series_row(&read), Some(row), "{read}");
         }

@@ -372,7 +372,7 @@ impl ExperimentSpec<Plan> {
 
 impl ExperimentSpec {
     /// The words of all studies.
-    pub const WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
+    pub const STUDY_WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
     /// Returns the word for the kind of study, such as `find`.
     pub fn word(&self) -> &'static str {
@@ -385,7 +385,7 @@ impl ExperimentSpec {
             ExperimentSpec::Prove(_) => 5,
             ExperimentSpec::Ladder(_) => 6,
         };
-        Self::WORDS[place]
+        Self::STUDY_WORDS[place]
     }
 
     /// Returns the plan that all loads share; with several targets, the plan of the first target.

@@ -33,7 +33,7 @@ struct StripePattern {
 
 impl StripePattern {
     /// The pattern of a part that has all items.
-    const ALL: StripePattern = StripePattern { items: 1, period: 1, part: 0, parts: 1 };
+    const ALL_ITEMS: StripePattern = StripePattern { items: 1, period: 1, part: 0, parts: 1 };
 
     fn is_all(self) -> bool {
         self.period == 1
@@ -69,11 +69,11 @@ impl StripePattern {
 
 impl Stripe {
     /// The whole schedule.
-    pub const ALL: Stripe = Stripe::new(0, 1);
+    pub const WHOLE_SCHEDULE: Stripe = Stripe::new(0, 1);
 
     /// Creates part `index` of `of` equal parts.
     pub const fn new(index: u64, of: u64) -> Stripe {
-        Stripe { index, of, pattern: StripePattern::ALL }
+        Stripe { index, of, pattern: StripePattern::ALL_ITEMS }
     }
 
     /// Creates part `index` of parts with these weights; `None` means that such weights are not

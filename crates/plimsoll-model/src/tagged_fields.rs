@@ -13,7 +13,7 @@
 //! Not here: the meaning of tags, and checksums (`codec`).
 
 /// Appends a number.
-pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn append_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -22,8 +22,8 @@ pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends the field `tag`; its value consists of the bytes that `write` appends.
-pub(crate) fn field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>)) {
-    varint(out, u64::from(tag));
+pub(crate) fn append_field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    append_varint(out, u64::from(tag));
     let at = out.len();
     // Most values are shorter than 128 bytes, so reserve one byte for the length.
     out.push(0);
@@ -34,14 +34,14 @@ pub(crate) fn field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>
         return;
     }
     let mut head = Vec::with_capacity(4);
-    varint(&mut head, length as u64);
+    append_varint(&mut head, length as u64);
     out.splice(at..=at, head);
 }
 
 /// Appends the field `tag` with a number; nothing for 0, the default.
-pub(crate) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
+pub(crate) fn append_nonzero_number(out: &mut Vec<u8>, tag: u32, value: u64) {
     if value > 0 {
-        field(out, tag, |out| varint(out, value));
+        append_field(out, tag, |out| append_varint(out, value));
     }
 }
 
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    pub(crate) fn varint(&mut self) -> Option<u64> {
+    pub(crate) fn read_varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let (first, rest) = self.bytes.split_first()?;
@@ -83,8 +83,8 @@ impl<'a> Reader<'a> {
 
     /// Reads the number of following items or bytes. Each item takes at least one byte, so a number
     /// above the number of bytes left gives `None`.
-    pub(crate) fn length(&mut self) -> Option<usize> {
-        let length = usize::try_from(self.varint()?).ok()?;
+    pub(crate) fn read_length(&mut self) -> Option<usize> {
+        let length = usize::try_from(self.read_varint()?).ok()?;
         (length <= self.bytes.len()).then_some(length)
     }
 
@@ -96,18 +96,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the value of a field that consists of a single number.
-    pub(crate) fn number(mut self) -> Option<u64> {
-        let value = self.varint()?;
+    pub(crate) fn read_number(mut self) -> Option<u64> {
+        let value = self.read_varint()?;
         self.is_empty().then_some(value)
     }
 
     /// Reads a message to its end, and calls `read` with each field's tag and value. Returns the
     /// number of unknown tags.
-    pub(crate) fn fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Field>) -> Option<usize> {
+    pub(crate) fn read_fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Field>) -> Option<usize> {
         let mut unknown = 0;
         while !self.is_empty() {
-            let tag = u32::try_from(self.varint()?).ok()?;
-            let length = self.length()?;
+            let tag = u32::try_from(self.read_varint()?).ok()?;
+            let length = self.read_length()?;
             let value = Reader::new(self.take(length)?);
             unknown += usize::from(read(tag, value)? == Field::Unknown);
         }
@@ -122,13 +122,13 @@ mod tests {
 
     fn encode_message(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
         let mut out = Vec::new();
-        fields.iter().for_each(|(tag, value)| field(&mut out, *tag, |out| out.extend_from_slice(value)));
+        fields.iter().for_each(|(tag, value)| append_field(&mut out, *tag, |out| out.extend_from_slice(value)));
         out
     }
 
     fn read(bytes: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
         let mut fields = Vec::new();
-        Reader::new(bytes).fields(|tag, value| {
+        Reader::new(bytes).read_fields(|tag, value| {
             fields.push((tag, value.bytes.to_vec()));
             Some(Field::Known)
         })?;
@@ -144,10 +144,10 @@ mod tests {
         #[test]
         fn varints_round_trip(value in any::<u64>()) {
             let mut out = Vec::new();
-            varint(&mut out, value);
-            prop_assert_eq!(Reader::new(&out).number(), Some(value));
+            append_varint(&mut out, value);
+            prop_assert_eq!(Reader::new(&out).read_number(), Some(value));
             out.push(0);
-            prop_assert_eq!(Reader::new(&out).number(), None);
+            prop_assert_eq!(Reader::new(&out).read_number(), None);
         }
 
         #[test]
@@ -171,15 +171,15 @@ mod tests {
     fn unknown_tags_are_counted() {
         let bytes = encode_message(&[(1, vec![1]), (9, vec![1, 2]), (1, vec![]), (8, vec![])]);
         let known = |tag, _: Reader| Some(if tag == 1 { Field::Known } else { Field::Unknown });
-        assert_eq!(Reader::new(&bytes).fields(known), Some(2));
+        assert_eq!(Reader::new(&bytes).read_fields(known), Some(2));
     }
 
     #[test]
     fn default_values_are_not_encoded() {
         let mut out = Vec::new();
-        number(&mut out, 5, 0);
+        append_nonzero_number(&mut out, 5, 0);
         assert!(out.is_empty());
-        number(&mut out, 5, 300);
+        append_nonzero_number(&mut out, 5, 300);
         assert_eq!(out, [5, 2, 0xac, 2]);
     }
 }

@@ -194,10 +194,10 @@ impl Template {
 /// replaced by placeholders.
 pub fn target_shown(text: &str, how: Redact) -> String {
     // A plain word, which redaction does not change.
-    const VALUE: &str = "valueofplimsoll";
-    let text =
-        Template::parse(text).map_or_else(|_| redact::REDACTED.to_owned(), |template| template.replace_values(VALUE));
-    redact::target(&text, how).replace(VALUE, "{}")
+    const PLACEHOLDER_WORD: &str = "valueofplimsoll";
+    let text = Template::parse(text)
+        .map_or_else(|_| redact::REDACTED.to_owned(), |template| template.replace_values(PLACEHOLDER_WORD));
+    redact::target(&text, how).replace(PLACEHOLDER_WORD, "{}")
 }
 
 /// Returns the offset of the `}}` that ends an expression, outside quotation marks.

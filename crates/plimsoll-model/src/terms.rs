@@ -245,9 +245,9 @@ impl OnInconclusive {
     /// Returns the exit code of an undecided gate.
     pub fn code(chosen: Option<OnInconclusive>) -> u8 {
         match chosen {
-            Some(OnInconclusive::Pass) => exit::DONE,
-            Some(OnInconclusive::Fail) => exit::CROSSED,
-            None => exit::UNKNOWN,
+            Some(OnInconclusive::Pass) => exit::SUCCESS,
+            Some(OnInconclusive::Fail) => exit::NEGATIVE_RESULT,
+            None => exit::NO_CONCLUSION,
         }
     }
 }
@@ -463,13 +463,13 @@ pub enum EndpointChoice<T> {
 }
 
 /// The flag value that selects the target's default endpoint.
-const AUTO: &str = "auto";
+const AUTO_ENDPOINT_VALUE: &str = "auto";
 
 impl EndpointChoice<String> {
     /// Parses the value of an endpoint flag. If `two` is true, a comma may separate two URLs.
     pub fn parse(place: &str, two: bool) -> EndpointChoice<String> {
         match place {
-            AUTO => EndpointChoice::ByTarget,
+            AUTO_ENDPOINT_VALUE => EndpointChoice::ByTarget,
             place if two => EndpointChoice::At(split_url_pair(place)),
             place => EndpointChoice::At(vec![place.to_owned()]),
         }

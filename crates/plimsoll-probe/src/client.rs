@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// The time between two checks for a stop by the user (such as ^C), so that a wait ends promptly.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The size of the receive buffer in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -149,7 +149,7 @@ impl BlockingSocket {
         if self.is_interrupted() {
             return Err(interrupted_error());
         }
-        Ok(self.epoll.wait(Some(left.min(LOOK).as_nanos() as u64))?.iter().any(|event| event.writable()))
+        Ok(self.epoll.wait(Some(left.min(STOP_CHECK_INTERVAL).as_nanos() as u64))?.iter().any(|event| event.writable()))
     }
 
     fn is_interrupted(&self) -> bool {

@@ -19,10 +19,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The time between two checks for a stop by the user (such as ^C), so that a wait ends promptly.
-const LOOK: Duration = Duration::from_millis(200);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The longest time for opening a connection to one address.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a URL, with its resolved addresses.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String
         if signal::interrupted() {
             return Err("was not finished: the user stopped it".into());
         }
-        std::thread::sleep(LOOK / 20);
+        std::thread::sleep(STOP_CHECK_INTERVAL / 20);
     }
     thread.join().unwrap_or_else(|_| Err("the response could not be read".into()))
 }
@@ -162,7 +162,7 @@ fn fetch_at(
     deadline: Instant,
     bytes_left: &ByteBudget,
 ) -> Result<FetchResponse, FetchError> {
-    let connect_until = Instant::now() + CONNECT;
+    let connect_until = Instant::now() + CONNECT_TIMEOUT;
     let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until, ignores_stop: false };
     let mut body = Vec::new();
     let asked = question.ask(|| Socket::connect_from(None, address), &mut |piece| {
@@ -174,12 +174,13 @@ fn fetch_at(
         NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
             FetchError::other("accepts no connection: connection timed out (is the server running?)")
         }
-        NoResponse::Connect(_) => {
-            FetchError::Other(format!("{failure} (is the server running?)", failure = error.text(CONNECT, false)))
-        }
+        NoResponse::Connect(_) => FetchError::Other(format!(
+            "{failure} (is the server running?)",
+            failure = error.text(CONNECT_TIMEOUT, false)
+        )),
         NoResponse::TooLong => FetchError::other("sent too much data for a profile"),
         NoResponse::Interrupted => FetchError::other("was not finished: the user stopped it"),
-        error => FetchError::Other(error.text(CONNECT, false)),
+        error => FetchError::Other(error.text(CONNECT_TIMEOUT, false)),
     })?;
     Ok(FetchResponse { status: reply.status, body })
 }

@@ -282,11 +282,11 @@ impl Finder {
 /// script that was started by its own name has this name as a process, although an interpreter runs
 /// the script.
 fn with_interpreter(pid: u32, name: String) -> String {
-    const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
+    const INTERPRETER_NAMES: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = program.as_deref().and_then(std::path::Path::file_name).and_then(std::ffi::OsStr::to_str);
     let known =
-        |program: &&str| INTERPRETERS.iter().any(|known| program.starts_with(known) && !name.starts_with(known));
+        |program: &&str| INTERPRETER_NAMES.iter().any(|known| program.starts_with(known) && !name.starts_with(known));
     // If the program file was replaced or deleted, the target of its link ends with ` (deleted)`.
     let program = program.map(|program| program.trim_end_matches(" (deleted)")).filter(known);
     program.map_or_else(|| name.clone(), |program| format!("{name} ({program})"))

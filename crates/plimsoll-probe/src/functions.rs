@@ -19,9 +19,9 @@ use std::sync::{Arc, PoisonError};
 /// The length of an interval over which function samples are counted, ns.
 const STRETCH_NS: u64 = 500_000_000;
 /// The common name under which all kernel functions are counted.
-const KERNEL: &str = "[kernel]";
+const KERNEL_GROUP_NAME: &str = "[kernel]";
 /// The kind of input that symbol libraries parse, named in error texts.
-const SYMBOLS: &str = "tables of symbols";
+const SYMBOL_INPUT_NAME: &str = "tables of symbols";
 
 /// The current interval of function samples, which is not reported yet.
 struct OpenSampleInterval {
@@ -98,7 +98,7 @@ impl FunctionSampling {
         self.symbols.keep(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
             // If the parser panics on a symbol table, functions of that file have no names.
-            let _ = library_panic::catch(SYMBOLS, || self.symbols.prepare(*pid));
+            let _ = library_panic::catch(SYMBOL_INPUT_NAME, || self.symbols.prepare(*pid));
         }
         self.pids = pids;
     }
@@ -124,7 +124,7 @@ impl FunctionSampling {
     /// Takes the samples that the kernel has collected since the last call.
     fn take(&mut self) {
         let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, walked, .. } = self else { return };
-        let kernel: Arc<str> = Arc::from(KERNEL);
+        let kernel: Arc<str> = Arc::from(KERNEL_GROUP_NAME);
         sampler.take(|record| match record {
             SamplingRecord::Lost(count) => stretch.lost += count,
             SamplingRecord::Caught { pid, in_kernel, places, top } if pids.binary_search(&pid).is_ok() => {
@@ -134,14 +134,16 @@ impl FunctionSampling {
                 }
                 let places = match top {
                     Some(top) => {
-                        let _ = library_panic::catch(SYMBOLS, || symbols.callers(pid, &top, places, walked));
+                        let _ = library_panic::catch(SYMBOL_INPUT_NAME, || symbols.callers(pid, &top, places, walked));
                         walked.as_slice()
                     }
                     None => places,
                 };
                 for (depth, place) in places.iter().enumerate() {
                     // An address without code ends the chain of callers.
-                    match library_panic::catch(SYMBOLS, || symbols.name(pid, *place, depth > 0)).unwrap_or_default() {
+                    match library_panic::catch(SYMBOL_INPUT_NAME, || symbols.name(pid, *place, depth > 0))
+                        .unwrap_or_default()
+                    {
                         Some(name) => stack.push(stretch.intern_name(name)),
                         None => break,
                     }

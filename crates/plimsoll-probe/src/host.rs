@@ -30,17 +30,17 @@ const SLOW_EVERY: u64 = 5;
 /// every second.
 const SLOWEST_EVERY: u64 = 10;
 
-const PRESSURE: [(&str, [&str; 2]); 3] = [
+const PRESSURE_SERIES_NAMES: [(&str, [&str; 2]); 3] = [
     ("cpu", ["host.pressure_cpu_some", "host.pressure_cpu_full"]),
     ("memory", ["host.pressure_memory_some", "host.pressure_memory_full"]),
     ("io", ["host.pressure_io_some", "host.pressure_io_full"]),
 ];
 
 /// The TCP counters that are read from the kernel's file `snmp`: series name, and name in the file.
-const SNMP: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
+const SNMP_TCP_COUNTERS: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
 /// The TCP counters that are read from the kernel's file `netstat`: series name, and name in the
 /// file.
-const NETSTAT: [(&str, &str); 10] = [
+const NETSTAT_TCP_COUNTERS: [(&str, &str); 10] = [
     ("tcp.listen_overflows", "ListenOverflows"),
     ("tcp.listen_drops", "ListenDrops"),
     ("tcp.syn_retransmits", "TCPSynRetrans"),
@@ -72,7 +72,8 @@ impl Host {
         let cores = plimsoll_sys::process::cores();
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         Host {
-            pressure: PRESSURE.map(|(kind, names)| (names, OptionalFile::open(&format!("/proc/pressure/{kind}")))),
+            pressure: PRESSURE_SERIES_NAMES
+                .map(|(kind, names)| (names, OptionalFile::open(&format!("/proc/pressure/{kind}")))),
             memory: OptionalFile::open("/proc/meminfo"),
             load: OptionalFile::open("/proc/loadavg"),
             frequencies: (0..cores.min(64)).filter_map(|core| ProcFile::open(frequency(core)).ok()).collect(),
@@ -122,7 +123,9 @@ impl Host {
     }
 
     fn report_tcp_counters(&mut self, sink: &mut Sink) {
-        for (reading, group, counters) in [(&self.snmp, "Tcp:", &SNMP[..]), (&self.netstat, "TcpExt:", &NETSTAT[..])] {
+        for (reading, group, counters) in
+            [(&self.snmp, "Tcp:", &SNMP_TCP_COUNTERS[..]), (&self.netstat, "TcpExt:", &NETSTAT_TCP_COUNTERS[..])]
+        {
             let told = reading.read(&mut self.buffer, |text| {
                 // A counter that this kernel lacks does not count as a failed reading.
                 host::counters(text, group, |name, value| {

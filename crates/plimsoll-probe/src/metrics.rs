@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The time between two fetches of the metrics, ns.
 pub const PERIOD_NS: u64 = 1_000_000_000;
-const TIMEOUT: Duration = Duration::from_secs(2);
+const METRICS_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest response that is accepted as metrics, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The largest number of series that are recorded.
@@ -102,8 +102,8 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
 
 /// Fetches the metrics. The error completes a sentence that begins with the path.
 fn fetch_metrics(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
-    let FetchResponse { status, body } =
-        fetch(target, path, TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
+    let FetchResponse { status, body } = fetch(target, path, METRICS_FETCH_TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX))
+        .map_err(|error| error.text().to_owned())?;
     if status != 200 {
         return Err(format!("has status {status}"));
     }

@@ -17,7 +17,7 @@ pub struct ServerMetric {
 }
 
 /// The prefixes of metric names that belong to language runtimes.
-const RUNTIMES: [&str; 12] = [
+const RUNTIME_METRIC_PREFIXES: [&str; 12] = [
     "go_",
     "process_",
     "jvm_",
@@ -32,7 +32,7 @@ const RUNTIMES: [&str; 12] = [
     "erlang_",
 ];
 /// Words in metric names by which pools, queues and garbage collection are recognised.
-const WORDS: [&str; 12] = [
+const RUNTIME_METRIC_WORDS: [&str; 12] = [
     "pool",
     "queue",
     "conn",
@@ -51,7 +51,8 @@ const NAME_BYTES_MAX: usize = 200;
 
 fn is_runtime_metric(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    RUNTIMES.iter().any(|start| name.starts_with(start)) || WORDS.iter().any(|word| name.contains(word))
+    RUNTIME_METRIC_PREFIXES.iter().any(|start| name.starts_with(start))
+        || RUNTIME_METRIC_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// The choice of metrics to use.
@@ -184,12 +185,12 @@ fn labels_end(text: &str) -> Option<usize> {
 /// Reads Go's `/debug/vars`: the heap and garbage collection from `memstats`, and every top-level
 /// number.
 fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
-    const GAUGES: [&str; 5] = ["HeapAlloc", "HeapInuse", "HeapObjects", "StackInuse", "GCCPUFraction"];
-    const COUNTERS: [&str; 5] = ["NumGC", "PauseTotalNs", "TotalAlloc", "Mallocs", "Frees"];
+    const GO_MEMSTATS_GAUGES: [&str; 5] = ["HeapAlloc", "HeapInuse", "HeapObjects", "StackInuse", "GCCPUFraction"];
+    const GO_MEMSTATS_COUNTERS: [&str; 5] = ["NumGC", "PauseTotalNs", "TotalAlloc", "Mallocs", "Frees"];
     let Value::Object(vars) = serde_json::from_str(text).ok()? else { return None };
     let memory = vars.get("memstats").and_then(Value::as_object);
     let mut metrics = Vec::new();
-    for (names, kind) in [(GAUGES, SeriesKind::Gauge), (COUNTERS, SeriesKind::Counter)] {
+    for (names, kind) in [(GO_MEMSTATS_GAUGES, SeriesKind::Gauge), (GO_MEMSTATS_COUNTERS, SeriesKind::Counter)] {
         for name in names {
             if let Some(value) = memory.and_then(|memory| memory.get(name)?.as_f64()) {
                 metrics.push(ServerMetric { name: format!("memstats.{name}"), kind, value });
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
     use plimsoll_model::rng::Rng;
 
-    const TEXT: &str = "# HELP go_goroutines Number of goroutines.\n# TYPE go_goroutines gauge\ngo_goroutines 12\n\
+    const SAMPLE_METRICS_TEXT: &str = "# HELP go_goroutines Number of goroutines.\n# TYPE go_goroutines gauge\ngo_goroutines 12\n\
         # TYPE go_gc_duration_seconds summary\ngo_gc_duration_seconds{quantile=\"0.5\"} 1e-05\n\
         go_gc_duration_seconds_sum 0.5\ngo_gc_duration_seconds_count 7\n\
         # TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 3.5 1700000000000\n\
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn prometheus_text_is_parsed() {
-        let got: Vec<(String, SeriesKind, f64)> = parse(TEXT.as_bytes(), Take::Runtime)
+        let got: Vec<(String, SeriesKind, f64)> = parse(SAMPLE_METRICS_TEXT.as_bytes(), Take::Runtime)
             .expect("text")
             .into_iter()
             .map(|m| (m.name, m.kind, m.value))
@@ -291,7 +292,7 @@ mod tests {
         let vars = br#"{"hits":7,"memstats":{"HeapAlloc":100,"NumGC":3}}"#;
         let mut understood = 0;
         for round in 0..20_000 {
-            let mut bytes = if round % 2 == 0 { TEXT.as_bytes().to_vec() } else { vars.to_vec() };
+            let mut bytes = if round % 2 == 0 { SAMPLE_METRICS_TEXT.as_bytes().to_vec() } else { vars.to_vec() };
             for _ in 0..=rng.below(4) {
                 let at = rng.below(bytes.len() as u64 + 1) as usize;
                 match rng.below(3) {

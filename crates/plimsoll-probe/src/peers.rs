@@ -38,7 +38,7 @@ const SEARCH_NS_MAX: u64 = 5_000_000_000;
 /// covers several kernel ticks.
 const RECENT_DATA_MS: u32 = 40;
 
-const DENIED: &str = "the server's own connections cannot be read: the process belongs to another user (run plimsoll \
+const CONNECTIONS_DENIED_TEXT: &str = "the server's own connections cannot be read: the process belongs to another user (run plimsoll \
     as that user or as root)";
 
 pub struct Peers {
@@ -224,7 +224,7 @@ impl Peers {
             let seen = match found {
                 Some(Some(Ok(seen))) => ServerPeerConnections { at_ns: now_ns, ..seen },
                 Some(None) => {
-                    sink.report_unobserved_part(DENIED);
+                    sink.report_unobserved_part(CONNECTIONS_DENIED_TEXT);
                     return;
                 }
                 // If the kernel refuses the list of connections, only the accept queue is read.
@@ -281,7 +281,7 @@ impl Peers {
                     self.owners.entry(inode).or_insert(Owner::NotFound);
                 }
                 if search.denied {
-                    sink.report_unobserved_part(DENIED);
+                    sink.report_unobserved_part(CONNECTIONS_DENIED_TEXT);
                 }
                 self.search = None;
                 return;

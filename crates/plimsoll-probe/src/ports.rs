@@ -17,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The number of connections in TIME-WAIT up to which pairs of addresses are not counted, because
 /// no pair can be near its limit.
-const FEW: u64 = 64;
+const UNCOUNTED_CONNECTIONS_MAX: u64 = 64;
 /// The share (0 to 1) of used ports in a pair's range from which on the range counts as full. A
 /// client with the system's range leaves gaps, because the kernel steps by at least two ports.
 const DENSE_PORT_SHARE_MIN: f64 = 0.9;
@@ -34,7 +34,7 @@ struct TimeWaitPorts {
 /// Returns the number of ports available to a pair of addresses, of which the ports `held` are in
 /// use. `usual` is the number of ports in the system's range.
 fn available_ports_of_pair(held: &mut [u16], usual: u64) -> u64 {
-    if held.len() as u64 <= FEW {
+    if held.len() as u64 <= UNCOUNTED_CONNECTIONS_MAX {
         return usual;
     }
     held.sort_unstable();
@@ -105,7 +105,7 @@ impl Ports {
         };
         let ports = local_ports();
         sink.gauge("tcp.time_wait", "", own as f64);
-        if counts.iter().flatten().all(|count| *count <= FEW) {
+        if counts.iter().flatten().all(|count| *count <= UNCOUNTED_CONNECTIONS_MAX) {
             sink.gauge("tcp.local_ports", "", ports as f64);
             sink.gauge("tcp.time_wait_pair", "", own as f64);
             return;
@@ -113,7 +113,7 @@ impl Ports {
         let Ports { networks, targets, look } = self;
         let asked = look.read(sink, || {
             let many = networks.iter_mut().zip(&counts).enumerate();
-            let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > FEW));
+            let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > UNCOUNTED_CONNECTIONS_MAX));
             let of_one = |(number, (network, _)): (usize, (&mut PortsOfNetwork, _))| {
                 let mut pairs = TimeWaitPorts::default();
                 let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);

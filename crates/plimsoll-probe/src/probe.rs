@@ -16,20 +16,22 @@ pub(super) trait Probe: Send {
 pub struct LiveServer(Arc<AtomicU64>);
 
 impl LiveServer {
-    const UNSEEN: u64 = u64::MAX;
+    const UNKNOWN_CPU_USE: u64 = u64::MAX;
 
     /// Creates the live reading without a value.
     pub fn without_value() -> LiveServer {
-        LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
+        LiveServer(Arc::new(AtomicU64::new(Self::UNKNOWN_CPU_USE)))
     }
 
     /// Sets the number of cores that the server used recently; `None` if it is unknown.
     pub fn set(&self, cores: Option<f64>) {
-        self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
+        self.0.store(cores.map_or(Self::UNKNOWN_CPU_USE, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
     }
 
     /// Returns the number of cores that the server used recently; `None` if it is unknown.
     pub fn cores(&self) -> Option<f64> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != Self::UNSEEN).map(|value| value as f64 / 1000.0)
+        Some(self.0.load(Ordering::Relaxed))
+            .filter(|value| *value != Self::UNKNOWN_CPU_USE)
+            .map(|value| value as f64 / 1000.0)
     }
 }

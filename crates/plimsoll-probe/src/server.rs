@@ -31,7 +31,7 @@ const SIMILAR_THREADS_MIN: usize = 3;
 /// The largest number of groups of threads with similar names that are reported.
 const GROUPS_MAX: usize = 8;
 /// The names of the series that count waiting threads, each with the reason of the wait.
-const WAITS: [(&str, WaitReason); 5] = [
+const WAIT_REASON_SERIES: [(&str, WaitReason); 5] = [
     ("server.in_lock", WaitReason::Lock),
     ("server.in_sleep", WaitReason::Sleep),
     ("server.in_read", WaitReason::Data),
@@ -449,12 +449,12 @@ impl ServerProbe {
         }
         // Forked processes can share a lock at the same address, so waiters are counted over all
         // processes.
-        let (mut waiting, mut places) = ([0; WAITS.len()], HashMap::new());
+        let (mut waiting, mut places) = ([0; WAIT_REASON_SERIES.len()], HashMap::new());
         for threads in all() {
-            let of = threads.count_waiting_threads(turns, WAITS.map(|(_, what)| what), &mut places);
+            let of = threads.count_waiting_threads(turns, WAIT_REASON_SERIES.map(|(_, what)| what), &mut places);
             waiting = std::array::from_fn(|at| waiting[at] + of[at]);
         }
-        for ((name, _), waiting) in WAITS.iter().zip(waiting) {
+        for ((name, _), waiting) in WAIT_REASON_SERIES.iter().zip(waiting) {
             sink.gauge(name, "", of_all(waiting));
         }
         if all().any(Threads::knows_any_futex) {

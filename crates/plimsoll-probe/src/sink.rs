@@ -220,7 +220,7 @@ pub struct CpuBudget {
 impl CpuBudget {
     /// At the least effort, the budget is the time of one core divided by this number (0.7 % of a
     /// core).
-    const PART: u64 = 150;
+    const CORE_SHARE_DIVISOR: u64 = 150;
     /// The largest accumulated budget, ns. Large readings need this reserve. A short load may use
     /// this much CPU time beyond the share.
     const SAVED_BUDGET_NS_MAX: u64 = 10_000_000;
@@ -231,7 +231,7 @@ impl CpuBudget {
 
     /// Adds the budget for the time since the last call.
     pub fn add_elapsed_time(&mut self, now_ns: u64) {
-        self.granted_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
+        self.granted_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::CORE_SHARE_DIVISOR;
         self.passed_ns = now_ns;
     }
 

@@ -8,27 +8,27 @@ use crate::format::{count, duration, share};
 use plimsoll_model::AgentAccount;
 use serde::Serialize;
 
-/// The column headings of the table of agents, for the rows of [`rows`].
-pub(crate) const HEADINGS: [&str; 10] =
+/// The column headings of the table of agents, for the rows of [`agent_rows`].
+pub(crate) const AGENT_TABLE_HEADINGS: [&str; 10] =
     ["agent", "threads", "scheduled", "share", "succeeded", "failed", "unsent", "busy", "lag p99", "clock within"];
 
 /// Adds the table of a fleet's agents to a report, and a line of text for each lost agent. Adds
 /// nothing if there are no agents.
-pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
+pub(crate) fn append_agents(report: &mut Report, agents: &[AgentAccount]) {
     if agents.is_empty() {
         return;
     }
-    report.table(&HEADINGS, rows(agents));
+    report.add_table(&AGENT_TABLE_HEADINGS, agent_rows(agents));
     let lost = agents.iter().filter_map(|agent| Some(format!("{}: {}", agent.name, agent.loss_reason.as_ref()?)));
     let lost: Vec<(&str, String)> = lost.map(|text| ("lost agent", text)).collect();
     if !lost.is_empty() {
-        report.facts(lost);
+        report.add_facts(lost);
     }
 }
 
 /// Formats the figures of each agent as a table row. An agent is a machine that generates a part of
 /// the load.
-pub(crate) fn rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
+pub(crate) fn agent_rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
     let scheduled = scheduled_total(agents);
     agents.iter().map(|agent| agent_row(agent, scheduled)).collect()
 }
@@ -83,7 +83,7 @@ pub(crate) fn agent_fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
 }
 
 impl AgentFields {
-    pub(crate) fn threads(&self) -> u32 {
+    pub(crate) fn thread_count(&self) -> u32 {
         self.threads
     }
 

@@ -10,7 +10,7 @@ use plimsoll_analysis::series;
 use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
 
 /// The maximum number of time intervals on the horizontal axis of a chart.
-const COLUMNS: usize = 150;
+const CHART_INTERVALS_MAX: usize = 150;
 /// The maximum number of different errors that the page lists for one attack.
 const ERRORS_SHOWN: usize = 20;
 
@@ -119,14 +119,14 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     let headings = ["attack", "requests", "rate/s", "for", "succeeded", "p50", "p90", "p99", "max"];
     let rows: Vec<Vec<String>> = attacks.iter().map(table_row).collect();
-    let panels = chart_panels(attacks, columns_max.clamp(1, COLUMNS));
+    let panels = chart_panels(attacks, columns_max.clamp(1, CHART_INTERVALS_MAX));
     report.responsive_chart(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let lines = attacks
         .iter()
         .map(|attack| Line { name: name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
     let lines: Vec<Line> = lines.collect();
     report.responsive_chart(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
-    report.heading("Responses");
+    report.add_heading("Responses");
     let codes = attacks.iter().flat_map(|attack| {
         attack.codes.iter().map(move |(code, results)| {
             let code = if *code == 0 { "no response".to_owned() } else { code.to_string() };
@@ -134,7 +134,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
             vec![name(attack).to_owned(), code, count(*results), share(part)]
         })
     });
-    report.table(&["attack", "code", "requests", "share"], codes.collect());
+    report.add_table(&["attack", "code", "requests", "share"], codes.collect());
     let errors = attacks.iter().flat_map(|attack| {
         let mut errors: Vec<(&String, &u64)> = attack.errors.iter().collect();
         errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -143,8 +143,8 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     });
     let errors: Vec<Vec<String>> = errors.collect();
     if !errors.is_empty() {
-        report.heading("Failures");
-        report.table(&["attack", "error", "requests"], errors);
+        report.add_heading("Failures");
+        report.add_table(&["attack", "error", "requests"], errors);
     }
     report.text(
         Tone::Plain,
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_page_describes_each_attack() {
-        let page = page::render(&attacks_page(&course_of_attacks(&["old", "new<"]), "", COLUMNS), "vegeta");
+        let page = page::render(&attacks_page(&course_of_attacks(&["old", "new<"]), "", CHART_INTERVALS_MAX), "vegeta");
         for part in [
             "<h1>Old: 200 requests at 50.3/s for 3.98 s; 100 % succeeded; half within ",
             "new&lt;: 200 requests",
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn pages_exist_for_zero_and_one_result() {
-        let none = page::render(&attacks_page(&VegetaCourse::default(), "", COLUMNS), "x");
+        let none = page::render(&attacks_page(&VegetaCourse::default(), "", CHART_INTERVALS_MAX), "x");
         assert!(none.contains("<h1>The results are empty</h1>"));
         let mut one = VegetaCourse::default();
         one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });

@@ -65,13 +65,13 @@ pub struct Report {
 
 impl Report {
     /// Adds a section heading.
-    pub fn heading(&mut self, text: impl Into<String>) -> &mut Self {
+    pub fn add_heading(&mut self, text: impl Into<String>) -> &mut Self {
         self.blocks.push(ReportBlock::Heading(visible_text(text)));
         self
     }
 
     /// Adds a chart, and its figures as a table.
-    pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
+    pub fn add_chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| visible_text(*h)).collect();
         self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: visible_rows(rows) }));
         self
@@ -85,7 +85,7 @@ impl Report {
         headings: &[&str],
         rows: Vec<Vec<String>>,
     ) -> &mut Self {
-        self.chart(draw(Theme::Page), headings, rows);
+        self.add_chart(draw(Theme::Page), headings, rows);
         if let Some(ReportBlock::Chart(chart)) = self.blocks.last_mut() {
             chart.narrow = Some(draw(Theme::Phone));
         }
@@ -99,14 +99,14 @@ impl Report {
             Some(ReportBlock::Table(..)) => self.blocks.pop(),
             _ => None,
         };
-        self.facts(facts.iter().map(|(label, value)| (label.as_str(), value.clone())).collect());
+        self.add_facts(facts.iter().map(|(label, value)| (label.as_str(), value.clone())).collect());
         self.blocks.extend(table);
         self
     }
 
     /// Makes `sentence` the answer of the report. The previous answer becomes ordinary text below
     /// it.
-    pub fn headline(&mut self, sentence: String) -> &mut Self {
+    pub fn set_answer(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
                 *tone = Tone::Plain;
@@ -118,7 +118,7 @@ impl Report {
 
     /// Adds unescaped HTML. The HTML must be complete, must load nothing, and must contain only
     /// escaped text.
-    pub fn fragment(&mut self, html: String) -> &mut Self {
+    pub fn add_fragment(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::Fragment(html));
         self
     }
@@ -146,7 +146,7 @@ impl Report {
     }
 
     /// Adds labelled values.
-    pub fn facts(&mut self, facts: Vec<(&str, String)>) -> &mut Self {
+    pub fn add_facts(&mut self, facts: Vec<(&str, String)>) -> &mut Self {
         self.blocks.push(ReportBlock::Facts(
             facts.into_iter().map(|(label, value)| (visible_text(label), visible_text(value))).collect(),
         ));
@@ -154,7 +154,7 @@ impl Report {
     }
 
     /// Adds a table.
-    pub fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
+    pub fn add_table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         self.blocks.push(ReportBlock::Table(headings.iter().map(|h| visible_text(*h)).collect(), visible_rows(rows)));
         self
     }

@@ -4,7 +4,7 @@
 //! Not here: calibrating the machines, and using the resulting shares.
 
 use crate::block::{Report, Tone};
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format::{duration, rate, share};
 use crate::text::render;
 use plimsoll_model::AgentCalibration;
@@ -39,7 +39,7 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     let mut report = Report::default();
     let headings = ["agent", "plimsoll", "cores", "one thread", "lag p99", "clock within", "share"];
     let rows = agents.iter().zip(shares(agents, weights)).map(row);
-    report.table(&headings, rows.collect());
+    report.add_table(&headings, rows.collect());
     for (agent, why) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
         let name = &agent.name;
         report.text(
@@ -78,7 +78,7 @@ struct CalibrationFields<'a> {
 pub fn calibration_document(agents: &[AgentCalibration], weights: &[u32]) -> Value {
     let parts = agents.iter().zip(shares(agents, weights));
     let agents = parts.map(|(agent, share)| CalibrationFields::new(agent, share)).collect();
-    value(&CalibrationDocument { schema: "plimsoll.fleet-calibration/1", agents })
+    to_json_value(&CalibrationDocument { schema: "plimsoll.fleet-calibration/1", agents })
 }
 
 impl CalibrationFields<'_> {

@@ -51,7 +51,7 @@ impl<'a> RecordedPair<'a> {
     ) -> Option<RecordedPair<'a>> {
         match (a, b) {
             (RecordedInput::Search(a), RecordedInput::Search(b)) => {
-                Some(RecordedPair::Searches([a.side(&file_a, name_a), b.side(&file_b, name_b)]))
+                Some(RecordedPair::Searches([a.comparison_side(&file_a, name_a), b.comparison_side(&file_b, name_b)]))
             }
             (RecordedInput::Levels(over, a), RecordedInput::Levels(other, b)) if over == other => {
                 let a = DiffSide { file: file_a, name: name_a, levels: a };
@@ -62,7 +62,7 @@ impl<'a> RecordedPair<'a> {
     }
 
     /// Draws the charts of the pair as SVG. Each chart has the suffix for the name of its file.
-    pub fn charts(&self) -> Vec<(&'static str, String)> {
+    pub fn draw_charts(&self) -> Vec<(&'static str, String)> {
         match self {
             RecordedPair::Searches(sides) => {
                 vec![("line.diff", searches_chart(sides, &searches_heading(sides), Theme::Light))]
@@ -81,7 +81,7 @@ impl<'a> RecordedPair<'a> {
     }
 
     /// Renders the table of the comparison, and a sentence about what the comparison can prove.
-    pub fn report(&self) -> Report {
+    pub fn table_report(&self) -> Report {
         match self {
             RecordedPair::Searches(sides) => searches_report(sides),
             RecordedPair::Levels(over, sides) => diff_report(*over, sides),
@@ -91,7 +91,7 @@ impl<'a> RecordedPair<'a> {
     /// Renders the report for an HTML page. For a pair of searches, the report includes their
     /// chart.
     pub fn page(&self) -> Report {
-        let mut report = self.report();
+        let mut report = self.table_report();
         if let RecordedPair::Searches(sides) = self {
             // The title of the chart is omitted, because the heading of the page already shows it.
             let heading = searches_heading(sides).without_title();

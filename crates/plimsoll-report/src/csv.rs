@@ -56,7 +56,7 @@ fn is_session_figure(figure: &Figure) -> bool {
 
 /// Formats all intervals of an experiment as CSV. Times are in ns. Only `start_s`, the start of the
 /// interval in the schedule of its load, is in s.
-pub fn intervals(experiment: &Experiment) -> String {
+pub fn intervals_csv(experiment: &Experiment) -> String {
     of_trials(&experiment.trials)
 }
 
@@ -83,7 +83,7 @@ fn of_trials(trials: &[Trial]) -> String {
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
                 // In the row of a route, the cells for figures of the whole load are empty.
                 let nothing = of_load.iter().map(|_| String::new());
-                let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
+                let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| csv_cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
                 let row =
                     begin.iter().cloned().chain([name]).chain(column_texts(figures.figure_values())).chain(nothing);
@@ -96,7 +96,7 @@ fn of_trials(trials: &[Trial]) -> String {
 
 /// Formats text as a CSV cell. Text with separators is quoted. Text that a spreadsheet would
 /// evaluate as a formula gets an apostrophe at its beginning (OWASP, CSV injection).
-pub fn cell(text: &str) -> String {
+pub fn csv_cell(text: &str) -> String {
     let text = visible(text);
     let is_formula =
         text.trim_start().starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
@@ -227,7 +227,7 @@ mod tests {
             ("a\u{1b}[2J", "a\\x1b[2J"),
             ("\u{ff1d}1", "\"'\u{ff1d}1\""),
         ] {
-            assert_eq!(cell(text), expect, "{text:?}");
+            assert_eq!(csv_cell(text), expect, "{text:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 use serde::Serialize;
@@ -76,13 +76,13 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
             format_percent_change(change.mean),
         ]
     });
-    report.table(&[load, "A req/s", "B req/s", "change", "A mean", "B mean", "change"], table.collect());
+    report.add_table(&[load, "A req/s", "B req/s", "change", "A mean", "B mean", "change"], table.collect());
     let success = rows.iter().map(|(change, a, b)| {
         let points = format!("{:+.2}", change.success_points * 100.0);
         vec![load_of(change), share(a.success_rate), share(b.success_rate), points]
     });
-    report.table(&[load, "A success", "B success", "points"], success.collect());
-    report.facts(vec![("A", a.file.clone()), ("B", b.file.clone())]);
+    report.add_table(&[load, "A success", "B success", "points"], success.collect());
+    report.add_facts(vec![("A", a.file.clone()), ("B", b.file.clone())]);
     report
 }
 
@@ -155,7 +155,7 @@ pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -
         b: DiffLevelFields::from(b),
         change: LevelChangeFields { throughput: change.rps, mean: change.mean, success_points: change.success_points },
     };
-    value(&LevelsDiffDocument {
+    to_json_value(&LevelsDiffDocument {
         schema: "plimsoll.diff/1",
         warnings: [caveat].into_iter().chain(unmatched_loads_note(sides, rows.len())).collect(),
         a: RecordingFields { file: &a.file, name: a.name },

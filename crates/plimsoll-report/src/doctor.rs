@@ -4,7 +4,7 @@
 //! Not here: the checks themselves, and their limits (`plimsoll_analysis::fitness`).
 
 use crate::block::{Report, Tone};
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format::{duration, rate};
 use crate::screen::{COLUMNS_MAX, LINES_MAX};
 use crate::text::render_in;
@@ -52,10 +52,10 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
     report.text(Tone::Answer, fitness_sentence(fitness));
     let row =
         |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.observation.clone()];
-    report.table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
+    report.add_table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
     if let Some(measured) = measured {
         let rows = comparison_rows(measured).into_iter().map(Vec::from).collect();
-        report.table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
+        report.add_table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
     // The remedies for the most serious problems come first. Remedies without space on the screen
@@ -148,7 +148,7 @@ pub fn doctor_document(facts: &MachineFacts, measured: Option<&SelfMeasurement>,
         remedy: check.remedy.as_deref(),
     });
     let interference = facts.interference.as_ref();
-    value(&DoctorDocument {
+    to_json_value(&DoctorDocument {
         schema: "plimsoll.doctor/1",
         fitness: fitness.fitness().word(),
         checks: checks.collect(),
@@ -182,7 +182,7 @@ mod tests {
     use plimsoll_model::MachineLimits;
     use plimsoll_model::machine_facts::{InterferenceSample, MissingProbe, SamplingAccess};
 
-    const QUIET: SelfMeasurement = SelfMeasurement {
+    const QUIET_MEASUREMENT: SelfMeasurement = SelfMeasurement {
         highest_rps: 90_000.0,
         cpu_us: 9.0,
         rate_rps: 10_000.0,
@@ -213,7 +213,7 @@ mod tests {
             sampling: SamplingAccess::Refused,
             ..MachineFacts::default()
         };
-        let measured = SelfMeasurement { lag_p99_ns: 50_000_000, highest_rps: 900.0, ..QUIET };
+        let measured = SelfMeasurement { lag_p99_ns: 50_000_000, highest_rps: 900.0, ..QUIET_MEASUREMENT };
         let fitness = MachineFitness::assess(&facts, Some(&measured));
         let text = doctor_text(Some(&measured), &fitness, None);
         assert!(text.lines().count() <= LINES_MAX, "{text}");
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_fit_machine_gets_no_advice() {
         let fitness = MachineFitness { checks: Vec::new() };
-        let text = doctor_text(Some(&QUIET), &fitness, None);
+        let text = doctor_text(Some(&QUIET_MEASUREMENT), &fitness, None);
         assert!(text.starts_with("this machine is fit to measure\n") && !text.contains("->"), "{text}");
     }
 }

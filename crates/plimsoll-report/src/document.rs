@@ -1,6 +1,6 @@
 //! The building blocks of JSON documents. Each document is a Rust type whose fields are the fields
-//! of the document; [`value`] converts it to JSON. If the keys of a JSON object are known only at
-//! run time, its type is [`ObjectByName`].
+//! of the document; [`to_json_value`] converts it to JSON. If the keys of a JSON object are known
+//! only at run time, its type is [`ObjectByName`].
 //!
 //! Not here: the types of the documents.
 
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// Converts a document into a JSON value. NaN and infinities become null.
-pub(crate) fn value(document: &impl Serialize) -> Value {
+pub(crate) fn to_json_value(document: &impl Serialize) -> Value {
     // Serialisation cannot fail, because all keys are strings and all values can be represented.
     serde_json::to_value(document).unwrap_or(Value::Null)
 }

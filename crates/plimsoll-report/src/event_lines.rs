@@ -6,8 +6,8 @@
 //! binary).
 
 use crate::csv::load_purpose_name;
-use crate::document::value;
-use crate::json::{LoadLineFields, TrialFields, tidy};
+use crate::document::to_json_value;
+use crate::json::{LoadLineFields, TrialFields, round_fractional_numbers};
 use crate::run::load_text;
 use plimsoll_analysis::study::Study;
 use plimsoll_analysis::{Summary, TrialOutcome};
@@ -105,7 +105,7 @@ struct FindingEventFields<'a> {
 
 /// Formats one event as a line of JSON. Numbers are rounded as in every document.
 fn event_line(event: &impl Serialize) -> String {
-    crate::visible_controls::json_line(&tidy(&value(event)))
+    crate::visible_controls::json_line(&round_fractional_numbers(&to_json_value(event)))
 }
 
 /// Formats the first line of the output, which names the study.
@@ -136,7 +136,7 @@ pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -
 
 /// Formats the event line for a tick of the load with number `load`. The tick is the interval from
 /// `start_ns` to `end_ns` in the load's schedule.
-pub fn tick(
+pub fn tick_event_line(
     load: usize,
     phase: &'static str,
     (start_ns, end_ns): (u64, u64),
@@ -194,6 +194,6 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
 }
 
 /// Formats the last line of the output, which contains the same document as `--json`.
-pub fn finding(document: &Value) -> String {
+pub fn finding_event_line(document: &Value) -> String {
     event_line(&FindingEventFields { event: "finding", document })
 }

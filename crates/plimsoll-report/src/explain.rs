@@ -6,9 +6,9 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
-use crate::find::{answer, stop_reason_text};
+use crate::find::{find_answer, stop_reason_text};
 use crate::format::{duration, rate, whole_percent as percent};
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use plimsoll_analysis::explain::{
     Cause, Explanation, InterventionReport, RequestPlace, SettingValueLoad, SignalRow, VariedSetting, displayed_value,
@@ -21,11 +21,11 @@ use plimsoll_model::Intervention;
 /// if the diagnosis is certain enough to name a cause.
 pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     if explanation.cause == Cause::Unknown {
-        return spelled(&explanation.sentence);
+        return sentence_text(&explanation.sentence);
     }
     let named = explanation.causes.first().filter(|_| !explanation.abstained);
     let sure = named.map_or_else(String::new, |named| format!(" ({})", percent(named.probability)));
-    format!("{}{sure}: {}", explanation.cause, spelled(&explanation.sentence))
+    format!("{}{sure}: {}", explanation.cause, sentence_text(&explanation.sentence))
 }
 
 /// Returns the headings of the three steady loads: low, at the load line, and above the load line.
@@ -170,7 +170,7 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
 
 /// The column headings of the table of experiments. An experiment changes one condition to decide
 /// between causes.
-const EXPERIMENTS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
+const EXPERIMENT_TABLE_HEADINGS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
 fn experiment_row(made: &InterventionReport) -> Vec<String> {
     let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
@@ -230,7 +230,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
-    let mut facts = vec![("target", context.target_text()), ("line", answer(findings, doubts))];
+    let mut facts = vec![("target", context.target_text()), ("line", find_answer(findings, doubts))];
     facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("moves it", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
@@ -243,7 +243,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         for named in &explanation.causes {
             facts.push(("possible", format!("{}, {}: {}", named.cause, percent(named.probability), named.subject)));
         }
-        facts.extend(explanation.missing_evidence.iter().map(|text| ("to decide", spelled(text))));
+        facts.extend(explanation.missing_evidence.iter().map(|text| ("to decide", sentence_text(text))));
     }
     for demand in &explanation.demands {
         facts.push((
@@ -267,11 +267,11 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
             stop_reason = stop_reason_text(findings.stopped_by)
         ),
     ));
-    report.facts(facts);
+    report.add_facts(facts);
     if explanation.request_places.iter().any(Option::is_some) {
         let (headings, rows) = (place_headings(findings), place_rows(explanation, RequestPlace::ALL.len()));
         report.responsive_chart(|theme| places_svg(explanation, theme), &headings, rows.clone());
-        report.table(&headings, rows);
+        report.add_table(&headings, rows);
         if let Some(note) = unobserved_note(found) {
             report.text(Tone::Plain, note);
         }
@@ -280,17 +280,17 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
         let headings = evidence_headings(findings);
         report.responsive_chart(|theme| evidence_svg(explanation, theme), &headings, rows());
-        report.table(&headings, rows());
+        report.add_table(&headings, rows());
     }
     if let Some(varied) = &explanation.varied {
-        report.table(&["setting", "goodput", ""], varied.steps.iter().map(varied_row).collect());
+        report.add_table(&["setting", "goodput", ""], varied.steps.iter().map(varied_row).collect());
     }
     if !explanation.interventions.is_empty() {
-        report.table(&EXPERIMENTS, explanation.interventions.iter().map(experiment_row).collect());
+        report.add_table(&EXPERIMENT_TABLE_HEADINGS, explanation.interventions.iter().map(experiment_row).collect());
     }
     if !explanation.ruled_out.is_empty() {
         let row = |(cause, why): &(Cause, String)| vec![cause.word().to_owned(), why.clone()];
-        report.table(&["ruled out", "why"], explanation.ruled_out.iter().map(row).collect());
+        report.add_table(&["ruled out", "why"], explanation.ruled_out.iter().map(row).collect());
     }
     report
 }

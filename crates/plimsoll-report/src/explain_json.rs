@@ -1,10 +1,10 @@
 //! The JSON document of an explanation, which states the cause that limits the load line:
 //! `plimsoll.explain/2`.
 
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::json::{FrameFields, LoadLineFields, LoadSetupFields};
 use crate::load_profiles::ProfilesFields;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
@@ -180,7 +180,7 @@ impl From<&SignalRow> for EvidenceFields {
 }
 
 /// Renders the JSON document of an explanation.
-pub(crate) fn explain(
+pub(crate) fn explain_document(
     experiment: &Experiment,
     context: &RunContext,
     found: &ExplainFinding,
@@ -190,13 +190,13 @@ pub(crate) fn explain(
     let ExplainFinding { search: SearchFinding { findings, server, .. }, explanation } = found;
     let Explanation { ruled_out, line_prediction, demands, load_line_rps, .. } = explanation;
     let made = LoadSetupFields::new(context.plan, context.injectors);
-    value(&ExplainDocument {
+    to_json_value(&ExplainDocument {
         frame: FrameFields::new("plimsoll.explain/2", experiment, Some(made)),
         warnings,
         cause: explanation.cause.word(),
         causes: explanation.causes.iter().map(CauseFields::from).collect(),
         abstained: explanation.abstained,
-        sentence: spelled(&explanation.sentence),
+        sentence: sentence_text(&explanation.sentence),
         whereabouts: ["low", "line", "past"]
             .into_iter()
             .zip(&explanation.request_places)
@@ -204,7 +204,7 @@ pub(crate) fn explain(
             .collect(),
         evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
-        to_tell: explanation.missing_evidence.iter().map(spelled).collect(),
+        to_tell: explanation.missing_evidence.iter().map(sentence_text).collect(),
         interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
         varied: explanation.varied.as_ref().map(VariedFields::from),
         predicted: line_prediction.map(|predicted| LinePredictionFields {

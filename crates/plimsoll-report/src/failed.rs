@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Returns a labelled fact for each kind of failure. The fact has the first such response, the
 /// number of requests that failed in this way, and the time of the first failure.
-pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
+pub(crate) fn failure_facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
         let side = match (kind.tag.purpose, kind.tag.arm) {
             (Purpose::Block, Some(arm)) => format!(" from {}", arm.letter()),

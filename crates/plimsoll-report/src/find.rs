@@ -5,9 +5,9 @@ use crate::agents;
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::{RunContext, setup_fact};
-use crate::wrap::{width, wrap};
+use crate::wrap::{display_width, wrap_text};
 use plimsoll_analysis::find::{LoadLine, LogRate, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, InstanceEstimate, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, TrialOutcome, Verdict};
@@ -34,13 +34,13 @@ pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
 
 /// Formats the result of a search as one sentence: the load line, or why none was found. The doubts
 /// about the load line follow in the same sentence.
-pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
+pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
     let slo = &findings.slo;
     let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
-    let doubts: String = doubts.inline_texts().map(|doubt| format!("; {}", spelled(doubt))).collect();
+    let doubts: String = doubts.inline_texts().map(|doubt| format!("; {}", sentence_text(doubt))).collect();
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
     {
@@ -191,7 +191,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         // do not test the SLO.
         (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
-        _ => format!("{}: {}", trial.verdict_name(), spelled(&trial.reason)),
+        _ => format!("{}: {}", trial.verdict_name(), sentence_text(&trial.reason)),
     };
     vec![
         crate::csv::load_purpose_name(trial.purpose).to_owned(),
@@ -244,8 +244,8 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     // A reason that does not fit on the line of its verdict is printed on the lines below.
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
-        (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {
-            wrap(&format!("{row}:\n{}{reason}", " ".repeat(LIVE_INDENT)), Some(columns), LIVE_INDENT)
+        (false, Some(columns)) if display_width(row) + 2 + display_width(reason) >= columns => {
+            wrap_text(&format!("{row}:\n{}{reason}", " ".repeat(LIVE_INDENT)), Some(columns), LIVE_INDENT)
         }
         (false, _) => format!("{row}: {reason}"),
     }
@@ -376,7 +376,7 @@ pub(crate) fn find_report(
     let mut report = Report::default();
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
     let counted = findings.counted;
-    report.text(Tone::Answer, answer(findings, doubts));
+    report.text(Tone::Answer, find_answer(findings, doubts));
     let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
         let text = format!(
@@ -416,7 +416,7 @@ pub(crate) fn find_report(
             context.plan.load.seed
         ),
     ));
-    facts.extend(failed::facts(&FailedKind::of_trials(experiment.trials.iter())));
+    facts.extend(failed::failure_facts(&FailedKind::of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
     let threads = context.threads_text();
@@ -431,10 +431,10 @@ pub(crate) fn find_report(
     ));
     facts.extend(setup_fact(context));
     facts.extend(sources_fact(&experiment.trials));
-    report.facts(facts);
-    agents::append(&mut report, &context.agents);
+    report.add_facts(facts);
+    agents::append_agents(&mut report, &context.agents);
     if with_trials {
-        report.table(&TRIAL_HEADINGS, trials().map(trial_row).collect());
+        report.add_table(&TRIAL_HEADINGS, trials().map(trial_row).collect());
     }
     report
 }

@@ -12,7 +12,7 @@
 //! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
 use crate::chart;
-use crate::profile::amount;
+use crate::profile::format_with_unit;
 use crate::visible_controls::is_control_character;
 use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ use std::fmt::Write;
 /// The maximum number of frames in a flame graph, because browsers become slow with more.
 pub const FRAMES_MAX: usize = 20_000;
 
-const SCRIPT: &str = include_str!("flame.js");
-const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\
+const FLAME_SCRIPT: &str = include_str!("flame.js");
+const FLAME_STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\
     .plimsoll-flame .title{font-size:16px;font-weight:bold}.plimsoll-flame .subtitle{fill:#555}\
     .plimsoll-flame .frames g{cursor:pointer}.plimsoll-flame .frames g:hover rect{stroke:#222;stroke-width:.8}\
     .plimsoll-flame .frames text,.plimsoll-flame .tip{pointer-events:none}\
@@ -35,19 +35,19 @@ const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo
     .plimsoll-flame .button.on rect{fill:#28527a}}";
 
 /// The height of a row of frames, in px. The script `flame.js` must use the same value.
-const ROW: usize = 17;
-const TOP: usize = 76;
-const SIDE: f64 = 10.0;
-const WIDTH: f64 = 1200.0;
+const ROW_HEIGHT_PX: usize = 17;
+const TOP_MARGIN_PX: usize = 76;
+const SIDE_MARGIN_PX: f64 = 10.0;
+const GRAPH_WIDTH_PX: f64 = 1200.0;
 /// The estimated width of a character in px, for the widest of the usual monospace fonts.
-const CHARACTER: f64 = 7.3;
+const CHARACTER_WIDTH_PX: f64 = 7.3;
 /// Returns the JavaScript of flame graphs, for pages that load the script from a separate URL.
-pub fn script() -> &'static str {
-    SCRIPT
+pub fn flame_script() -> &'static str {
+    FLAME_SCRIPT
 }
 
 /// The minimum width in px of a frame in the drawing without script. Narrower frames are omitted.
-const NARROWEST: f64 = 0.8;
+const FRAME_WIDTH_PX_MIN: f64 = 0.8;
 
 /// A flame graph: its frames and its texts.
 #[derive(Debug, Clone, Copy)]
@@ -69,13 +69,13 @@ pub struct Flame<'a> {
 }
 
 /// Renders the flame graph as a standalone SVG file.
-pub fn svg(flame: &Flame) -> String {
+pub fn standalone_svg(flame: &Flame) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", inline_svg(flame))
 }
 
 /// Renders the flame graph as a standalone HTML page. `body` is HTML that is inserted below the
 /// graph without escaping.
-pub fn html(flame: &Flame, body: &str) -> String {
+pub fn standalone_html(flame: &Flame, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
          background:#fdfdfb;color:#111}}@media screen and (prefers-color-scheme:dark){{body{{background:#12181f;\
@@ -92,19 +92,19 @@ pub fn inline_svg(flame: &Flame) -> String {
     let tree = flame.tree;
     let total = tree.width();
     let rows = visible_frames(tree, total).map(|(node, _)| node.depth as usize + 1).max().unwrap_or(0);
-    let height = TOP + (rows + 1) * ROW + SIDE as usize;
+    let height = TOP_MARGIN_PX + (rows + 1) * ROW_HEIGHT_PX + SIDE_MARGIN_PX as usize;
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n<style>{STYLE}</style>\n\
-         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" fill=\"#fdfdfb\"/>\n\
-         <text class=\"title\" x=\"{SIDE}\" y=\"22\">{}</text>\n<text class=\"subtitle\" x=\"{SIDE}\" y=\"40\">{}</text>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\" viewBox=\"0 0 {GRAPH_WIDTH_PX} {height}\" \
+         width=\"{GRAPH_WIDTH_PX}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n<style>{FLAME_STYLE}</style>\n\
+         <rect class=\"paper\" width=\"{GRAPH_WIDTH_PX}\" height=\"{height}\" fill=\"#fdfdfb\"/>\n\
+         <text class=\"title\" x=\"{SIDE_MARGIN_PX}\" y=\"22\">{}</text>\n<text class=\"subtitle\" x=\"{SIDE_MARGIN_PX}\" y=\"40\">{}</text>\n\
          <g class=\"frames\">\n",
         escaped(flame.title),
         escaped(flame.subtitle),
     );
     let all = format!("all {}", flame_value(flame, flame.total));
-    write_frame(&mut out, &all, &all, SIDE, TOP, WIDTH - 2.0 * SIDE, "#e8e6df");
-    let scale = if total > 0.0 { (WIDTH - 2.0 * SIDE) / total } else { 0.0 };
+    write_frame(&mut out, &all, &all, SIDE_MARGIN_PX, TOP_MARGIN_PX, GRAPH_WIDTH_PX - 2.0 * SIDE_MARGIN_PX, "#e8e6df");
+    let scale = if total > 0.0 { (GRAPH_WIDTH_PX - 2.0 * SIDE_MARGIN_PX) / total } else { 0.0 };
     for (node, start) in visible_frames(tree, total) {
         let name = &tree.functions[node.function as usize].name;
         let described = if tree.difference {
@@ -112,14 +112,14 @@ pub fn inline_svg(flame: &Flame) -> String {
         } else {
             format!("{name}: {} ({:.2} %)", flame_value(flame, node.value), node.width / total * 100.0)
         };
-        let (x, y) = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
+        let (x, y) = (SIDE_MARGIN_PX + start * scale, TOP_MARGIN_PX + (node.depth as usize + 1) * ROW_HEIGHT_PX);
         let fill = if tree.difference { change_colour(node) } else { frame_colour(name) };
         write_frame(&mut out, name, &described, x, y, node.width * scale, &fill);
     }
     let _ = write!(
         out,
         "</g>\n<script type=\"application/json\" class=\"data\">{}</script>\n\
-         <script><![CDATA[\n{SCRIPT}]]></script>\n</svg>",
+         <script><![CDATA[\n{FLAME_SCRIPT}]]></script>\n</svg>",
         frames_json(flame)
     );
     out
@@ -138,7 +138,7 @@ fn visible_frames(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)>
         next.push(start);
         (node, start)
     });
-    let narrowest = total * NARROWEST / (WIDTH - 2.0 * SIDE);
+    let narrowest = total * FRAME_WIDTH_PX_MIN / (GRAPH_WIDTH_PX - 2.0 * SIDE_MARGIN_PX);
     std::iter::from_fn(move || starts.by_ref().find(|(node, _)| node.width >= narrowest && node.width > 0.0))
 }
 
@@ -148,9 +148,9 @@ fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, 
         "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" fill=\"{fill}\"/>",
         escaped(described),
         (width - 0.4).max(0.3),
-        ROW - 1,
+        ROW_HEIGHT_PX - 1,
     );
-    let room = ((width - 6.0) / CHARACTER).max(0.0) as usize;
+    let room = ((width - 6.0) / CHARACTER_WIDTH_PX).max(0.0) as usize;
     if room >= 3 {
         let label: String = match name.chars().count() > room {
             true => name.chars().take(room - 1).chain(['\u{2026}']).collect(),
@@ -163,7 +163,7 @@ fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, 
 
 fn flame_value(flame: &Flame, value: f64) -> String {
     let per = flame.per.map_or(String::new(), |per| format!(" / {per}"));
-    format!("{}{per}", amount(value, flame.unit))
+    format!("{}{per}", format_with_unit(value, flame.unit))
 }
 
 /// Formats the frames as JSON for the script: one list of numbers for each property. Special
@@ -259,7 +259,7 @@ mod tests {
         let tree = tree(&profile, &View::all(0), FRAMES_MAX);
         let total = tree.width();
         let flame = Flame { tree: &tree, title: "<&>", subtitle: "s", unit: "count", per: None, total };
-        (svg(&flame), html(&flame, "<pre>below</pre>"))
+        (standalone_svg(&flame), standalone_html(&flame, "<pre>below</pre>"))
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
             assert!(text.contains("<rect x=\"873.41\" y=\"110\" width=\"287.40\""), "{text}");
         }
         assert!(svg.starts_with("<?xml") && html.contains("below"));
-        assert!(!SCRIPT.contains("]]>"), "it stands in a CDATA section");
+        assert!(!FLAME_SCRIPT.contains("]]>"), "it stands in a CDATA section");
         let (empty, _) = flame_of("a 0\n");
         assert!(empty.contains("all 0"), "{empty}");
     }

@@ -5,7 +5,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format::{change, count, date, duration, rate, share};
 use plimsoll_analysis::history::change_points::SERIES_MIN;
 use plimsoll_analysis::history::{
@@ -20,7 +20,7 @@ use serde_json::Value;
 const SPARKS_MAX: usize = 72;
 
 /// The characters of a sparkline, from low to high.
-const SPARKS: [char; 8] =
+const SPARKLINE_CHARACTERS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 /// The empty space in a sparkline below the lowest and above the highest value, as a share of these
 /// values. With this space, small noise does not fill the whole height.
@@ -45,8 +45,8 @@ fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
     let of = |value: &f64| {
-        let place = (value - lo) / (hi - lo).max(f64::MIN_POSITIVE) * SPARKS.len() as f64;
-        SPARKS[(place as usize).min(SPARKS.len() - 1)]
+        let place = (value - lo) / (hi - lo).max(f64::MIN_POSITIVE) * SPARKLINE_CHARACTERS.len() as f64;
+        SPARKLINE_CHARACTERS[(place as usize).min(SPARKLINE_CHARACTERS.len() - 1)]
     };
     values.iter().map(of).collect()
 }
@@ -157,7 +157,7 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
     facts
 }
 
-const HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
+const LANE_TABLE_HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
 
 /// Formats one table row for each of the latest `last` runs of a lane, the oldest first.
 fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
@@ -194,7 +194,7 @@ pub fn history_report(view: &HistoryView) -> Report {
     }
     for (number, lane) in view.lanes.iter().enumerate() {
         if number > 0 {
-            report.heading("");
+            report.add_heading("");
         }
         report.text(Tone::Answer, lane_answer(lane, view.order));
         let skipped = lane.points.len().saturating_sub(SPARKS_MAX);
@@ -202,7 +202,7 @@ pub fn history_report(view: &HistoryView) -> Report {
         if values.len() > 1 {
             report.text(Tone::Plain, sparkline(&values));
         }
-        report.facts(lane_facts(lane, view.order)).table(&HEADINGS, lane_rows(lane, view.last));
+        report.add_facts(lane_facts(lane, view.order)).add_table(&LANE_TABLE_HEADINGS, lane_rows(lane, view.last));
     }
     add_unreadable_files(&mut report, view.unreadable);
     report
@@ -224,7 +224,7 @@ pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
         &[],
         Vec::new(),
     );
-    report.facts(lane_facts(lane, order)).table(&HEADINGS, lane_rows(lane, usize::MAX));
+    report.add_facts(lane_facts(lane, order)).add_table(&LANE_TABLE_HEADINGS, lane_rows(lane, usize::MAX));
     report
 }
 
@@ -325,7 +325,7 @@ pub fn history_document(view: &HistoryView) -> Value {
         let skipped = lane.runs.len().saturating_sub(view.last);
         let row = |(number, run): (usize, &'_ HistoryRun)| -> Value {
             let aside = lane.excluded_runs.iter().find(|(aside, _)| *aside == number);
-            value(&RunRowFields { run, not_counted: aside.map(|(_, why)| why.as_str()) })
+            to_json_value(&RunRowFields { run, not_counted: aside.map(|(_, why)| why.as_str()) })
         };
         let fields = LaneFields {
             service: &lane.service,
@@ -337,7 +337,7 @@ pub fn history_document(view: &HistoryView) -> Value {
             changes: lane.changes.iter().map(changed).collect(),
             runs: Vec::new(),
         };
-        let mut fields = value(&fields);
+        let mut fields = to_json_value(&fields);
         fields["runs"] = lane.runs.iter().enumerate().skip(skipped).map(row).collect::<Vec<Value>>().into();
         fields
     };
@@ -350,7 +350,7 @@ pub fn history_document(view: &HistoryView) -> Value {
         lanes: Vec::new(),
         unreadable: view.unreadable.iter().map(|(file, reason)| UnreadableFields { file, reason }).collect(),
     };
-    let mut document = value(&document);
+    let mut document = to_json_value(&document);
     document["lanes"] = view.lanes.iter().map(lane_fields).collect::<Vec<Value>>().into();
     document
 }
@@ -412,7 +412,7 @@ pub fn gate_report(view: &GateView) -> Report {
         facts.push(("why", reason.clone().unwrap_or(why)));
         facts.push(("would tell", view.prove_command()));
     }
-    report.facts(facts);
+    report.add_facts(facts);
     report
 }
 
@@ -437,7 +437,7 @@ struct GateDocument<'a> {
 /// document.
 pub fn gate_document(view: &GateView) -> Value {
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
-    value(&GateDocument {
+    to_json_value(&GateDocument {
         schema: "plimsoll.gate/1",
         verdict: verdict.word(),
         against: view.branch,
@@ -460,10 +460,13 @@ mod tests {
 
     #[test]
     fn a_sparkline_shows_steps_and_not_noise() {
-        assert_eq!(sparkline(&[100.0, 101.0, 100.0, 99.0]).chars().filter(|c| *c == SPARKS[0]).count(), 0);
+        assert_eq!(
+            sparkline(&[100.0, 101.0, 100.0, 99.0]).chars().filter(|c| *c == SPARKLINE_CHARACTERS[0]).count(),
+            0
+        );
         let steps = sparkline(&[100.0, 100.0, 50.0]);
         let places: Vec<usize> =
-            steps.chars().map(|c| SPARKS.iter().position(|spark| *spark == c).expect("one")).collect();
+            steps.chars().map(|c| SPARKLINE_CHARACTERS.iter().position(|spark| *spark == c).expect("one")).collect();
         assert!(places[0] == places[1] && places[0] > places[2] + 4, "{steps}");
         assert_eq!(sparkline(&[]), "");
     }

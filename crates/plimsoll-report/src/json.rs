@@ -8,13 +8,13 @@
 
 use crate::agents::{self, AgentFields};
 use crate::csv::load_purpose_name;
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
 use crate::load_profiles::ProfilesFields;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::replay::{self, ReplayFields, ReplayLineFields};
-use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
+use crate::run::{RunContext, connection_protocol, load_text, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::find::{self, SloBreakKind};
 use plimsoll_analysis::finding::{
@@ -39,15 +39,17 @@ use serde_json::Value;
 /// Formats a document as indented JSON. Fractional numbers are rounded to seven significant digits,
 /// more than any measurement has: 2002.3, not 2002.3000000000002. Whole numbers are exact.
 pub fn text(document: &Value) -> String {
-    format!("{}\n", crate::visible_controls::json(&tidy(document)))
+    format!("{}\n", crate::visible_controls::pretty_json(&round_fractional_numbers(document)))
 }
 
 /// Rounds all fractional numbers of a document to seven significant digits.
-pub(crate) fn tidy(value: &Value) -> Value {
+pub(crate) fn round_fractional_numbers(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
-        Value::Array(items) => items.iter().map(tidy).collect::<Vec<_>>().into(),
-        Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), tidy(value))).collect()),
+        Value::Array(items) => items.iter().map(round_fractional_numbers).collect::<Vec<_>>().into(),
+        Value::Object(map) => {
+            Value::Object(map.iter().map(|(key, value)| (key.clone(), round_fractional_numbers(value))).collect())
+        }
         other => other.clone(),
     }
 }
@@ -139,7 +141,7 @@ impl<'a> FrameFields<'a> {
         let agents = agents::agent_fields(&fleet::sum_agents(experiment.trials.iter().map(|trial| &trial.run)));
         let made = made.map(|made| match agents.as_slice() {
             [] => made,
-            agents => LoadSetupFields { threads: agents.iter().map(AgentFields::threads).sum(), ..made },
+            agents => LoadSetupFields { threads: agents.iter().map(AgentFields::thread_count).sum(), ..made },
         });
         FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
     }
@@ -256,7 +258,7 @@ impl Serialize for CountedFields<'_> {
 fn figure_value(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
         FigureRef::Count(count) => count.into(),
-        FigureRef::Times(times) => value(&DistributionFields::from(times)),
+        FigureRef::Times(times) => to_json_value(&DistributionFields::from(times)),
         FigureRef::Tally(tally) => {
             let text = |key: u16| match figure.kind {
                 Kind::Tally(Key::SystemError) => system_text(key),
@@ -270,9 +272,9 @@ fn figure_value(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) ->
                 Kind::Tally(Key::TlsFailure) => TlsFailure::for_number(key).name().to_owned(),
                 _ => key.to_string(),
             };
-            value(&KeyedCounts(tally, text))
+            to_json_value(&KeyedCounts(tally, text))
         }
-        FigureRef::Ledger(ledger) => value(&LedgerFields::from(ledger)),
+        FigureRef::Ledger(ledger) => to_json_value(&LedgerFields::from(ledger)),
         FigureRef::Workers(workers) => workers.len().into(),
     }
 }
@@ -342,7 +344,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             in_flight_mean: summary.in_flight_mean,
             duration_s: summary.duration_ns as f64 / 1e9,
             counted: CountedFields(summary),
-            protocol: protocol(summary),
+            protocol: connection_protocol(summary),
             sessions: SessionCounts::new(summary),
             generator: GeneratorFields {
                 cpu_s: generator.cpu_s,
@@ -351,7 +353,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 read_wait_ns: DistributionFields::from(&generator.read_wait),
                 sent_share: generator.sent_share,
                 limited: generator.limited,
-                reason: generator.reason.as_ref().map(spelled),
+                reason: generator.reason.as_ref().map(sentence_text),
             },
             ended: match &summary.ending {
                 Some(LoadEnd::Finished) => "finished".to_owned(),
@@ -482,7 +484,7 @@ pub(crate) fn run(
     profiles: Option<&Assessment<Profiles>>,
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
-    value(&RunDocument {
+    to_json_value(&RunDocument {
         frame: FrameFields::new("plimsoll.run/1", experiment, Some(LoadSetupFields::new(plan, context.injectors))),
         warnings,
         load: load_text(plan),
@@ -490,7 +492,7 @@ pub(crate) fn run(
         failed_answers: failed_answers(&summary.failed_answers),
         stages: summary.stages.iter().map(|stage| StageFields::new(&plan.load.shape, stage)).collect(),
         routes: found.routes.iter().map(RouteFields::from).collect(),
-        replay: replay::fields(plan, summary),
+        replay: replay::replay_fields(plan, summary),
         fitted: context.setup,
         server: ServerFields::new(&found.server),
         profiles: profiles.map(ProfilesFields::new),
@@ -589,16 +591,16 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     }),
                 }))
             }
-            Err(reason) => LevelFields::Unheld { concurrency, error: spelled(&format::skip_reason(reason)) },
+            Err(reason) => LevelFields::Unheld { concurrency, error: sentence_text(&format::skip_reason(reason)) },
         }
     }
 }
 
 /// Renders the document of a sweep over numbers of concurrent users: `plimsoll.sweep/1`.
-pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
+pub(crate) fn sweep_document(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedKind::of_trials(experiment.trials.iter());
-    value(&SweepDocument {
+    to_json_value(&SweepDocument {
         frame: FrameFields::new(
             "plimsoll.sweep/1",
             experiment,
@@ -698,7 +700,7 @@ impl From<find::LoadLine> for LoadLineFields {
     fn from(line: find::LoadLine) -> LoadLineFields {
         let find::LoadLine { rps, lower, upper, provable, confirmed } = line;
         let estimate = provable.then_some(rps);
-        LoadLineFields { estimate, lower, upper, confidence: find::LoadLine::CONFIDENCE, confirmed }
+        LoadLineFields { estimate, lower, upper, confidence: find::LoadLine::INTERVAL_CONFIDENCE, confirmed }
     }
 }
 
@@ -788,7 +790,7 @@ impl TrialFields {
             lag_p99_ns: trial.lag_p99_ns,
             work_share: trial.evidence.work_share,
             verdict: trial.verdict_name(),
-            reason: spelled(&trial.reason),
+            reason: sentence_text(&trial.reason),
             sources: injector.iter().flat_map(|it| &it.sources).map(ToString::to_string).collect(),
             sources_so_far: injector.and_then(Injector::sources_so_far),
         }
@@ -806,7 +808,7 @@ pub(crate) fn find(
 ) -> Value {
     let findings = &found.findings;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
-    value(&FindDocument {
+    to_json_value(&FindDocument {
         frame: FrameFields::new(
             "plimsoll.find/1",
             experiment,
@@ -818,7 +820,7 @@ pub(crate) fn find(
         arrivals: findings.arrivals.word(),
         capacity: findings.capacity.map(CapacityFields::from),
         replay: ReplayLineFields::from_findings(findings),
-        doubts: doubts.inline_texts().map(spelled).collect(),
+        doubts: doubts.inline_texts().map(sentence_text).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
             count: stalls.count,
             longest_s: stalls.longest_ns as f64 / 1e9,

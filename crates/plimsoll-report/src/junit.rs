@@ -4,7 +4,7 @@
 
 use crate::chart::escaped;
 use crate::prove::prove_answer;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::load_text;
 use crate::visible_controls::visible;
 use plimsoll_analysis::find::StopReason;
@@ -51,7 +51,7 @@ pub struct Suite {
 /// and no other process disturbed the machine.
 pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
-    let answer = crate::find::answer(findings, doubts);
+    let answer = crate::find::find_answer(findings, doubts);
     let held = if line.lower > 0.0 { CaseOutcome::Passed } else { CaseOutcome::Failed(answer) };
     let own = match findings.stopped_by {
         StopReason::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
@@ -87,7 +87,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
                     .generator
                     .reason
                     .as_ref()
-                    .map_or_else(|| "the generator could not keep up".to_owned(), spelled)
+                    .map_or_else(|| "the generator could not keep up".to_owned(), sentence_text)
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
             figure => CaseOutcome::Failed(demand.describe_figure(figure)),

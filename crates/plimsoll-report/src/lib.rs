@@ -80,7 +80,7 @@ pub use prove::{
     abort_reason_text, comparison_progress_text, ladder_heading, ladder_line, ladder_progress_text, measure_text,
     prove_answer, prove_heading, prove_line,
 };
-pub use remedy::spelled;
+pub use remedy::sentence_text;
 pub use result_view::ResultView;
 pub use run::load_text;
 pub use screen::{COLUMNS_MAX, LINES_MAX, render_short};

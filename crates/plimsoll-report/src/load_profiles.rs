@@ -6,7 +6,9 @@
 use crate::block::{Report, Tone};
 use crate::document::ObjectByName;
 use crate::format::{duration, rate};
-use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, amount, change_cells, name_text, profile_warnings};
+use crate::profile::{
+    ChangeFields, DoubtsFields, FunctionChange, change_cells, format_with_unit, name_text, profile_warnings,
+};
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
 use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, Profiles};
@@ -14,7 +16,7 @@ use serde::Serialize;
 
 /// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
 /// the JSON document.
-const ROWS: usize = 15;
+const ROWS_TEXT_MAX: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 /// The maximum number of functions with a changed cost that the text names.
 const NAMED_FUNCTIONS_MAX: usize = 5;
@@ -90,7 +92,7 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     for kind in &profiles.kinds {
         facts.extend(kind_text(kind, names).map(|text| (kind.kind.as_str(), text)));
     }
-    report.facts(facts);
+    report.add_facts(facts);
     if let Some(comparison) = &profiles.comparison {
         add_functions(&mut report, comparison, names, "profile for longer (--pprof-seconds)");
     }
@@ -128,9 +130,9 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
         return Some(format!("the profile is empty; a Go server records this profile after a call of {switch}"));
     }
     let texts = caught.into_iter().map(|(ProfileTotal { sum, requests }, name)| match (kind.stock, requests > 0.0) {
-        (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, amount(sum, &kind.unit)),
-        (false, true) => format!("{} a request {name}", amount(sum / requests, &kind.unit)),
-        (false, false) => format!("{} {name}", amount(sum, &kind.unit)),
+        (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, format_with_unit(sum, &kind.unit)),
+        (false, true) => format!("{} a request {name}", format_with_unit(sum / requests, &kind.unit)),
+        (false, false) => format!("{} {name}", format_with_unit(sum, &kind.unit)),
     });
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
@@ -152,11 +154,11 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
     let row = |row: &&DiffRow| {
         let [before, after, delta, z] = change_cells(&row.cum, unit);
-        vec![name_text(&row.function), before, after, delta, z, amount(row.flat.after, unit)]
+        vec![name_text(&row.function), before, after, delta, z, format_with_unit(row.flat.after, unit)]
     };
-    report.table(
+    report.add_table(
         &["CPU per request, with callees", first, second, "change", "z", "itself"],
-        rows.iter().take(ROWS).map(row).collect(),
+        rows.iter().take(ROWS_TEXT_MAX).map(row).collect(),
     );
     let mut changed: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
     changed.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
@@ -165,7 +167,12 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
         .take(NAMED_FUNCTIONS_MAX)
         .map(|row| {
             let delta = row.flat.delta();
-            format!("{} {}{}", name_text(&row.function), if delta > 0.0 { "+" } else { "" }, amount(delta, unit))
+            format!(
+                "{} {}{}",
+                name_text(&row.function),
+                if delta > 0.0 { "+" } else { "" },
+                format_with_unit(delta, unit)
+            )
         })
         .collect();
     let of = format!("of {} tested", comparison.tested_flat);
@@ -279,7 +286,7 @@ impl<'a> ProfilesFields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::value;
+    use crate::document::to_json_value;
     use crate::text;
     use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
     use plimsoll_analysis::taken_profiles::StoredProfile;
@@ -394,7 +401,7 @@ mod tests {
     #[test]
     fn the_document_contains_all_profiles() {
         let caught = example_profiles();
-        let document = value(&ProfilesFields::new(&caught));
+        let document = to_json_value(&ProfilesFields::new(&caught));
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));
         assert_eq!(document["levels"]["line"]["files"]["cpu"], "x.line.cpu.pb.gz");
         assert_eq!(document["top"][0]["function"], "m");

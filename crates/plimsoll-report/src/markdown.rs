@@ -29,7 +29,8 @@ pub fn render(report: &Report) -> String {
                     let cells: Vec<String> = cells.iter().map(|cell| escape_markdown(cell)).collect();
                     format!("| {} |\n", cells.join(" | "))
                 };
-                let named = |heading: &String| if heading.is_empty() { UNNAMED.to_owned() } else { heading.clone() };
+                let named =
+                    |heading: &String| if heading.is_empty() { EMPTY_HEADING_TEXT.to_owned() } else { heading.clone() };
                 out.push_str(&line(&headings.iter().map(named).collect::<Vec<_>>()));
                 out.push_str(&format!("|{}\n", " --- |".repeat(headings.len())));
                 rows.iter().for_each(|row| out.push_str(&line(row)));
@@ -42,7 +43,7 @@ pub fn render(report: &Report) -> String {
 
 /// The replacement for an empty column heading, because some Markdown parsers reject a table with
 /// an empty heading.
-const UNNAMED: &str = "of";
+const EMPTY_HEADING_TEXT: &str = "of";
 
 /// Escapes all characters that have a meaning in Markdown.
 fn escape_markdown(text: &str) -> String {
@@ -67,9 +68,9 @@ mod tests {
     fn report_blocks_become_markdown() {
         let mut report = Report::default();
         report.text(Tone::Warning, "look | out").text(Tone::Answer, "p99 <= 5 ms");
-        report.facts(vec![("target", "GET http://h/a_b".into()), ("", "more of it".into())]);
-        report.heading("Trials").table(&["", "p50"], vec![vec!["a".into(), "1 ms".into()]]);
-        report.chart("<svg></svg>".into(), &[], Vec::new());
+        report.add_facts(vec![("target", "GET http://h/a_b".into()), ("", "more of it".into())]);
+        report.add_heading("Trials").add_table(&["", "p50"], vec![vec!["a".into(), "1 ms".into()]]);
+        report.add_chart("<svg></svg>".into(), &[], Vec::new());
         let expect = "> **Warning:** look \\| out\n\n**p99 &lt;= 5 ms**\n\n- target: GET http://h/a\\_b\n  - more of it\n\n### Trials\n\n\
                       | of | p50 |\n| --- | --- |\n| a | 1 ms |\n";
         assert_eq!(render(&report), expect);

@@ -5,7 +5,7 @@
 //! Not here: deriving the model (`plimsoll_traffic::modelling`).
 
 use crate::block::{Report, Tone};
-use crate::document::{ObjectByName, value};
+use crate::document::{ObjectByName, to_json_value};
 use crate::format::{count, duration, share};
 use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_MAX};
 use serde::Serialize;
@@ -107,7 +107,7 @@ struct CacheFields {
 /// Renders the JSON document of a model of access logs.
 pub fn model_document(shown: &ModelReport) -> Value {
     let facts = &shown.model.facts;
-    value(&ModelDocument {
+    to_json_value(&ModelDocument {
         schema: "plimsoll.model/1",
         file: shown.file,
         logs: shown.logs,
@@ -233,10 +233,10 @@ pub fn model_report(shown: &ModelReport) -> Report {
             ),
         ));
     }
-    report.facts(rows);
+    report.add_facts(rows);
     if let Some(distances) = shown.distances {
-        report.heading("Difference from the log");
-        report.table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
+        report.add_heading("Difference from the log");
+        report.add_table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
         report.text(
             Tone::Plain,
             "Requests drawn from the model, compared with the log. Quantiles of pauses and of sequences are \

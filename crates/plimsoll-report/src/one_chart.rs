@@ -68,10 +68,12 @@ pub fn one_chart(
             let levels = recorded_levels(experiment).filter(|_| experiment.spec.search().is_none());
             let (over, levels) = levels
                 .ok_or_else(|| format!("--chart: '{file}' contains no concurrencies to draw; give a sweep or a run"))?;
-            let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
+            let target = experiment.trials.first().map_or_else(String::new, |t| heading::target_title(&t.run.plan));
             Ok(match kind {
-                ChartKind::Success => success_chart(&heading::success(over, &levels, &target), over, &levels, theme),
-                _ => throughput_chart(&heading::throughput(over, &levels, &target), over, &levels, theme),
+                ChartKind::Success => {
+                    success_chart(&heading::success_heading(over, &levels, &target), over, &levels, theme)
+                }
+                _ => throughput_chart(&heading::throughput_heading(over, &levels, &target), over, &levels, theme),
             })
         }
         ChartKind::Time | ChartKind::Percentiles | ChartKind::Heat => match experiment.trials.as_slice() {

@@ -4,10 +4,10 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format::{count, duration, rate, share};
 use crate::json::{FrameFields, LoadSetupFields};
-use crate::page_charts::{PageContext, environment, series_section};
+use crate::page_charts::{PageContext, environment_section, series_section};
 use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server};
 use plimsoll_analysis::finding::OverloadFinding;
@@ -105,15 +105,15 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         let text = if says { "sent with rejections" } else { "not sent with rejections" };
         ("Retry-After", text.to_owned())
     }));
-    report.facts(facts);
+    report.add_facts(facts);
     let rows = |plan: &PlanRecord, found: &OverloadResult| {
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };
-    report.table(&STEP_HEADINGS, rows(found.plan, &found.overload));
+    report.add_table(&STEP_HEADINGS, rows(found.plan, &found.overload));
     if let Some((plan, other)) = &found.against {
         report.text(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
-        report.table(&STEP_HEADINGS, rows(plan, other));
+        report.add_table(&STEP_HEADINGS, rows(plan, other));
     }
     report
 }
@@ -149,10 +149,10 @@ pub(crate) fn overload_page(
     lines
         .extend(found.against.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
-    let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overload));
+    let subtitle = format!("{}, line {}", heading::target_title(context.plan), line_text(context, &found.overload));
     page.append(series_section("Past the load line and back", &subtitle, &[panel]));
     add_server(&mut page, &found.server);
-    page.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
+    page.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
     page
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn overload_document(
 ) -> Value {
     let OverloadFinding { slo, retries, overload, against, server, .. } = found;
     let made = LoadSetupFields::new(context.plan, context.injectors);
-    value(&OverloadDocument {
+    to_json_value(&OverloadDocument {
         frame: FrameFields::new("plimsoll.overload/1", experiment, Some(made)),
         warnings,
         line_rps: overload.line_rps,

@@ -19,9 +19,9 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
 /// The maximum number of time intervals on the horizontal axis of a chart.
-const COLUMNS: usize = 150;
+const CHART_INTERVALS_MAX: usize = 150;
 /// The number of rows of a heat map. Each row is a range of latencies.
-const ROWS: usize = 48;
+const HEAT_MAP_ROWS: usize = 48;
 
 /// The parts of a page that are not in the recorded experiment itself.
 #[derive(Debug, Clone, Default)]
@@ -37,8 +37,8 @@ pub struct PageContext {
 /// Draws the chart of one load over time as SVG. The panels are rates, response times, errors and
 /// the load generator.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
-    let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
-    chart::time_chart(&heading::time(&run.plan, summary), &panels, theme)
+    let panels = chart::interval_panels(&series::over_time(run, CHART_INTERVALS_MAX));
+    chart::time_chart(&heading::time_heading(&run.plan, summary), &panels, theme)
 }
 
 /// Draws the response time and the service time of one load by percentile, as SVG.
@@ -46,12 +46,12 @@ pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
     let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
     let lines = [line("response time", &totals.routes_sum.response), line("service time", &totals.routes_sum.service)];
-    chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
+    chart::percentile_chart(&heading::percentile_heading(&run.plan, summary), &lines, theme)
 }
 
 /// Draws the heat map of the response times of one load over time, as SVG.
 pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
-    let moments = series::over_time(run, COLUMNS);
+    let moments = series::over_time(run, CHART_INTERVALS_MAX);
     let of = |name: &str, value: fn(&series::IntervalFigures) -> Option<f64>| {
         let at = |m: &series::IntervalFigures| (m.start_s + m.length_s / 2.0, value(m).unwrap_or(f64::NAN));
         Line { name: name.to_owned(), points: moments.iter().map(at).collect() }
@@ -59,7 +59,7 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let lines = [of("p50", |m| m.p50_ns), of("p99", |m| m.p99_ns)];
     chart::heat_chart(
         &heading::heat_map_heading(&run.plan, summary),
-        &series::heat_map(run, COLUMNS, ROWS),
+        &series::heat_map(run, CHART_INTERVALS_MAX, HEAT_MAP_ROWS),
         &lines,
         theme,
     )
@@ -75,9 +75,10 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
         panels.iter().flat_map(|panel| panel.lines.iter().map(move |line| (panel, line))).map(|(panel, line)| {
             let values: Vec<f64> = line.points.iter().map(|p| p.1).filter(|v| v.is_finite()).collect();
             let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-            let (lo, hi) = chart::scale::extent(values.iter().copied()).unwrap_or((f64::NAN, f64::NAN));
-            let figure =
-                |value: f64| if value.is_finite() { panel.unit.tick(round_to_four_digits(value)) } else { "-".into() };
+            let (lo, hi) = chart::scale::finite_extent(values.iter().copied()).unwrap_or((f64::NAN, f64::NAN));
+            let figure = |value: f64| {
+                if value.is_finite() { panel.unit.tick_label(round_to_four_digits(value)) } else { "-".into() }
+            };
             vec![format!("{}: {}", panel.title, line.name), figure(lo), figure(mean), figure(hi)]
         });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -128,7 +129,7 @@ fn server_series_section(run: &Run) -> Report {
     }
     match panels.is_empty() {
         true => Report::default(),
-        false => series_section("The server during the load", &heading::target(&run.plan), &panels),
+        false => series_section("The server during the load", &heading::target_title(&run.plan), &panels),
     }
 }
 
@@ -142,7 +143,7 @@ fn round_to_four_digits(value: f64) -> f64 {
 }
 
 /// Formats a share as a whole percentage.
-pub(crate) fn percent(share: f64) -> String {
+pub(crate) fn whole_percentage(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
@@ -153,7 +154,7 @@ fn latency_rows(run: &Run) -> Vec<Vec<String>> {
         0 => "-".to_owned(),
         _ => duration(histogram.quantile_ns(q) as f64),
     };
-    let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { AxisUnit::Share.tick(q) };
+    let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { AxisUnit::Share.tick_label(q) };
     quantiles
         .iter()
         .map(|q| vec![name(*q), of(&totals.routes_sum.response, *q), of(&totals.routes_sum.service, *q)])
@@ -172,7 +173,7 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
             time(m.p99_ns),
             time(m.max_ns),
             time(m.lag_p99_ns),
-            percent(m.work_share),
+            whole_percentage(m.work_share),
         ]
     };
     series::over_time(run, 30).into_iter().map(row).collect()
@@ -185,8 +186,8 @@ const TIME_HEADINGS: [&str; 9] =
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     // The heading has no title, because the text above the chart already states how many requests
     // succeeded.
-    let heading = heading::time(&run.plan, summary).without_title();
-    let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
+    let heading = heading::time_heading(&run.plan, summary).without_title();
+    let panels = chart::interval_panels(&series::over_time(run, CHART_INTERVALS_MAX));
     report.responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
     if run.totals().routes_sum.response.count() == 0 {
         return;
@@ -198,10 +199,10 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
 
 /// Renders the environment of the measurement (machine and target), and the command that repeats
 /// the measurement.
-pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
+pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
-    report.heading("Environment");
+    report.add_heading("Environment");
     let place = if environment.target_local { "on the same machine as plimsoll" } else { "on another machine" };
     let mut facts = vec![
         ("started", date(experiment.started_unix_ms)),
@@ -236,7 +237,7 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
     if !around.file.is_empty() {
         facts.push(("again", format!("plimsoll rerun {}", around.file)));
     }
-    report.facts(facts);
+    report.add_facts(facts);
     report
 }
 
@@ -276,11 +277,11 @@ pub(crate) fn run_page(
     let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, summary);
-    charts.append(server_series_section(&trial.run)).heading("All figures");
+    charts.append(server_series_section(&trial.run)).add_heading("All figures");
     let mut report = run_report(context, summary, routes);
     report.after_answer(charts);
     add_server(&mut report, server);
-    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
+    report.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
     report
 }
 
@@ -294,7 +295,7 @@ pub(crate) fn find_page(
     around: &PageContext,
 ) -> Report {
     let SearchFinding { findings, server, .. } = found;
-    let target = heading::target(context.plan);
+    let target = heading::target_title(context.plan);
     let searched = [NamedSearch { name: "", findings }];
     let heading = heading::find(findings, &target).without_title();
     let open = findings.trials.iter().filter(|t| is_measured(t.purpose) && t.offered_rps().is_some());
@@ -302,14 +303,14 @@ pub(crate) fn find_page(
     let picture = |theme| chart::search_chart(&heading, &searched, None, theme);
     charts.responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = find_report(experiment, context, found, doubts, held_by, false);
-    report.headline(heading::line_title(findings)).after_answer(charts);
+    report.set_answer(heading::line_title(findings)).after_answer(charts);
     add_server(&mut report, server);
 
-    report.heading("Evidence").text(Tone::Plain, "Every trial, in order:");
+    report.add_heading("Evidence").text(Tone::Plain, "Every trial, in order:");
     let trials = findings.trials.iter().filter(|t| is_measured(t.purpose));
-    report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
+    report.add_table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
     if let Some(trial) = trial_at_line(experiment, findings) {
-        report.heading("The load line in detail");
+        report.add_heading("The load line in detail");
         load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
         report.append(server_series_section(&trial.run));
     }
@@ -320,16 +321,16 @@ pub(crate) fn find_page(
         .filter_map(|trial| Level::from_run(&trial.run).map(|level| level.1))
         .collect();
     if climb.len() > 1 {
-        report.heading("More users instead of a higher rate");
+        report.add_heading("More users instead of a higher rate");
         levels_charts(&mut report, LoadUnit::Concurrency, &climb, &target);
     }
-    report.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
+    report.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
     report
 }
 
 /// Draws the chart of a comparison of A and B as SVG.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
-    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context));
+    let above = heading::prove_chart_heading(&found.proof, &found.blocks.arms, &compared_load(context));
     chart::prove_chart(&above, compared_blocks(found), theme)
 }
 
@@ -341,18 +342,22 @@ fn compared_blocks<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
-    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).without_title();
+    let above = heading::prove_chart_heading(&found.proof, &found.blocks.arms, &compared_load(context)).without_title();
     charts.responsive_chart(|theme| chart::prove_chart(&above, compared_blocks(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
-    report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
+    report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
     report
 }
 
 /// Draws the chart of a ladder as SVG. A ladder measures several servers (rungs) in turn.
 pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
-    chart::ladder_chart(&heading::ladder(&found.ladder, &compared_load(context)), ladder_blocks(found), theme)
+    chart::ladder_chart(
+        &heading::ladder_chart_heading(&found.ladder, &compared_load(context)),
+        ladder_blocks(found),
+        theme,
+    )
 }
 
 fn ladder_blocks<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
@@ -363,12 +368,12 @@ fn ladder_blocks<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
 pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);
-    let above = heading::ladder(&found.ladder, &compared_load(context)).without_title();
+    let above = heading::ladder_chart_heading(&found.ladder, &compared_load(context)).without_title();
     charts.responsive_chart(|theme| chart::ladder_chart(&above, ladder_blocks(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
-    report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
+    report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
     report
 }
 
@@ -407,7 +412,7 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
         LoadUnit::Sessions => "sessions/s",
     };
     let headings = [load, "requests/s", "mean", "p99", "success"];
-    let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
+    let above = (heading::throughput_heading(over, levels, subtitle), heading::success_heading(over, levels, subtitle));
     report.responsive_chart(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
     // There is no chart of the success rate if every request succeeded, because the table states
     // this already.

@@ -21,7 +21,7 @@ const FRAMES_MAX: usize = 4000;
 /// load.
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
-    report.heading("CPU time of the server by function").append(profiles_report(profiles));
+    report.add_heading("CPU time of the server by function").append(profiles_report(profiles));
     let profiles = profiles.doubts_and_figures().1;
     if let Some(profile) = high.or(low) {
         let level = if high.is_some() { &profiles.level_name } else { "low" };
@@ -35,7 +35,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
             per: None,
             total: sum_by_function(profile, &view, Sort::Cum).selected_total as f64,
         };
-        report.fragment(inline_svg(&flame));
+        report.add_fragment(inline_svg(&flame));
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
@@ -49,7 +49,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
                 per: Some("request"),
                 total: comparison.total.after,
             };
-            report.fragment(inline_svg(&flame));
+            report.add_fragment(inline_svg(&flame));
         }
     }
     report
@@ -83,6 +83,6 @@ pub fn flame_difference(
         per: is_of_requests.then_some("request"),
         total: comparison.total.after,
     };
-    report.heading("Differences of CPU time by function").fragment(inline_svg(&flame));
+    report.add_heading("Differences of CPU time by function").add_fragment(inline_svg(&flame));
     report
 }

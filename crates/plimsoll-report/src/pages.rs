@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The headings of the sections that a summary omits, because the sections are long: tables of
 /// every trial, and charts of single loads.
-const LONG: [&str; 3] = ["Evidence", "The load line in detail", "More users instead of a higher rate"];
+const LONG_SECTION_HEADINGS: [&str; 3] = ["Evidence", "The load line in detail", "More users instead of a higher rate"];
 
 /// The content of one run file, as a part of a page with several files.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub fn join_reports(reports: Vec<(&Path, Report)>) -> Report {
     let mut all = Report::default();
     for (path, report) in reports {
         if several {
-            all.heading(path.display().to_string());
+            all.add_heading(path.display().to_string());
         }
         all.append(report);
     }
@@ -53,11 +53,11 @@ pub fn join_reports(reports: Vec<(&Path, Report)>) -> Report {
 
 /// Shortens the report of a run file to a summary by removing the long sections. The report of a
 /// sweep keeps all sections, because they are short.
-pub fn summary(mut page: Report, is_sweep: bool) -> Report {
+pub fn shorten_to_summary(mut page: Report, is_sweep: bool) -> Report {
     let mut is_short = true;
     page.blocks.retain(|block| {
         if let ReportBlock::Heading(text) = block {
-            is_short = !LONG.contains(&text.as_str()) || is_sweep;
+            is_short = !LONG_SECTION_HEADINGS.contains(&text.as_str()) || is_sweep;
         }
         is_short
     });

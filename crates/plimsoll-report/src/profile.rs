@@ -2,9 +2,9 @@
 //! two profiles.
 
 use crate::block::{Report, Tone};
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use plimsoll_analysis::profile::{CostChange, CostDivisor, DiffRow, FINDING_Q, ProfileDiff, Row, Sort, Top, percent};
 use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::profile::{Function, Profile, ValueType};
@@ -17,7 +17,7 @@ const NAME_CHARACTERS_MAX: usize = 72;
 
 /// Formats a value whose unit is a unit name of pprof. Times are scaled to ns, us, ms or s, and
 /// bytes to powers of 1024. Values of other units are formatted as counts.
-pub fn amount(value: f64, unit: &str) -> String {
+pub fn format_with_unit(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
     match unit {
@@ -58,7 +58,7 @@ pub(crate) fn name_text(name: &str) -> String {
 
 /// Formats the kind of samples, their total, and the duration of the profile.
 pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> String {
-    let mut text = format!("{}: {} in all", column.kind, amount(total as f64, &column.unit));
+    let mut text = format!("{}: {} in all", column.kind, format_with_unit(total as f64, &column.unit));
     if profile.duration_ns > 0 {
         text.push_str(&format!(", over {}", format::duration(profile.duration_ns as f64)));
     }
@@ -76,7 +76,8 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
         return report;
     }
     if top.selected_total != top.total {
-        let (kept, share) = (amount(top.selected_total as f64, &column.unit), percent(top.selected_total, top.total));
+        let (kept, share) =
+            (format_with_unit(top.selected_total as f64, &column.unit), percent(top.selected_total, top.total));
         report.text(Tone::Plain, format!("selected: {kept}, {share:.2} % of it"));
     }
     let share = |value| format!("{:.2} %", percent(value, top.total));
@@ -84,24 +85,24 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
         let start = format!("{group}: ");
         let name_of = |row: &&Row| profile.functions()[row.function as usize].name.strip_prefix(&start);
         let groups = top.rows.iter().filter_map(|row| {
-            Some(vec![name_text(name_of(&row)?), amount(row.cum as f64, &column.unit), share(row.cum)])
+            Some(vec![name_text(name_of(&row)?), format_with_unit(row.cum as f64, &column.unit), share(row.cum)])
         });
-        report.table(&[group, "cum", ""], groups.collect());
+        report.add_table(&[group, "cum", ""], groups.collect());
     }
     let rows = shown
         .iter()
         .map(|row| {
             vec![
                 name_text(&profile.functions()[row.function as usize].name),
-                amount(row.flat as f64, &column.unit),
+                format_with_unit(row.flat as f64, &column.unit),
                 share(row.flat),
-                amount(row.cum as f64, &column.unit),
+                format_with_unit(row.cum as f64, &column.unit),
                 share(row.cum),
             ]
         })
         .collect();
     if limit > 0 {
-        report.table(&["function", "flat", "", "cum", ""], rows);
+        report.add_table(&["function", "flat", "", "cum", ""], rows);
     }
     if shown.len() < top.rows.len() {
         report.text(Tone::Plain, format!("{} of {} functions (--top N)", shown.len(), top.rows.len()));
@@ -138,7 +139,7 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
         cum: row.cum,
         cum_percent: percent(row.cum, top.total),
     };
-    value(&ProfileDocument {
+    to_json_value(&ProfileDocument {
         schema: "plimsoll.profile/1",
         sample_type: &column.kind,
         unit: &column.unit,
@@ -160,7 +161,12 @@ pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
 /// standard deviations.
 pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
-    [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
+    [
+        format_with_unit(change.before, unit),
+        format_with_unit(change.after, unit),
+        format_with_unit(change.delta(), unit),
+        z,
+    ]
 }
 
 /// Renders the table of functions whose cost changed significantly, with at most `limit` rows. Of
@@ -210,7 +216,7 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
             cells
         };
         let rows = findings.iter().take(limit).map(row).collect();
-        report.table(&["function", "before", "after", "change", "z"], rows);
+        report.add_table(&["function", "before", "after", "change", "z"], rows);
     }
     report
 }
@@ -308,7 +314,7 @@ impl<'a> DiffFields<'a> {
 
 /// Renders the JSON document `plimsoll.profile-diff/1`, which compares two profiles.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
-    value(&DiffFields::new(comparison, limit))
+    to_json_value(&DiffFields::new(comparison, limit))
 }
 
 /// Renders warnings about profiles: first about missing profiles, then other evidence against the
@@ -333,7 +339,7 @@ pub(crate) struct DoubtsFields {
 impl From<&Doubts> for DoubtsFields {
     fn from(doubts: &Doubts) -> DoubtsFields {
         let texts =
-            |missing| doubts.texts(move |kind| (kind == DoubtKind::Unmeasured) == missing).map(spelled).collect();
+            |missing| doubts.texts(move |kind| (kind == DoubtKind::Unmeasured) == missing).map(sentence_text).collect();
         DoubtsFields { missing: texts(true), warnings: texts(false) }
     }
 }
@@ -357,7 +363,7 @@ mod tests {
             (12.0, "pages", "12 pages"),
             (-3.456, "percent", "-3.46 %"),
         ] {
-            assert_eq!(amount(value, unit), expect);
+            assert_eq!(format_with_unit(value, unit), expect);
         }
     }
 
@@ -389,7 +395,7 @@ mod tests {
         let shown = text::render(&profile_warnings(&doubts), false);
         assert_eq!(shown, "warning: Unmeasured\nwarning: Server\nwarning: Generator\n");
         let expect = json!({ "missing": ["Unmeasured"], "warnings": ["Server", "Generator"] });
-        assert_eq!(value(&DoubtsFields::from(&doubts)), expect);
+        assert_eq!(to_json_value(&DoubtsFields::from(&doubts)), expect);
     }
 
     #[test]

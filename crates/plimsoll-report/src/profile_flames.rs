@@ -4,8 +4,8 @@
 //! Not here: flame graphs inside a page (`page_flames`), and drawing (`flame`).
 
 use crate::block::Report;
-use crate::flame::{Flame, html, svg};
-use crate::profile::{amount, diff_unit, profile_facts};
+use crate::flame::{Flame, standalone_html, standalone_svg};
+use crate::profile::{diff_unit, format_with_unit, profile_facts};
 use crate::text;
 use plimsoll_analysis::profile::{ProfileDiff, Top, Tree};
 use plimsoll_model::profile::{Profile, ValueType};
@@ -45,7 +45,7 @@ pub fn difference_flame(
     let (unit, per) = diff_unit(comparison);
     let of = per.map_or(String::new(), |per| format!(" a {per}"));
     let total = &comparison.total;
-    let (from, to) = (amount(total.before, unit), amount(total.after, unit));
+    let (from, to) = (format_with_unit(total.before, unit), format_with_unit(total.after, unit));
     let kind = &comparison.sample_type.kind;
     let text = format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
     let flame = Flame { tree, title, subtitle: &add_merged_flame(text, tree), unit, per, total: total.after };
@@ -63,8 +63,8 @@ fn draw(flame: &Flame, format: FlameFormat, report: &Report) -> String {
     match format {
         FlameFormat::Html => {
             let table = text::render(report, false).replace('&', "&amp;").replace('<', "&lt;");
-            html(flame, &format!("<pre>{table}</pre>"))
+            standalone_html(flame, &format!("<pre>{table}</pre>"))
         }
-        FlameFormat::Svg => svg(flame),
+        FlameFormat::Svg => standalone_svg(flame),
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::format::{count, duration, rate};
 use crate::visible_controls::visible;
-use crate::wrap::wrap;
+use crate::wrap::wrap_text;
 use plimsoll_analysis::live_meter::LiveFigures;
 
 /// The state of a running experiment, as the progress display shows it.
@@ -31,7 +31,7 @@ pub struct Progress {
     pub server_cores: Option<f64>,
 }
 
-const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const UNICODE_SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// The characters of a sparkline for terminals without Unicode.
 const ASCII_SPARKS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
@@ -44,7 +44,7 @@ pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     let joined = values.len().div_ceil(width);
     let columns: Vec<f64> = values.chunks(joined).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect();
     let most = columns.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let signs = if unicode { BLOCKS } else { ASCII_SPARKS };
+    let signs = if unicode { UNICODE_SPARKS } else { ASCII_SPARKS };
     let sign = |value: f64| match (value / most * 7.0).round() {
         height if most > 0.0 && height.is_finite() => signs[height.clamp(0.0, 7.0) as usize],
         _ => signs[0],
@@ -61,7 +61,7 @@ fn progress_bar(share: f64, width: usize, unicode: bool) -> String {
 /// Wraps `text` into lines of at most `columns` characters, and cuts longer words. The number of
 /// terminal rows is therefore known when the lines are erased.
 fn wrap_lines(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
-    let lines = wrap(text, Some(columns), indent);
+    let lines = wrap_text(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
 }
 

@@ -5,9 +5,9 @@
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{count, duration, flag_time, rate, share};
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::load_text;
-use crate::wrap::wrap;
+use crate::wrap::wrap_text;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::rules::{EffectUnavailable, requests_needed};
@@ -158,7 +158,7 @@ pub fn ladder_heading() -> String {
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
 pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
-    wrap(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_progress_text(ladder)), columns, 18)
+    wrap_text(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_progress_text(ladder)), columns, 18)
 }
 
 /// Formats the result of a comparison as one sentence.
@@ -326,7 +326,7 @@ fn side_descriptions<'a>(context: &'a ProveContext) -> impl Iterator<Item = (Str
 
 /// Lists the kinds of failed responses as labelled facts for the report.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
-    failed::facts(&FailedKind::of_trials(context.experiment.trials.iter()))
+    failed::failure_facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }
 
 /// Renders the report of a comparison.
@@ -357,12 +357,12 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         facts.push(("decides", format!("{}, and success{others}", measure_text(asked.criterion))));
     }
     facts.extend(failed_facts(context));
-    report.facts(facts);
+    report.add_facts(facts);
     let rows = measure_rows(proof);
-    report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows);
+    report.add_table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows);
     if !proof.routes.is_empty() {
-        report.facts(vec![("by request", routes_text(&proof.routes))]);
-        report.table(
+        report.add_facts(vec![("by request", routes_text(&proof.routes))]);
+        report.add_table(
             &["request", "measure", "A", "B", "change", "95 % interval", "p", "verdict"],
             proof.routes.iter().flat_map(route_rows).collect(),
         );
@@ -433,7 +433,7 @@ fn route_measure_text(measure: RouteMeasure) -> &'static str {
 /// became better.
 fn routes_text(routes: &[RouteComparison]) -> String {
     /// The maximum number of routes named for each verdict.
-    const SHOWN: usize = 6;
+    const ROUTES_SHOWN_MAX: usize = 6;
     let of = |verdict: ProveVerdict| {
         let told = |route: &RouteComparison| {
             let it = route.measures.iter().filter(|one| one.verdict == verdict);
@@ -443,9 +443,9 @@ fn routes_text(routes: &[RouteComparison]) -> String {
             (!it.is_empty()).then(|| format!("{} ({})", route.name, it.join(", ")))
         };
         let mut all: Vec<String> = routes.iter().filter_map(told).collect();
-        if all.len() > SHOWN {
-            let more = all.len() - SHOWN;
-            all.truncate(SHOWN);
+        if all.len() > ROUTES_SHOWN_MAX {
+            let more = all.len() - ROUTES_SHOWN_MAX;
+            all.truncate(ROUTES_SHOWN_MAX);
             all.push(format!("{more} more"));
         }
         (!all.is_empty()).then(|| format!("{verdict}: {}", all.join(", ")))
@@ -494,7 +494,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
         let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.printable_value(measure)).collect();
         let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
         let against = match (block.void(), values.as_slice()) {
-            (Some(reason), _) => format!("void: {}", spelled(reason)),
+            (Some(reason), _) => format!("void: {}", sentence_text(reason)),
             (None, [Some(a), Some(b)]) => relative_change_text(b / a),
             _ => "-".into(),
         };
@@ -575,9 +575,9 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     ));
     facts.push(("load", compared_load(context)));
     facts.extend(failed_facts(context));
-    report.facts(facts);
+    report.add_facts(facts);
     let (headings, rows) = rung_rows(ladder);
-    report.table(&headings, rows);
+    report.add_table(&headings, rows);
     report
 }
 

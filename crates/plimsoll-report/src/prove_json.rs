@@ -1,12 +1,12 @@
 //! The JSON documents of comparisons (`plimsoll.prove/1`) and ladders (`plimsoll.ladder/1`), which
 //! `docs/reference/json.md` describes.
 
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::json::{FrameFields, InterferenceFields, LoadSetupFields};
 use crate::prove::{ProveContext, length_ns, prove_answer};
 use crate::prove_profiles::ProveProfilesFields;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
@@ -102,7 +102,7 @@ impl Serialize for BlockFields<'_> {
         for (arm, reading) in (0..).zip(&self.0.readings) {
             map.serialize_entry(&arm_name(arm).to_ascii_lowercase(), &ReadingFields::from(reading))?;
         }
-        map.serialize_entry("void", &self.0.void().map(spelled))?;
+        map.serialize_entry("void", &self.0.void().map(sentence_text))?;
         map.end()
     }
 }
@@ -271,7 +271,7 @@ impl From<&InterimEstimate> for InterimEstimateFields {
 }
 
 /// Renders the JSON document of a comparison: `plimsoll.prove/1`.
-pub(crate) fn proof(
+pub(crate) fn proof_document(
     context: &ProveContext,
     found: &ProveFinding,
     warnings: &[String],
@@ -280,7 +280,7 @@ pub(crate) fn proof(
     let proof = &found.proof;
     let (load, load_s) = load(context, 0);
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
-    value(&ProveDocument {
+    to_json_value(&ProveDocument {
         begin: ComparisonFields::new("plimsoll.prove/1", context, warnings, &kinds),
         load,
         load_s,
@@ -343,7 +343,7 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
 }
 
 /// Renders the JSON document of a ladder: `plimsoll.ladder/1`.
-pub(crate) fn ladder(
+pub(crate) fn ladder_document(
     context: &ProveContext,
     found: &LadderFinding,
     warnings: &[String],
@@ -353,7 +353,7 @@ pub(crate) fn ladder(
     let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
     let rungs = ladder.rungs.iter().enumerate().zip(&found.blocks.arms).map(rung).collect();
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
-    value(&LadderDocument {
+    to_json_value(&LadderDocument {
         begin: ComparisonFields::new("plimsoll.ladder/1", context, warnings, &kinds),
         rungs,
         blocks: ladder.blocks,

@@ -11,11 +11,11 @@ use serde::Serialize;
 
 /// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
 /// the JSON document.
-const ROWS: usize = 15;
+const ROWS_TEXT_MAX: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 
 /// Renders the section of a comparison's report about the profiles of both sides.
-pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
+pub fn prove_profiles_report(profiles: &Assessment<ProveProfiles>) -> Report {
     let (doubts, profiles) = profiles.doubts_and_figures();
     let mut report = profile_warnings(doubts);
     let side = |at: usize| {
@@ -28,7 +28,7 @@ pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
             requests = count(requests[at] as u64)
         )
     };
-    report.facts(vec![
+    report.add_facts(vec![
         ("A", side(0)),
         ("B", side(1)),
         (
@@ -41,7 +41,7 @@ pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
         ),
     ]);
     if let Some(comparison) = &profiles.comparison {
-        report.append(diff_report(comparison, Sort::Flat, ROWS));
+        report.append(diff_report(comparison, Sort::Flat, ROWS_TEXT_MAX));
     }
     report
 }

@@ -19,7 +19,7 @@ pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
     format!(
         "searching for {what} at which {target} meets {slo}: {budget} at most, precise to about \
          {precision_percent:.0} %",
-        target = heading::target(&settings.base),
+        target = heading::target_title(&settings.base),
         slo = settings.slo,
         budget = duration(settings.budget_ns as f64),
         precision_percent = (forecast.width * 100.0).max(1.0),
@@ -30,7 +30,7 @@ pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
 pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
         "searching for the bottleneck of {target} under {slo}: {budget} at most",
-        target = heading::target(&settings.base),
+        target = heading::target_title(&settings.base),
         slo = settings.slo,
         budget = duration(budget_ns as f64)
     )
@@ -40,7 +40,7 @@ pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
 pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
         "loading {target} past its load line under {slo}: {budget} at most",
-        target = heading::target(&settings.base),
+        target = heading::target_title(&settings.base),
         slo = settings.slo,
         budget = duration(budget_ns as f64)
     )

@@ -25,11 +25,11 @@ fn remedy_flag(remedy: Remedy) -> &'static str {
 
 /// Renders a sentence of the analysis as text. Each remedy in the sentence becomes a command-line
 /// flag.
-pub fn spelled(sentence: &Sentence) -> String {
+pub fn sentence_text(sentence: &Sentence) -> String {
     sentence.spelled(remedy_flag)
 }
 
 /// Returns the flags of all remedies, so that a test can check that each flag exists.
-pub fn flags() -> impl Iterator<Item = &'static str> {
+pub fn all_remedy_flags() -> impl Iterator<Item = &'static str> {
     Remedy::ALL.into_iter().map(remedy_flag)
 }

@@ -24,7 +24,7 @@ pub(crate) struct ReplayFields<'a> {
 }
 
 /// Creates the field `replay` of a run; `None` if the load does not replay a log.
-pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
+pub(crate) fn replay_fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
     let RequestListRecord { requests, targets, digest: _, facts } = plan.traffic.request_list.as_ref()?;
     Some(ReplayFields {
         speed: facts.speed_milli as f64 / 1e3,
@@ -88,7 +88,7 @@ impl ReplayLineFields {
 
 /// Formats how a load replayed its access log, and how the responses differ from those in the log.
 /// Returns `None` if the load does not replay a log.
-pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
+pub(crate) fn replay_fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
     let RequestListRecord { facts, .. } = plan.traffic.request_list.as_ref()?;
     let mut parts = vec![replay_speed_text(facts)];
     if facts.has_whole_seconds {

@@ -18,7 +18,7 @@ use crate::page_charts::{self, PageContext};
 use crate::prove::{ProveContext, ladder_report, prove_report};
 use crate::prove_json;
 use crate::prove_profiles;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::{RunContext, run_report, stop_text};
 use crate::sampled::functions_report;
 use crate::screen::{
@@ -64,7 +64,7 @@ impl<'a> ResultView<'a> {
 
     /// Renders the first screen for a terminal of `columns` columns: in a few lines the answer, its
     /// certainty, and the next step. [`ResultView::text`] renders the full text.
-    pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
+    pub fn render_screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let mut screen: Screen = match finding {
             Finding::Run(found) => run_screen(&self.run_context(&found.trial.run.plan), found),
@@ -91,13 +91,13 @@ impl<'a> ResultView<'a> {
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
         // Missing profiles affect no other figure. Their warnings get the kind that the screen
         // counts but does not print.
-        let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
+        let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, sentence_text(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
             && !matches!(finding, Finding::Explain(_))
         {
-            screen.fact(2, "functions", text);
+            screen.add_fact(2, "functions", text);
         }
-        screen.warn(warnings.chain(of_profiles).collect());
+        screen.add_warnings(warnings.chain(of_profiles).collect());
         screen.render(colour, columns)
     }
 
@@ -149,7 +149,7 @@ impl<'a> ResultView<'a> {
         };
         // The reports of single loads and searches already include the table of agents.
         if !matches!(finding, Finding::Run(_) | Finding::Find(_)) {
-            agents::append(&mut report, &self.agent_totals());
+            agents::append_agents(&mut report, &self.agent_totals());
         }
         if let Some(server) = server {
             add_server(&mut report, server);
@@ -193,7 +193,7 @@ impl<'a> ResultView<'a> {
                 let context = self.run_context(&found.search.settings.base);
                 let mut body = explain_report(&context, found, doubts);
                 body.append(self.sampled_functions_report(found));
-                body.heading("The search");
+                body.add_heading("The search");
                 body.append(page_charts::find_page(self.experiment, &context, &found.search, doubts, None, around));
                 body
             }
@@ -217,27 +217,30 @@ impl<'a> ResultView<'a> {
     /// Renders the finding as a JSON document; the schema depends on the kind of finding.
     pub fn document(&self) -> Value {
         let (doubts, finding) = self.finding.doubts_and_figures();
-        let warnings: Vec<String> = doubts.texts(|kind| doubt_field(finding, kind).is_none()).map(spelled).collect();
+        let warnings: Vec<String> =
+            doubts.texts(|kind| doubt_field(finding, kind).is_none()).map(sentence_text).collect();
         let of_loads = self.profiles.and_then(ProfileFindings::of_loads);
         let of_sides = self.profiles.and_then(ProfileFindings::of_sides);
         match finding {
             Finding::Run(found) => {
                 json::run(self.experiment, &self.run_context(&found.trial.run.plan), found, &warnings, of_loads)
             }
-            Finding::Sweep(found) => json::sweep(self.experiment, found, &warnings),
+            Finding::Sweep(found) => json::sweep_document(self.experiment, found, &warnings),
             Finding::Find(found) => {
                 json::find(self.experiment, &self.run_context(&found.settings.base), found, &warnings, doubts, of_loads)
             }
             Finding::Explain(found) => {
                 let context = self.run_context(&found.search.settings.base);
-                explain_json::explain(self.experiment, &context, found, &warnings, of_loads)
+                explain_json::explain_document(self.experiment, &context, found, &warnings, of_loads)
             }
             Finding::Overload(found) => {
                 overload_document(self.experiment, &self.run_context(found.plan), found, &warnings)
             }
-            Finding::Prove(found) => prove_json::proof(&self.prove_context(&found.blocks), found, &warnings, of_sides),
+            Finding::Prove(found) => {
+                prove_json::proof_document(&self.prove_context(&found.blocks), found, &warnings, of_sides)
+            }
             Finding::Ladder(found) => {
-                prove_json::ladder(&self.prove_context(&found.blocks), found, &warnings, of_sides)
+                prove_json::ladder_document(&self.prove_context(&found.blocks), found, &warnings, of_sides)
             }
         }
     }
@@ -252,7 +255,7 @@ impl<'a> ResultView<'a> {
             }
         };
         let searched = [NamedSearch { name: "", findings: &found.findings }];
-        let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
+        let heading = heading::find(&found.findings, &heading::target_title(&found.settings.base));
         Some(chart::search_chart(&heading, &searched, None, theme))
     }
 
@@ -280,7 +283,7 @@ impl<'a> ResultView<'a> {
 
     /// Renders the finding as a JUnit suite called `name`. For single loads, the suite checks the
     /// conditions `demands`.
-    pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
+    pub fn junit_suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let cases = match finding {
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => junit::loads_cases(self.experiment, demands),
@@ -322,7 +325,7 @@ impl<'a> ResultView<'a> {
 /// Renders the section about the profiles of both sides of a comparison.
 pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     let mut report = Report::default();
-    report.heading("CPU time per request by function").append(prove_profiles::report(profiles));
+    report.add_heading("CPU time per request by function").append(prove_profiles::prove_profiles_report(profiles));
     report
 }
 
@@ -342,14 +345,14 @@ fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> 
 fn doubt_sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
-            format!("{doubt_text}. These figures are about plimsoll.", doubt_text = spelled(&doubt.text))
+            format!("{doubt_text}. These figures are about plimsoll.", doubt_text = sentence_text(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // The sentence about a load that was stopped names the flag that caused the stop.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
-            _ => spelled(&doubt.text),
+            _ => sentence_text(&doubt.text),
         },
-        _ => spelled(&doubt.text),
+        _ => sentence_text(&doubt.text),
     }
 }
 
@@ -373,7 +376,7 @@ mod tests {
     use plimsoll_analysis::{Remedy, Sentence, conclude};
     use plimsoll_model::*;
 
-    const USERS: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
+    const CLOSED_LOOP_SHAPE: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
 
     /// Returns a recorded load with 100 successful requests in each of 10 ticks.
     fn trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
@@ -405,7 +408,7 @@ mod tests {
 
     /// Returns one recorded experiment for each kind of study.
     fn experiments_of_all_kinds() -> Vec<Experiment> {
-        let base = Plan::get("h", 80, vec![], USERS(1.0)).record();
+        let base = Plan::get("h", 80, vec![], CLOSED_LOOP_SHAPE(1.0)).record();
         let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
         let blocks = BlocksSpec {
             arms: vec![arm("http://h/a"), arm("http://h/b")],
@@ -419,7 +422,8 @@ mod tests {
             answers_may_differ: false,
         };
         let on = |of: fn(u8) -> ArmIndex| {
-            let load = |number: u32| trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, USERS(1.0));
+            let load =
+                |number: u32| trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, CLOSED_LOOP_SHAPE(1.0));
             (0..24).map(load).collect::<Vec<Trial>>()
         };
         let search = FindSpec {
@@ -437,16 +441,19 @@ mod tests {
         let prove = ProveSpec { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
         let lengths = Lengths::Fixed(1_000_000_000);
         let sweep = SweepSpec { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
-        let levels = [1, 2].map(|users| trial(Purpose::Level, None, users - 1, USERS(f64::from(users))));
+        let levels = [1, 2].map(|users| trial(Purpose::Level, None, users - 1, CLOSED_LOOP_SHAPE(f64::from(users))));
         vec![
             recorded_experiment(
                 ExperimentSpec::Run(RunSpec { plan: base, stop_if: None, profiles: None }),
-                vec![trial(Purpose::Run, None, 0, USERS(1.0))],
+                vec![trial(Purpose::Run, None, 0, CLOSED_LOOP_SHAPE(1.0))],
             ),
             recorded_experiment(ExperimentSpec::Sweep(sweep), levels.into()),
             recorded_experiment(
                 ExperimentSpec::Find(search.clone()),
-                vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
+                vec![
+                    trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
+                    trial(Purpose::Climb, None, 1, rate(1000.0)),
+                ],
             ),
             recorded_experiment(
                 ExperimentSpec::Explain(ExplainSpec {
@@ -456,7 +463,7 @@ mod tests {
                     requested_interventions: vec![],
                     setting_values: vec![],
                 }),
-                vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
+                vec![trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
             recorded_experiment(
                 ExperimentSpec::Overload(OverloadSpec {
@@ -499,7 +506,8 @@ mod tests {
                     Some("doubts") => assert!(document["doubts"].to_string().contains(&words), "{study}, {kind:?}"),
                     Some(field) => assert!(document.get(field).is_some(), "{study}, {kind:?}: no field {field}"),
                 }
-                let suites = junit::render(&[shown.suite("a file".into(), &Conditions::parse("p99>1s").expect("one"))]);
+                let suites =
+                    junit::render(&[shown.junit_suite("a file".into(), &Conditions::parse("p99>1s").expect("one"))]);
                 assert!(suites.contains(&words), "{study}, {kind:?}: {suites}");
             }
         }
@@ -508,8 +516,8 @@ mod tests {
     /// Text from servers and files contains no control characters and no markup in any format.
     #[test]
     fn untrusted_text_stays_text_in_every_format() {
-        const HOSTILE: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
-        let others = || HOSTILE.to_owned();
+        const HOSTILE_TEXT: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
+        let others = || HOSTILE_TEXT.to_owned();
         for experiment in &mut experiments_of_all_kinds() {
             for trial in &mut experiment.trials {
                 let run = &mut trial.run;
@@ -527,14 +535,14 @@ mod tests {
                 let seen = WatchedServer { from_ns: 0, pid: 7, name: others(), found_by: others() };
                 run.probes.servers = vec![seen.clone(), WatchedServer { pid: 8, from_ns: 500_000_000, ..seen }];
                 run.probes.missing = vec![others()];
-                for name in ["server.cpu", "server.thread.x\u{1b}[2J.cpu", HOSTILE] {
+                for name in ["server.cpu", "server.thread.x\u{1b}[2J.cpu", HOSTILE_TEXT] {
                     let mut series = Series::new(SeriesKind::Counter, "ns");
                     for at in 0..10 {
                         series.push(SeriesSample { at_ns: at * 100_000_000, value: at as f64 * 1e7 });
                     }
                     run.probes.series.insert(name.to_owned(), series);
                 }
-                let head = format!("HTTP/1.1 500 {HOSTILE}\r\nContent-Type: {HOSTILE}\r\n\r\n{HOSTILE}");
+                let head = format!("HTTP/1.1 500 {HOSTILE_TEXT}\r\nContent-Type: {HOSTILE_TEXT}\r\n\r\n{HOSTILE_TEXT}");
                 let mut failed = FailedAnswer::answer(500, 0, head.as_bytes(), Redact::SecretsButBodies);
                 (failed.status_line, failed.body, failed.reason) = (others(), others(), others());
                 run.failed_answers = vec![failed];
@@ -548,10 +556,10 @@ mod tests {
             let finding = conclude(experiment).expect("a finding");
             let shown = ResultView { experiment, finding: &finding, profiles: None, typed_url: None };
             let page_of = shown.page(&PageContext { file: others(), ..PageContext::default() });
-            let suites = [shown.suite(others(), &Conditions::parse("p99>1s").expect("one"))];
+            let suites = [shown.junit_suite(others(), &Conditions::parse("p99>1s").expect("one"))];
             let study = experiment.spec.word();
-            let page = page::render(&page_of, HOSTILE);
-            let csv = crate::csv::intervals(experiment);
+            let page = page::render(&page_of, HOSTILE_TEXT);
+            let csv = crate::csv::intervals_csv(experiment);
             let formats = [
                 ("text", shown.text(true, false, None)),
                 ("narrow text", shown.text(true, false, Some(50))),
@@ -560,7 +568,7 @@ mod tests {
                 ("document", json::text(&shown.document())),
                 ("suite", junit::render(&suites)),
                 ("CSV", csv.replace("\r\n", "\n")),
-                ("screen", shown.screen(false, None)),
+                ("screen", shown.render_screen(false, None)),
             ];
             for (format, text) in &formats {
                 let steering =

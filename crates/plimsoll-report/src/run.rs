@@ -51,7 +51,7 @@ impl RunContext<'_> {
 
     /// Formats the number of threads that generated the load, with the number of cores or agents.
     pub(crate) fn threads_text(&self) -> String {
-        let threads = match self.threads() {
+        let threads = match self.load_thread_count() {
             1 => "1 thread".to_owned(),
             threads => format!("{threads} threads"),
         };
@@ -63,7 +63,7 @@ impl RunContext<'_> {
     }
 
     /// Returns the total number of load-generating threads on all machines.
-    pub(crate) fn threads(&self) -> u32 {
+    pub(crate) fn load_thread_count(&self) -> u32 {
         match self.agents.as_slice() {
             [] => self.injectors.iter().map(|injector| injector.workers).sum(),
             agents => agents.iter().map(|agent| agent.workers).sum(),
@@ -290,7 +290,7 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
 
 /// Formats the result of one load as one sentence with two figures: successful requests a second
 /// within the measured window, and the success rate.
-pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
+pub(crate) fn run_answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
         LoadShape::Closed { .. } => format!(" with {}", load_text(plan)),
@@ -317,8 +317,8 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
 /// Renders the report of one load, without its warnings.
 pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, answer(context.plan, summary));
-    report.facts(vec![
+    report.text(Tone::Answer, run_answer(context.plan, summary));
+    report.add_facts(vec![
         ("target", context.target_text()),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
@@ -344,26 +344,26 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     if context.plan.carriage.tls.is_some() {
         rows.push(latency_row("TLS handshake", &summary.load.handshake));
     }
-    report.table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
+    report.add_table(&["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows);
     if !routes.is_empty() {
-        report.table(&ROUTE_HEADINGS, routes.iter().map(route_row).collect());
+        report.add_table(&ROUTE_HEADINGS, routes.iter().map(route_row).collect());
     }
-    agents::append(&mut report, &context.agents);
+    agents::append_agents(&mut report, &context.agents);
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",
             LoadShape::Open { .. } | LoadShape::Given { .. } => "offered/s",
         };
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
-        report.table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
+        report.add_table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
     }
     let mut facts = ledger_facts(context, summary);
     facts.extend(few_fact(summary));
-    facts.extend(replay::fact(context.plan, summary));
+    facts.extend(replay::replay_fact(context.plan, summary));
     if !alike.is_empty() {
         facts.insert(0, ("alike", alike.join(", ")));
     }
-    report.facts(facts);
+    report.add_facts(facts);
     report
 }
 
@@ -404,7 +404,7 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
 }
 
 /// Returns the protocol that the connections used: HTTP/1.1, HTTP/2, or both.
-pub(crate) fn protocol(summary: &Summary) -> &'static str {
+pub(crate) fn connection_protocol(summary: &Summary) -> &'static str {
     let (h2, opened) = (summary.load.h2_connections, summary.load.connections_opened);
     // A connection whose TLS handshake failed used no HTTP protocol, so it is not counted.
     let failed: u64 = summary.load.tls_errors.iter().map(|(_, count)| count).sum();
@@ -418,7 +418,7 @@ pub(crate) fn protocol(summary: &Summary) -> &'static str {
 /// Formats the HTTP version of the connections. For HTTP/2 the text adds the limit of concurrent
 /// streams and how often requests or the server waited.
 fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
-    let mut text = protocol(summary).to_owned();
+    let mut text = connection_protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {
         return text;
     }
@@ -503,7 +503,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         );
         facts.push(("calls", text));
     }
-    facts.extend(failed::facts(&summary.failed_answers));
+    facts.extend(failed::failure_facts(&summary.failed_answers));
     facts.extend(sessions_fact(summary));
     if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {
         let failed = &summary.whole.failed;

@@ -24,7 +24,7 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
                 name_high = level_names[1],
                 left_out = left_out(costs)
             );
-            report.facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
+            report.add_facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
             add_functions(&mut report, comparison, *level_names, "give explain a longer --budget");
         }
     }
@@ -77,7 +77,7 @@ impl<'a> SampledFields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::value;
+    use crate::document::to_json_value;
     use crate::text;
     use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
     use serde_json::json;
@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
-        let document = value(&SampledFields::new(&example_costs()));
+        let document = to_json_value(&SampledFields::new(&example_costs()));
         assert_eq!((&document["source"], &document["samples"]), (&json!("kernel samples"), &json!([1000, 19000])));
         assert_eq!((&document["levels"], &document["refused"]), (&json!(["low", "line"]), &json!(null)));
         assert_eq!(document["top"][1]["flat"]["delta"], 9.0);
@@ -118,7 +118,7 @@ mod tests {
         let refused = FunctionObservation::Refused("the kernel does not allow it".into());
         let shown = text::render(&functions_report(&refused), false);
         assert!(shown.contains("functions are not known: the kernel does not allow it"), "{shown}");
-        let document = value(&SampledFields::new(&refused));
+        let document = to_json_value(&SampledFields::new(&refused));
         assert_eq!((&document["refused"], &document["top"]), (&json!("the kernel does not allow it"), &json!([])));
     }
 }

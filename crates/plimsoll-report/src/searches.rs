@@ -5,10 +5,10 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
-use crate::document::value;
+use crate::document::to_json_value;
 use crate::format::{change, count, duration, rate};
 use crate::page_charts::common_rate_unit;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use plimsoll_analysis::find::LoadLine;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::{Finding, Findings, Verdict};
@@ -71,7 +71,7 @@ impl RecordedSearch {
 
     /// Returns this search as one side of a comparison. `file` is the run file of the search, and
     /// `name` is its name in tables and charts.
-    pub fn side<'a>(&'a self, file: &str, name: &'a str) -> SearchSide<'a> {
+    pub fn comparison_side<'a>(&'a self, file: &str, name: &'a str) -> SearchSide<'a> {
         SearchSide {
             file: file.to_owned(),
             name,
@@ -223,7 +223,8 @@ fn comparison_warnings(sides: &[SearchSide; 2]) -> Vec<String> {
         ));
     }
     for side in sides {
-        let of_side = side.findings.doubts.banner_texts().map(|warning| format!("{}: {}", side.name, spelled(warning)));
+        let of_side =
+            side.findings.doubts.banner_texts().map(|warning| format!("{}: {}", side.name, sentence_text(warning)));
         warnings.extend(of_side);
     }
     warnings
@@ -270,9 +271,9 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
         let changed = figure.relative_change().map_or_else(|| "-".to_owned(), change);
         vec![figure.name.clone(), cell(&figure, 0), cell(&figure, 1), changed]
     });
-    report.table(&["", "A", "B", "change"], rows.collect());
+    report.add_table(&["", "A", "B", "change"], rows.collect());
     let side = |side: &SearchSide| format!("{}, {}", side.file, side.url);
-    report.facts(vec![("A", side(&sides[0])), ("B", side(&sides[1]))]);
+    report.add_facts(vec![("A", side(&sides[0])), ("B", side(&sides[1]))]);
     report
 }
 
@@ -341,7 +342,7 @@ struct ComparedFigureFields {
 /// Renders the document `plimsoll.diff/1` of two searches. `charts` are the names of the chart
 /// files.
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
-    value(&SearchesDiffDocument {
+    to_json_value(&SearchesDiffDocument {
         schema: "plimsoll.diff/1",
         warnings: comparison_warnings(sides),
         a: SearchFields::from(&sides[0]),

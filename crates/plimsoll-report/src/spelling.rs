@@ -62,7 +62,7 @@ impl CommandLine {
 
 /// Returns the words of the command line that repeats an experiment. `terms`: the flags that the
 /// run file contains.
-pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
+pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
     let command = match asked {
         ExperimentSpec::Run(_) if terms.replay.is_some() => "replay",
         ExperimentSpec::Run(_) => "run",

@@ -8,9 +8,9 @@ use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
-use crate::page_charts::{PageContext, environment, levels_charts, percent};
-use crate::remedy::spelled;
-use crate::text::wrap;
+use crate::page_charts::{PageContext, environment_section, levels_charts, whole_percentage};
+use crate::remedy::sentence_text;
+use crate::text::wrap_text;
 use crate::visible_controls::visible;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
@@ -21,24 +21,24 @@ use plimsoll_model::Experiment;
 const CURVES_MAX: usize = 5;
 /// The minimum ratio of the last level's goodput to the previous level's goodput from which the
 /// goodput still grows. The answer then says that more users may give more goodput.
-const GROWING: f64 = 1.1;
+const GROWTH_RATIO_MIN: f64 = 1.1;
 
 /// The beginning of the remark about a disturbed machine in the table row of a level.
-pub(crate) const REMARK: &str = "measured on a disturbed machine: ";
+pub(crate) const DISTURBED_REMARK_PREFIX: &str = "measured on a disturbed machine: ";
 
 /// The widths of the table's columns in characters. With gaps the row has 78 characters, so that a
 /// terminal of 80 columns shows it in one line.
-const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
+const COLUMN_WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
 /// Formats a table row in lines of at most `columns` characters. Cells that do not fit are moved to
 /// the next line, to the right of the first column.
 fn format_table_row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
     let mut length = 0;
-    for (cell, width) in cells.iter().zip(WIDTHS) {
+    for (cell, width) in cells.iter().zip(COLUMN_WIDTHS) {
         if length > 0 && columns.is_some_and(|columns| length + 1 + width > columns) {
-            lines.push(" ".repeat(WIDTHS[0]));
-            length = WIDTHS[0];
+            lines.push(" ".repeat(COLUMN_WIDTHS[0]));
+            length = COLUMN_WIDTHS[0];
         }
         let space = if length > 0 { " " } else { "" };
         if let Some(line) = lines.last_mut() {
@@ -99,16 +99,21 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             let row = format_table_row(cells, columns);
             match summary.interference.reason.as_deref().filter(|_| summary.interference.disturbed) {
                 Some(reason) => {
-                    let text = format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
-                    format!("{row}\n{}", wrap(&text, columns, WIDTHS[0] + 1))
+                    let text = format!(
+                        "{:>width$} {DISTURBED_REMARK_PREFIX}{}",
+                        "",
+                        visible(reason),
+                        width = COLUMN_WIDTHS[0]
+                    );
+                    format!("{row}\n{}", wrap_text(&text, columns, COLUMN_WIDTHS[0] + 1))
                 }
                 None => row,
             }
         }
-        Err(reason) => wrap(
-            &format!("{concurrency:>9} not measured: {}", visible(&spelled(&format::skip_reason(reason)))),
+        Err(reason) => wrap_text(
+            &format!("{concurrency:>9} not measured: {}", visible(&sentence_text(&format::skip_reason(reason)))),
             columns,
-            WIDTHS[0] + 1,
+            COLUMN_WIDTHS[0] + 1,
         ),
     }
 }
@@ -133,7 +138,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let most = measured.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     let before = measured.iter().filter(|l| most.is_some_and(|most| l.load < most.load));
     let before = before.max_by(|a, b| a.load.total_cmp(&b.load));
-    let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWING);
+    let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWTH_RATIO_MIN);
     let end = match (limited, growing) {
         (true, _) => "; the server's own peak is higher",
         (false, true) => "; goodput was still growing: more users may give a higher peak",
@@ -155,7 +160,7 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     let mut report = Report::default();
     report.text(Tone::Answer, sweep_answer(found));
     if let Some(text) = error_text(&found.levels) {
-        report.facts(vec![("+/-", text)]);
+        report.add_facts(vec![("+/-", text)]);
     }
     add_failed(&mut report, experiment);
     report
@@ -167,13 +172,13 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();
-    const ONCE: &str = "within this run only (one load each), without variation between runs";
+    const WITHIN_RUN_TEXT: &str = "within this run only (one load each), without variation between runs";
     Some(match (visits().min().zip(visits().max()), once) {
         (None, 0) => return None,
-        (None, _) => format!("95 %, {ONCE}"),
+        (None, _) => format!("95 %, {WITHIN_RUN_TEXT}"),
         (Some((least, most)), once) => {
             let visits = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            let rest = if once > 0 { format!("; of {once} user counts {ONCE}") } else { String::new() };
+            let rest = if once > 0 { format!("; of {once} user counts {WITHIN_RUN_TEXT}") } else { String::new() };
             format!("95 %, from {visits} loads with each user count{rest}")
         }
     })
@@ -183,7 +188,7 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
 fn add_failed(report: &mut Report, experiment: &Experiment) {
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     if !kinds.is_empty() {
-        report.facts(failed::facts(&kinds));
+        report.add_facts(failed::failure_facts(&kinds));
     }
 }
 
@@ -248,12 +253,12 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
     let (levels, measured) = (&found.levels, found.measured());
     let trials = levels::measured_loads(experiment);
     let first = trials.first();
-    let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
+    let target = first.map_or_else(String::new, |trial| heading::target_title(&trial.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
     if !measured.is_empty() {
         levels_charts(&mut report, LoadUnit::Concurrency, &measured, &subtitle);
     }
-    report.heading("Evidence");
+    report.add_heading("Evidence");
     let rows = levels.iter().map(|level| {
         let [cores, cpu] = server_cells(level);
         let [mean, success] = level.figures().map_or_else(Default::default, |it| ended_cells(&it.summary));
@@ -269,7 +274,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
                 success,
                 cores,
                 cpu,
-                percent(s.generator.work_share),
+                whole_percentage(s.generator.work_share),
                 duration(s.duration_ns as f64),
             ],
             Err(_) => {
@@ -293,7 +298,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
         "client busy",
         "measured",
     ];
-    report.table(&headings, rows.collect());
+    report.add_table(&headings, rows.collect());
     // The chart shows the level with the fewest users, the level with the most, and evenly spaced
     // levels between them.
     let step = (trials.len().saturating_sub(1) as f64 / (CURVES_MAX - 1) as f64).max(1.0);
@@ -310,7 +315,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
         report.responsive_chart(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
     }
     let seed = first.map(|trial| trial.run.plan.load.seed);
-    report.append(around.extra.clone()).append(environment(experiment, seed, around));
+    report.append(around.extra.clone()).append(environment_section(experiment, seed, around));
     report
 }
 

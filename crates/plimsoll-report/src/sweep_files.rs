@@ -30,10 +30,10 @@ pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usiz
 /// is empty if no level was measured.
 pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'static str, String)> {
     let Some((over, measured)) = recorded_levels(experiment) else { return Vec::new() };
-    let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
+    let target = experiment.trials.first().map_or_else(String::new, |t| heading::target_title(&t.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
-    let throughput = heading::throughput(over, &measured, &subtitle);
-    let success = heading::success(over, &measured, &subtitle);
+    let throughput = heading::throughput_heading(over, &measured, &subtitle);
+    let success = heading::success_heading(over, &measured, &subtitle);
     vec![
         ("_qps_ttlb", throughput_chart(&throughput, over, &measured, Theme::Light)),
         ("_successrate", success_chart(&success, over, &measured, Theme::Light)),

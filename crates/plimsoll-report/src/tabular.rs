@@ -4,7 +4,7 @@
 //!
 //! Not here: the content of a table.
 
-use crate::wrap::{widest_atom, width, wrap};
+use crate::wrap::{display_width, widest_atom, wrap_text};
 
 /// The minimum width in characters of a text column whose text is wrapped. Narrower columns would
 /// be hard to read.
@@ -15,7 +15,7 @@ const TRANSPOSED_ROWS_MAX: usize = 8;
 
 /// Formats a table in lines of at most `columns` characters. Only a single longer word can exceed
 /// this width.
-pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
+pub fn format_table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
     let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
     let grid = Grid::new(lines);
     let Some(columns) = columns.filter(|columns| grid.total(&grid.natural) > *columns) else {
@@ -55,8 +55,9 @@ impl<'a> Grid<'a> {
         let number =
             |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+".contains(c));
         let right = |column: usize| lines.iter().skip(1).filter_map(|line| line.get(column)).all(number);
-        let natural =
-            |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| width(c)).max().unwrap_or(0);
+        let natural = |column: usize| {
+            lines.iter().filter_map(|line| line.get(column)).map(|c| display_width(c)).max().unwrap_or(0)
+        };
         let (right, natural) = ((0..count).map(right).collect(), (0..count).map(natural).collect());
         Grid { lines, right, natural }
     }
@@ -99,7 +100,7 @@ impl<'a> Grid<'a> {
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
                     true => Vec::new(),
-                    false => wrap(cell(column), Some(widths[column]), 0).lines().map(str::to_owned).collect(),
+                    false => wrap_text(cell(column), Some(widths[column]), 0).lines().map(str::to_owned).collect(),
                 })
                 .collect();
             for at in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
@@ -115,7 +116,7 @@ impl<'a> Grid<'a> {
                 out.push('\n');
             }
             if let Some(last) = widths.len().checked_sub(1).filter(|last| below(*last)) {
-                out.push_str(&wrap(&format!("    {}", cell(last)), Some(columns), 4));
+                out.push_str(&wrap_text(&format!("    {}", cell(last)), Some(columns), 4));
                 out.push('\n');
             }
         }
@@ -157,13 +158,13 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
 fn rows_as_lines(grid: &Grid, columns: usize) -> String {
     let mut out = String::new();
     let headings = grid.lines.first().copied().unwrap_or_default();
-    let label = headings.iter().map(|heading| width(heading)).max().unwrap_or(0);
+    let label = headings.iter().map(|heading| display_width(heading)).max().unwrap_or(0);
     for (number, line) in grid.lines.iter().skip(1).enumerate() {
         if number > 0 {
             out.push('\n');
         }
         for (heading, cell) in headings.iter().zip(*line) {
-            out.push_str(&wrap(&format!("  {heading:<label$}  {cell}"), Some(columns), label + 4));
+            out.push_str(&wrap_text(&format!("  {heading:<label$}  {cell}"), Some(columns), label + 4));
             out.push('\n');
         }
     }
@@ -177,7 +178,7 @@ mod tests {
 
     fn table_text(headings: &[&str], rows: &[&[&str]], columns: usize) -> String {
         let own = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-        table(&own(headings), &rows.iter().map(|row| own(row)).collect::<Vec<_>>(), Some(columns))
+        format_table(&own(headings), &rows.iter().map(|row| own(row)).collect::<Vec<_>>(), Some(columns))
     }
 
     #[test]
@@ -212,8 +213,8 @@ mod tests {
             cells in prop::collection::vec(prop::collection::vec("([a-z]{1,9}|[0-9]{1,4} ms| |[a-z]{1,7} [a-z]{1,9} [a-z]{1,9})", 5), 2..14),
             columns in 30..120usize,
         ) {
-            let text = table(&cells[0], &cells[1..], Some(columns));
-            prop_assert!(text.lines().all(|line| width(line) <= columns), "{columns}:\n{text}");
+            let text = format_table(&cells[0], &cells[1..], Some(columns));
+            prop_assert!(text.lines().all(|line| display_width(line) <= columns), "{columns}:\n{text}");
             for cell in cells.iter().flatten().flat_map(|cell| cell.split_whitespace()) {
                 prop_assert!(text.split_whitespace().any(|word| word == cell), "{cell} is missing in\n{text}");
             }

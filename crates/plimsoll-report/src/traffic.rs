@@ -6,7 +6,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{AxisQuantity, AxisUnit, Heading, Line, Panel, Theme, curve_chart, time_chart};
 use crate::format;
 use crate::profile::name_text;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Histogram, redact};
@@ -37,7 +37,7 @@ pub struct TrafficContext<'a> {
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
-pub(crate) fn stamps(stamp: Stamp) -> &'static str {
+pub(crate) fn stamp_name(stamp: Stamp) -> &'static str {
     match stamp {
         Stamp::Start => "start",
         Stamp::End => "end",
@@ -76,7 +76,7 @@ fn summary_sentence(figures: &Figures) -> String {
 }
 
 /// Returns the doubts (evidence against the figures), such as lines that could not be parsed.
-pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
+pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
         let first =
@@ -109,7 +109,7 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
 
 /// Returns notes on the limits of the log: timestamps with a low resolution, and requests without a
 /// start time.
-pub(crate) fn notes(figures: &Figures) -> Vec<String> {
+pub(crate) fn traffic_notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     let resolution = format::duration(figures.resolution_ns as f64);
     if figures.resolution_ns > 100_000_000 {
@@ -194,7 +194,7 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
             "{log_name}: {log_format}; a timestamp is the {start_or_end} of a request",
             log_name = log.name,
             log_format = log.format,
-            start_or_end = stamps(log.stamp)
+            start_or_end = stamp_name(log.stamp)
         );
         facts.push((label, text));
     }
@@ -271,15 +271,15 @@ fn add_top_tables(report: &mut Report, figures: &Figures, top: usize) {
             report.text(Tone::Plain, format!("{top} of {} {what} (--top N)", format::count(all as u64)));
         }
     };
-    report.heading("Endpoints");
-    report.table(&["endpoint", "requests", "share"], endpoint_rows(figures, top));
+    report.add_heading("Endpoints");
+    report.add_table(&["endpoint", "requests", "share"], endpoint_rows(figures, top));
     more(report, figures.endpoints.len(), "endpoints");
     if !figures.clients.is_empty() {
         let rows = figures.clients.iter().take(top.min(10)).map(|(client, count)| {
             vec![client.clone(), format::count(*count), percentage_text(*count, figures.requests)]
         });
-        report.heading("Clients");
-        report.table(&["client", "requests", "share"], rows.collect());
+        report.add_heading("Clients");
+        report.add_table(&["client", "requests", "share"], rows.collect());
     }
 }
 
@@ -287,13 +287,13 @@ fn add_top_tables(report: &mut Report, figures: &Figures, top: usize) {
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, summary_sentence(figures));
-    for doubt in doubts(figures, context).iter() {
-        report.text(Tone::Warning, spelled(&doubt.text));
+    for doubt in traffic_doubts(figures, context).iter() {
+        report.text(Tone::Warning, sentence_text(&doubt.text));
     }
-    for text in notes(figures) {
+    for text in traffic_notes(figures) {
         report.text(Tone::Plain, text);
     }
-    report.facts(fact_rows(figures, context));
+    report.add_facts(fact_rows(figures, context));
     add_top_tables(&mut report, figures, top);
     report
 }
@@ -351,7 +351,7 @@ fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
 }
 
 fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
-    let value = |value: f64| AxisUnit::Count.tick(format::rounded(value, 4));
+    let value = |value: f64| AxisUnit::Count.tick_label(format::rounded(value, 4));
     let first = lines.first().map(|line| line.points.as_slice()).unwrap_or_default();
     let row = |&(at, first): &(f64, f64)| {
         let others = lines
@@ -374,7 +374,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
     report.after_answer(charts);
     let bursts = dispersion_lines(figures);
     if !bursts[0].points.is_empty() {
-        report.heading("Burstiness");
+        report.add_heading("Burstiness");
         report.text(
             Tone::Plain,
             "The chart shows the variance of the arrivals in a window, divided by the mean, for windows of each width. \
@@ -392,7 +392,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         );
     }
     if let Some(popularity) = figures.popularity.as_ref().filter(|popularity| popularity.counts.len() > 1) {
-        report.heading("Popularity");
+        report.add_heading("Popularity");
         let text = popularity_text(popularity).unwrap_or_else(|| {
             let endpoint = endpoint_text(&popularity.method, &popularity.template);
             format!("The ids of {endpoint} have too few requests each to fit a distribution")

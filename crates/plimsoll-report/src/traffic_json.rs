@@ -1,10 +1,10 @@
 //! The JSON document of an analysis of access logs: `plimsoll.traffic/1`, which
 //! `docs/reference/json.md` describes.
 
-use crate::document::{ObjectByName, value};
+use crate::document::{ObjectByName, to_json_value};
 use crate::json::DistributionFields;
-use crate::remedy::spelled;
-use crate::traffic::{TrafficContext, doubts, notes, share_text_of, stamps};
+use crate::remedy::sentence_text;
+use crate::traffic::{TrafficContext, share_text_of, stamp_name, traffic_doubts, traffic_notes};
 use plimsoll_analysis::summary::Latency;
 use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::survey::{Figures, GAP_NS};
@@ -138,12 +138,12 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
     });
     let statuses = figures.statuses.iter().filter(|(status, _)| *status > 0);
     let dispersion = figures.dispersion.iter().map(|(width, index)| ((*width as f64 / 1e9).to_string(), *index));
-    value(&TrafficDocument {
+    to_json_value(&TrafficDocument {
         schema: "plimsoll.traffic/1",
         logs: context
             .logs
             .iter()
-            .map(|log| LogFields { log: &log.name, format: &log.format, stamps: stamps(log.stamp) })
+            .map(|log| LogFields { log: &log.name, format: &log.format, stamps: stamp_name(log.stamp) })
             .collect(),
         lines: LinesFields {
             read: context.lines_read,
@@ -152,8 +152,8 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
             out_of_order: figures.late,
         },
         first_unparsed: context.first_unparsed.map(|(at, text)| UnparsedFields { at, text }),
-        warnings: doubts(figures, context).iter().map(|doubt| spelled(&doubt.text)).collect(),
-        notes: notes(figures),
+        warnings: traffic_doubts(figures, context).iter().map(|doubt| sentence_text(&doubt.text)).collect(),
+        notes: traffic_notes(figures),
         requests: figures.requests,
         first_unix_ms: figures.first_ns / 1_000_000,
         last_unix_ms: figures.last_ns / 1_000_000,

@@ -4,7 +4,8 @@
 //! begin a new line. This file converts each into visible text: `\x1b`, `\n`, `\u{202e}`.
 //!
 //! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
-//! report. [`lines`] converts other text for a terminal or a file, and [`json`] converts JSON.
+//! report. [`lines`] converts other text for a terminal or a file, and [`pretty_json`] converts
+//! JSON.
 
 pub use plimsoll_model::control_characters::{is_control_character, lines, visible};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use std::fmt::Write;
 
 /// Formats a JSON document on several lines. Control characters are written as JSON escapes, so
 /// that a parser gets the original text.
-pub fn json(document: &Value) -> String {
+pub fn pretty_json(document: &Value) -> String {
     escaped(format!("{document:#}"))
 }
 
@@ -67,7 +68,7 @@ mod tests {
         #[test]
         fn json_documents_keep_their_values(text in any::<String>(), steering in "[\\x7f-\\x9f\\u{2028}-\\u{202e}\\u{e0041}]{0,4}") {
             let document = serde_json::json!({ text.clone() + &steering: [steering + &text, 5] });
-            let written = json(&document);
+            let written = pretty_json(&document);
             prop_assert!(!written.contains(|c| is_control_character(c) && c != '\n'));
             prop_assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), document);
         }
@@ -76,8 +77,8 @@ mod tests {
         fn no_report_contains_terminal_control_characters(text in any::<String>(), steering in "[\\x00-\\x1f\\x7f-\\x9f\\u{202a}-\\u{202e}]{1,5}") {
             let text = steering + &text;
             let mut report = Report::default();
-            report.text(Tone::Answer, text.clone()).text(Tone::Warning, text.clone()).heading(text.clone());
-            report.facts(vec![("fact", text.clone())]).table(&["a", "b"], vec![vec![text.clone(), text.clone()]]);
+            report.text(Tone::Answer, text.clone()).text(Tone::Warning, text.clone()).add_heading(text.clone());
+            report.add_facts(vec![("fact", text.clone())]).add_table(&["a", "b"], vec![vec![text.clone(), text.clone()]]);
             for shown in [render_in(&report, false, None), render_in(&report, false, Some(60)), markdown::render(&report)] {
                 prop_assert!(!shown.contains(|c| is_control_character(c) && c != '\n'), "{:?}", shown);
             }

@@ -5,16 +5,16 @@
 //! Not here: colours, tables.
 
 /// The units that stay on the same line as the number before them.
-const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
+const UNBREAKABLE_UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
 
 /// Returns the width of `text` in terminal columns.
-pub fn width(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     text.chars().count()
 }
 
 /// Returns the width in columns of the widest part of `text` that must not be broken.
 pub fn widest_atom(text: &str) -> usize {
-    split_at_breaks(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
+    split_at_breaks(text).iter().map(|piece| display_width(piece.1)).max().unwrap_or(0)
 }
 
 /// Iterates over the parts of `text` that must not be broken, without the spaces between them.
@@ -24,20 +24,20 @@ pub fn unbreakable_parts(text: &str) -> impl Iterator<Item = &str> {
 
 /// Wraps `text` into lines of at most `columns` characters. Continuation lines begin with `indent`
 /// spaces. Leading spaces and existing line breaks are kept.
-pub fn wrap(text: &str, columns: Option<usize>, indent: usize) -> String {
+pub fn wrap_text(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let indent = indent.min(columns / 2);
     text.split('\n').map(|line| line_broken(line, columns, indent)).collect::<Vec<_>>().join("\n")
 }
 
 fn line_broken(line: &str, columns: usize, indent: usize) -> String {
-    if width(line) <= columns {
+    if display_width(line) <= columns {
         return line.to_owned();
     }
     let mut out = String::new();
     let (mut at, mut begun) = (0, false);
     for (spaces, atom) in split_at_breaks(line) {
-        let wide = width(atom);
+        let wide = display_width(atom);
         // If a word does not fit after the indentation, its line is indented less, so that the line
         // does not become too long.
         let from = if begun && at + spaces + wide > columns {
@@ -91,7 +91,7 @@ fn must_stay_together(before: &str, after: &str) -> bool {
     }
     let bare = after.trim_end_matches([',', ';', '.', ':', ')', '?', '!']);
     let unit = bare.strip_suffix("/s").unwrap_or(bare);
-    UNITS.contains(&unit)
+    UNBREAKABLE_UNITS.contains(&unit)
         || (digits == 3 && !after[3..].starts_with(|c: char| c == '.' || c == ':' || c.is_alphabetic()))
 }
 
@@ -126,7 +126,7 @@ mod tests {
             ("sent 12 of 345 678 times", Some(11), 0, "sent 12 of\n345 678\ntimes"),
             ("one line\nand another one", Some(12), 2, "one line\nand another\n  one"),
         ] {
-            assert_eq!(wrap(text, columns, indent), expect);
+            assert_eq!(wrap_text(text, columns, indent), expect);
         }
     }
 
@@ -138,10 +138,10 @@ mod tests {
             indent in 0..30usize,
         ) {
             let text = words.join(" ");
-            let shown = wrap(&text, Some(columns), indent);
+            let shown = wrap_text(&text, Some(columns), indent);
             prop_assert!(shown.split_whitespace().eq(text.split_whitespace()), "{shown}");
-            for line in shown.lines().filter(|line| width(line) > columns) {
-                prop_assert!(width(line) <= widest_atom(&text), "{columns}: {line}");
+            for line in shown.lines().filter(|line| display_width(line) > columns) {
+                prop_assert!(display_width(line) <= widest_atom(&text), "{columns}: {line}");
             }
         }
     }

@@ -22,7 +22,7 @@ fn golden(name: &str, svg: &str) {
     well_formed(svg);
     if let Some(folder) = std::env::var_os("PLIMSOLL_GOLDEN_PICTURES") {
         let path = std::path::Path::new(&folder).join(format!("{name}.{PICTURE_SUFFIX}"));
-        std::fs::write(path, picture(svg).expect("drawn")).expect("written");
+        std::fs::write(path, render_picture(svg).expect("drawn")).expect("written");
     }
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, svg).expect("written");
@@ -125,14 +125,15 @@ fn charts_for_narrow_screens_are_narrow() {
     let blocks = blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&blocks);
     let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
-    let throughput = throughput_chart(&heading::throughput(over, &levels, "a test"), over, &levels, Theme::Phone);
-    let proved = prove_chart(&heading::prove(&proof, &sides(), "16 users"), compared, Theme::Phone);
+    let throughput =
+        throughput_chart(&heading::throughput_heading(over, &levels, "a test"), over, &levels, Theme::Phone);
+    let proved = prove_chart(&heading::prove_chart_heading(&proof, &sides(), "16 users"), compared, Theme::Phone);
     golden("throughput-phone", &throughput);
     golden("prove-phone", &proved);
     for svg in [
         throughput,
         proved,
-        success_chart(&heading::success(over, &levels, "a test"), over, &levels, Theme::Phone),
+        success_chart(&heading::success_heading(over, &levels, "a test"), over, &levels, Theme::Phone),
         search_chart(
             &heading("a long title that takes some lines"),
             &[NamedSearch { name: "", findings: &findings }],
@@ -366,9 +367,12 @@ fn charts_match_their_stored_images() {
         golden(&format!("find-{name}"), &search_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
     }
     golden("find-two-light", &search_chart(&heading("B carries more"), &two, Some("+22.0 %"), Theme::Light));
-    golden("throughput-light", &throughput_chart(&heading::throughput(c, &slow, "a test"), c, &slow, Theme::Light));
+    golden(
+        "throughput-light",
+        &throughput_chart(&heading::throughput_heading(c, &slow, "a test"), c, &slow, Theme::Light),
+    );
     golden("throughput-rate-dark", &throughput_chart(&heading("Over rate"), r, &slow[..3], Theme::Dark));
-    golden("success-light", &success_chart(&heading::success(c, &slow, "a test"), c, &slow, Theme::Light));
+    golden("success-light", &success_chart(&heading::success_heading(c, &slow, "a test"), c, &slow, Theme::Light));
     let (a, b) = (("api_v1", &slow[..]), ("api_v2", &fast[..]));
     let above = heading::throughput_diff(a, b);
     golden("throughput-diff-light", &throughput_diff_chart(&above, c, recorded, Theme::Light));
@@ -377,7 +381,7 @@ fn charts_match_their_stored_images() {
     golden("time-light", &time_chart(&heading("Over time"), &interval_panels(&moments()), Theme::Light));
     let compared = blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&compared);
-    let above = heading::prove(&proof, &sides(), "16 users, 400 ms on each side of a block");
+    let above = heading::prove_chart_heading(&proof, &sides(), "16 users, 400 ms on each side of a block");
     let compared = ComparedBlocks { proof: &proof, blocks: &compared, narrowing: &narrowing };
     golden("prove-light", &prove_chart(&above, compared, Theme::Light));
     for (theme, rungs) in [(Theme::Light, [37_000.0, 11_700.0, 22.6]), (Theme::Dark, [5_000.0, 4_100.0, 3_900.0])] {
@@ -385,7 +389,10 @@ fn charts_match_their_stored_images() {
         let ladder = prove::ladder(&blocks, 3, None);
         let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &sides() };
         let name = if theme == Theme::Light { "ladder-steep-light" } else { "ladder-flat-dark" };
-        golden(name, &ladder_chart(&heading::ladder(&ladder, "A: 16 users, 400 ms; B: ..."), drawn, theme));
+        golden(
+            name,
+            &ladder_chart(&heading::ladder_chart_heading(&ladder, "A: 16 users, 400 ms; B: ..."), drawn, theme),
+        );
     }
     golden("heat-dark", &heat_chart(&heading("Heat"), &a_heat(), &[], Theme::Dark));
 }
@@ -399,7 +406,7 @@ fn empty_charts_say_so() {
     let (void, ladder) = (vec![block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
     let (proof, narrowing) = a_proof(&void);
     let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
-    let told = ladder_chart(&heading::ladder(&ladder, "x"), told, Theme::Light);
+    let told = ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), told, Theme::Light);
     assert!(told.contains("no result for the 2 steps: no block is valid"), "{told}");
     for svg in [
         prove_chart(
@@ -461,8 +468,8 @@ proptest! {
     fn no_combination_of_levels_breaks_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
         let recorded = [NamedLevels { name: "A", levels: &a }, NamedLevels { name: "B", levels: &b }];
         let c = LoadUnit::Concurrency;
-        well_formed(&throughput_chart(&heading::throughput(c, &a, ""), c, &a, Theme::Light));
-        well_formed(&success_chart(&heading::success(c, &a, ""), c, &a, Theme::Dark));
+        well_formed(&throughput_chart(&heading::throughput_heading(c, &a, ""), c, &a, Theme::Light));
+        well_formed(&success_chart(&heading::success_heading(c, &a, ""), c, &a, Theme::Dark));
         well_formed(&throughput_diff_chart(&heading::throughput_diff(("A", &a), ("B", &b)), c, recorded, Theme::Light));
         well_formed(&success_diff_chart(&heading::success_diff(("A", &a), ("B", &b)), c, recorded, Theme::Page));
     }
@@ -479,10 +486,10 @@ proptest! {
         let blocks: Vec<Block> = goodputs.iter().map(|(a, b)| block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
         let (proof, narrowing) = a_proof(&blocks);
         let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
-        well_formed(&prove_chart(&heading::prove(&proof, &sides(), "x"), compared, Theme::Light));
+        well_formed(&prove_chart(&heading::prove_chart_heading(&proof, &sides(), "x"), compared, Theme::Light));
         let ladder = prove::ladder(&blocks, 2, None);
         let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &sides()[..1] };
-        well_formed(&ladder_chart(&heading::ladder(&ladder, "x"), drawn, Theme::Page));
+        well_formed(&ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), drawn, Theme::Page));
     }
 
     #[test]

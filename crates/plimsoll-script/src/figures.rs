@@ -109,7 +109,7 @@ impl ScriptFigures {
     }
 
     /// Returns the i-th distinct value, from 1, and its count; zeros beyond the last value.
-    pub(crate) fn nth(&self, i: f64) -> (f64, f64) {
+    pub(crate) fn nth_value(&self, i: f64) -> (f64, f64) {
         let at = (i >= 1.0).then(|| i as usize - 1);
         at.and_then(|at| self.values.get(at)).map_or((0.0, 0.0), |(value, count)| (*value as f64, *count as f64))
     }
@@ -124,7 +124,7 @@ mod tests {
         let figures = ScriptFigures::new([(30, 1), (10, 5), (20, 3), (10, 1), (40, 0)]);
         assert_eq!((figures.count(), figures.min, figures.max()), (10, 10, 30));
         assert_eq!([0.0, 50.0, 60.0, 90.0, 100.0, 150.0].map(|p| figures.percentile(p)), [10, 10, 20, 30, 30, 30]);
-        assert_eq!((figures.mean(), figures.nth(1.0), figures.nth(4.0)), (15.0, (10.0, 6.0), (0.0, 0.0)));
+        assert_eq!((figures.mean(), figures.nth_value(1.0), figures.nth_value(4.0)), (15.0, (10.0, 6.0), (0.0, 0.0)));
         assert!((figures.stdev() - 7.071).abs() < 0.001);
         assert_eq!(figures.within_stdev_percent(1.0), 90.0);
         let none = ScriptFigures::new([]);

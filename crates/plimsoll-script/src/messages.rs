@@ -20,7 +20,7 @@ pub struct Flaw {
 }
 
 /// The HTTP methods that wrk's parser knows.
-const METHODS: [&str; 33] = [
+const WRK_METHODS: [&str; 33] = [
     "DELETE",
     "GET",
     "HEAD",
@@ -56,7 +56,7 @@ const METHODS: [&str; 33] = [
     "UNLINK",
 ];
 
-const INCOMPLETE: &str = "incomplete request";
+const INCOMPLETE_REQUEST_TEXT: &str = "incomplete request";
 
 /// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
 /// the first error.
@@ -71,7 +71,7 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
             reading.at += 1;
         }
         if reading.peek().is_none() {
-            break if heads_only.is_empty() { Err(INCOMPLETE) } else { Ok(()) };
+            break if heads_only.is_empty() { Err(INCOMPLETE_REQUEST_TEXT) } else { Ok(()) };
         }
         match reading.parse_message() {
             Ok(head_only) => heads_only.push(head_only),
@@ -123,7 +123,7 @@ impl MessageReading<'_> {
             }
             None => {
                 self.at = self.bytes.len();
-                Err(INCOMPLETE)
+                Err(INCOMPLETE_REQUEST_TEXT)
             }
         }
     }
@@ -139,7 +139,7 @@ impl MessageReading<'_> {
                 Ok(())
             }
             Some(_) => Err("LF character expected"),
-            None => Err(INCOMPLETE),
+            None => Err(INCOMPLETE_REQUEST_TEXT),
         }
     }
 
@@ -155,7 +155,7 @@ impl MessageReading<'_> {
                     self.line_end()?;
                     break;
                 }
-                None => return Err(INCOMPLETE),
+                None => return Err(INCOMPLETE_REQUEST_TEXT),
                 Some(_) => self.parse_field(&mut length, &mut chunked)?,
             }
         }
@@ -172,15 +172,15 @@ impl MessageReading<'_> {
         let rest = &self.bytes[from..];
         let length = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
         let word = &rest[..length];
-        if length < rest.len() && METHODS.iter().any(|method| method.as_bytes() == word) {
+        if length < rest.len() && WRK_METHODS.iter().any(|method| method.as_bytes() == word) {
             self.at += length + 1;
             return Ok(word == b"HEAD");
         }
         // The error position is the first byte that differs from every known method.
         let common = |method: &&str| method.bytes().zip(word).take_while(|(a, b)| a == *b).count();
-        let matched = METHODS.iter().map(common).max().unwrap_or(0);
+        let matched = WRK_METHODS.iter().map(common).max().unwrap_or(0);
         self.at += matched;
-        Err(if matched == rest.len() { INCOMPLETE } else { "invalid HTTP method" })
+        Err(if matched == rest.len() { INCOMPLETE_REQUEST_TEXT } else { "invalid HTTP method" })
     }
 
     fn parse_target(&mut self) -> Result<(), &'static str> {
@@ -207,7 +207,7 @@ impl MessageReading<'_> {
             match self.peek() {
                 Some(byte) if byte == wanted => self.at += 1,
                 Some(_) => return Err("invalid constant string"),
-                None => return Err(INCOMPLETE),
+                None => return Err(INCOMPLETE_REQUEST_TEXT),
             }
         }
         for wanted in [None, Some(b'.'), None] {
@@ -215,21 +215,21 @@ impl MessageReading<'_> {
                 (Some(byte), Some(wanted)) if byte == wanted => self.at += 1,
                 (Some(byte), None) if byte.is_ascii_digit() => self.at += 1,
                 (Some(_), _) => return Err("invalid HTTP version"),
-                (None, _) => return Err(INCOMPLETE),
+                (None, _) => return Err(INCOMPLETE_REQUEST_TEXT),
             }
         }
         match self.peek() {
             Some(b'\r' | b'\n') => self.line_end(),
             Some(_) => Err("invalid HTTP version"),
-            None => Err(INCOMPLETE),
+            None => Err(INCOMPLETE_REQUEST_TEXT),
         }
     }
 
     fn parse_field(&mut self, length: &mut Option<usize>, chunked: &mut bool) -> Result<(), &'static str> {
-        const BAD: &str = "invalid character in header";
+        const INVALID_HEADER_TEXT: &str = "invalid character in header";
         let (from, to) = self.take_while(is_token)?;
         if from == to || self.peek() != Some(b':') {
-            return Err(BAD);
+            return Err(INVALID_HEADER_TEXT);
         }
         self.at += 1;
         let name = &self.bytes[from..to];
@@ -254,14 +254,14 @@ impl MessageReading<'_> {
         }
         match self.peek() {
             Some(b'\r' | b'\n') => self.line_end(),
-            _ => Err(BAD),
+            _ => Err(INVALID_HEADER_TEXT),
         }
     }
 
     fn skip_content(&mut self, length: usize) -> Result<(), &'static str> {
         if self.bytes.len() - self.at < length {
             self.at = self.bytes.len();
-            return Err(INCOMPLETE);
+            return Err(INCOMPLETE_REQUEST_TEXT);
         }
         self.at += length;
         Ok(())

@@ -8,7 +8,7 @@
 use crate::capacity::FixedSettings;
 use crate::connecting;
 use crate::grpc;
-use crate::target::{addresses, resolve_plain};
+use crate::target::{resolve_addresses, resolve_plain};
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
@@ -27,8 +27,8 @@ pub struct Base {
     pub local: bool,
     /// Whether load may be sent to public addresses, which are neither loopback nor private.
     pub allow_public: bool,
-    /// The settings that the user fixed on the command line, so that `capacity::fit` does not
-    /// change them.
+    /// The settings that the user fixed on the command line, so that `capacity::fit_to_machine`
+    /// does not change them.
     pub fixed: FixedSettings,
 }
 
@@ -42,7 +42,7 @@ impl Base {
             Some(_) => true,
             None => {
                 let (host, port) = terms.connect_to.clone().unwrap_or_else(|| (origin.host.clone(), origin.port));
-                let (addresses, local) = addresses(&host, port, terms.public)?;
+                let (addresses, local) = resolve_addresses(&host, port, terms.public)?;
                 plan.carriage.addresses = addresses;
                 local
             }
@@ -75,7 +75,7 @@ impl Base {
     }
 
     /// Returns a function that resolves further URLs, for example metrics endpoints.
-    pub fn resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
+    pub fn url_resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
         let allow_public = self.allow_public;
         move |url| resolve_plain(url, allow_public)
     }

@@ -19,7 +19,7 @@ const KEPT_BYTES: u64 = 1 << 20;
 const GROWN_BYTES: u64 = 4 << 20;
 /// The interval between checks of the log lengths. The interval is short, because a program may
 /// write 1 GB/s.
-const LOOK: Duration = Duration::from_millis(20);
+const LENGTH_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A log file that is bounded. A program may still be writing into the file.
 struct BuildLog {
@@ -29,10 +29,10 @@ struct BuildLog {
     left_out: u64,
 }
 
-static LOGS: Mutex<Vec<BuildLog>> = Mutex::new(Vec::new());
+static BOUNDED_LOGS: Mutex<Vec<BuildLog>> = Mutex::new(Vec::new());
 
 fn lock_logs() -> MutexGuard<'static, Vec<BuildLog>> {
-    LOGS.lock().unwrap_or_else(PoisonError::into_inner)
+    BOUNDED_LOGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl BuildLog {
@@ -53,7 +53,7 @@ impl BuildLog {
 
 /// Opens a log file for appending. From then on a thread bounds the file until plimsoll exits.
 pub fn open(path: &Path) -> io::Result<File> {
-    static LOOKING: Once = Once::new();
+    static CHECK_THREAD_ONCE: Once = Once::new();
     let file = output_file::open_file(path, WriteMode::Append)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
@@ -64,10 +64,10 @@ pub fn open(path: &Path) -> io::Result<File> {
             logs.push(BuildLog { id, file: file.try_clone()?, left_out: 0 });
         }
         drop(logs);
-        LOOKING.call_once(|| {
+        CHECK_THREAD_ONCE.call_once(|| {
             let look = || {
                 loop {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(LENGTH_CHECK_INTERVAL);
                     bound_all_logs(GROWN_BYTES);
                 }
             };

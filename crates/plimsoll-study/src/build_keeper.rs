@@ -6,8 +6,8 @@
 //! processes stay its descendants in any session or process group. The keeper exits with the
 //! program's status, so its parent learns the result.
 //!
-//! The keeper runs plimsoll's own executable with [`WORD`] as the first argument. Not here: the
-//! output and the timeouts of a build (`subject`).
+//! The keeper runs plimsoll's own executable with [`KEEPER_ARGUMENT`] as the first argument. Not
+//! here: the output and the timeouts of a build (`subject`).
 
 use crate::self_process;
 use plimsoll_sys::group::{self, NewDescendants};
@@ -22,9 +22,9 @@ use std::time::Duration;
 
 /// The first argument that makes plimsoll's executable run as a keeper. It takes the position of a
 /// command such as `run`.
-const WORD: &str = "keep-processes";
+const KEEPER_ARGUMENT: &str = "keep-processes";
 /// The time for remaining processes to end by themselves before the keeper sends SIGKILL.
-const PATIENCE: Duration = Duration::from_secs(2);
+const GRACEFUL_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether plimsoll has exited. The keeper sets this value when its pipe closes.
 static PARENT_EXITED: AtomicBool = AtomicBool::new(false);
@@ -52,8 +52,8 @@ impl OrphanPolicy {
 /// Returns a command that starts `program` under a keeper process, in its own process group. The
 /// command's standard input is the keeper's pipe. The caller must keep this pipe open while the
 /// program runs.
-pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
-    let mut command = self_process::command("build-keeper", WORD);
+pub fn keeper_command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
+    let mut command = self_process::helper_command("build-keeper", KEEPER_ARGUMENT);
     command.arg(left.argument_text()).arg(program);
     command
 }
@@ -61,7 +61,7 @@ pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
 /// Parses the arguments of a keeper: the orphan policy, and the program with its arguments. `None`
 /// if this process is not a keeper.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(OrphanPolicy, OsString, Vec<OsString>)> {
-    if arguments.nth(1)? != WORD {
+    if arguments.nth(1)? != KEEPER_ARGUMENT {
         return None;
     }
     let word = arguments.next()?;
@@ -69,8 +69,8 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
     Some((left, arguments.next()?, arguments.collect()))
 }
 
-/// Runs this process as a keeper if its first argument is [`WORD`]. In that case this function
-/// never returns.
+/// Runs this process as a keeper if its first argument is [`KEEPER_ARGUMENT`]. In that case this
+/// function never returns.
 pub fn run_keeper_if_requested() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"build-keeper");
@@ -91,13 +91,13 @@ pub fn run_keeper_if_requested() {
         // The pipe carries no bytes: reading returns when plimsoll has exited.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         PARENT_EXITED.store(true, Ordering::SeqCst);
-        let _ = NewDescendants::all_descendants().end(|| PATIENCE);
+        let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
         std::process::exit(1);
     });
     while let Some((pid, status)) = group::next_ended() {
         if pid == child {
             if left == OrphanPolicy::End || PARENT_EXITED.load(Ordering::SeqCst) {
-                let _ = NewDescendants::all_descendants().end(|| PATIENCE);
+                let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
             }
             group::end_like_process(status);
         }
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn a_keeper_is_requested_only_by_its_keyword() {
         for (words, expect) in [
-            (&["plimsoll", WORD, "end", "sh", "-c", "x y"][..], Some((OrphanPolicy::End, "sh", 2))),
-            (&["plimsoll", WORD, "stay", "sh"], Some((OrphanPolicy::Stay, "sh", 0))),
-            (&["plimsoll", WORD, "maybe", "sh"], None),
-            (&["plimsoll", WORD, "end"], None),
-            (&["plimsoll", "run", WORD], None),
+            (&["plimsoll", KEEPER_ARGUMENT, "end", "sh", "-c", "x y"][..], Some((OrphanPolicy::End, "sh", 2))),
+            (&["plimsoll", KEEPER_ARGUMENT, "stay", "sh"], Some((OrphanPolicy::Stay, "sh", 0))),
+            (&["plimsoll", KEEPER_ARGUMENT, "maybe", "sh"], None),
+            (&["plimsoll", KEEPER_ARGUMENT, "end"], None),
+            (&["plimsoll", "run", KEEPER_ARGUMENT], None),
             (&["plimsoll"], None),
         ] {
             let got = parse_arguments(words.iter().map(OsString::from));

@@ -70,7 +70,7 @@ impl Limits {
     }
 }
 
-/// The settings that the user fixed with flags, so that [`fit`] does not change them.
+/// The settings that the user fixed with flags, so that [`fit_to_machine`] does not change them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FixedSettings {
     /// Whether the user fixed the number of threads (-t).
@@ -81,7 +81,7 @@ pub struct FixedSettings {
 
 /// Adapts the plan and the generator settings to the limits of the machine. Returns one sentence
 /// for each adaptation. The error says what is impossible and what the user can change.
-pub fn fit(
+pub fn fit_to_machine(
     plan: &mut Plan,
     injector: &mut Injector,
     fixed: FixedSettings,
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, TlsSpec};
 
-    const LIMITS: Limits =
+    const TEST_LIMITS: Limits =
         Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
 
     fn closed_plan(users: f64, addresses: &[&str]) -> Plan {
@@ -222,7 +222,7 @@ mod tests {
 
     fn check(name: &str, mut plan: Plan, fixed: FixedSettings, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
         let mut injector = Injector::default();
-        match (fit(&mut plan, &mut injector, fixed, true, &limits), expect) {
+        match (fit_to_machine(&mut plan, &mut injector, fixed, true, &limits), expect) {
             (Ok(said), Ok((workers, sources, part))) => {
                 let count: u64 = injector.sources.iter().map(AddressRange::count).sum();
                 assert_eq!((injector.workers, count), (workers, sources), "{name}: {said:?}");
@@ -238,8 +238,8 @@ mod tests {
         let (v4, v6, far) = (&["127.0.0.1:80"][..], &["[::1]:80"][..], &["10.0.0.1:80"][..]);
         let free = FixedSettings { threads: false, connections: true };
         let fixed = FixedSettings { threads: true, ..free };
-        let few = Limits { files: 64, ..LIMITS };
-        let old = Limits { own_tables: false, ..LIMITS };
+        let few = Limits { files: 64, ..TEST_LIMITS };
+        let old = Limits { own_tables: false, ..TEST_LIMITS };
         let close = |mut plan: Plan| {
             plan.carriage.keep_alive = false;
             plan
@@ -253,22 +253,28 @@ mod tests {
             plan.carriage.tls = Some(TlsSpec::default());
             plan
         };
-        check("few", closed_plan(200.0, v4), free, LIMITS, Ok((1, 0, "")));
-        check("many", closed_plan(50_000.0, v4), free, LIMITS, Ok((3, 5, "3 threads for 50000")));
-        check("ports only", closed_plan(15_000.0, v4), free, LIMITS, Ok((1, 2, "127.0.0.1 to 127.0.0.2")));
-        check("as told", closed_plan(50_000.0, v4), fixed, LIMITS, Err("-t 3"));
+        check("few", closed_plan(200.0, v4), free, TEST_LIMITS, Ok((1, 0, "")));
+        check("many", closed_plan(50_000.0, v4), free, TEST_LIMITS, Ok((3, 5, "3 threads for 50000")));
+        check("ports only", closed_plan(15_000.0, v4), free, TEST_LIMITS, Ok((1, 2, "127.0.0.1 to 127.0.0.2")));
+        check("as told", closed_plan(50_000.0, v4), fixed, TEST_LIMITS, Err("-t 3"));
         check("a small limit", closed_plan(300.0, v4), free, few, Ok((10, 0, "10 threads")));
         check("too small a limit", closed_plan(40_000.0, v4), free, few, Err("at most 32768 (ulimit -n)"));
-        check("no file at all", closed_plan(1.0, v4), free, Limits { files: 32, ..LIMITS }, Err("ulimit -n"));
+        check("no file at all", closed_plan(1.0, v4), free, Limits { files: 32, ..TEST_LIMITS }, Err("ulimit -n"));
         check("one table", closed_plan(50_000.0, v4), free, old, Err("at most 19968"));
-        check("no ports", closed_plan(50_000.0, v6), free, LIMITS, Err("--source-ip"));
-        check("two addresses", closed_plan(50_000.0, &["[::1]:80", "[::1]:81"]), free, LIMITS, Ok((3, 0, "3 threads")));
-        check("far", closed_plan(50_000.0, far), free, LIMITS, Err("--source-ip"));
-        check("unix", unix(closed_plan(50_000.0, far)), free, LIMITS, Ok((3, 0, "3 threads")));
-        check("short-lived", close(closed_plan(10.0, v4)), free, LIMITS, Ok((1, 254, "127.0.0.254")));
-        check("short-lived far", close(closed_plan(10.0, far)), free, LIMITS, Ok((1, 0, "")));
-        check("all at once", close(closed_plan(5000.0, far)), free, LIMITS, Ok((1, 0, "somaxconn")));
-        let small = Limits { memory_bytes: 64 << 20, ..LIMITS };
+        check("no ports", closed_plan(50_000.0, v6), free, TEST_LIMITS, Err("--source-ip"));
+        check(
+            "two addresses",
+            closed_plan(50_000.0, &["[::1]:80", "[::1]:81"]),
+            free,
+            TEST_LIMITS,
+            Ok((3, 0, "3 threads")),
+        );
+        check("far", closed_plan(50_000.0, far), free, TEST_LIMITS, Err("--source-ip"));
+        check("unix", unix(closed_plan(50_000.0, far)), free, TEST_LIMITS, Ok((3, 0, "3 threads")));
+        check("short-lived", close(closed_plan(10.0, v4)), free, TEST_LIMITS, Ok((1, 254, "127.0.0.254")));
+        check("short-lived far", close(closed_plan(10.0, far)), free, TEST_LIMITS, Ok((1, 0, "")));
+        check("all at once", close(closed_plan(5000.0, far)), free, TEST_LIMITS, Ok((1, 0, "somaxconn")));
+        let small = Limits { memory_bytes: 64 << 20, ..TEST_LIMITS };
         check("memory", closed_plan(5_000.0, v4), free, small, Ok((1, 0, "")));
         check("memory for TLS", tls(closed_plan(5_000.0, v4)), free, small, Err("memory"));
     }
@@ -278,12 +284,13 @@ mod tests {
         let mut plan = closed_plan(1.0, &["127.0.0.1:80"]);
         plan.load.shape =
             LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
-        let few = Limits { files: 64, ..LIMITS };
+        let few = Limits { files: 64, ..TEST_LIMITS };
         let mut injector = Injector::default();
-        let said = fit(&mut plan, &mut injector, FixedSettings::default(), true, &few).expect("fits");
+        let said = fit_to_machine(&mut plan, &mut injector, FixedSettings::default(), true, &few).expect("fits");
         assert!(plan.carriage.connections_max == 32 && said.len() == 1, "{said:?}");
         plan.carriage.connections_max = 100;
-        fit(&mut plan, &mut injector, FixedSettings { connections: true, threads: false }, true, &few).expect("fits");
+        fit_to_machine(&mut plan, &mut injector, FixedSettings { connections: true, threads: false }, true, &few)
+            .expect("fits");
         assert_eq!((plan.carriage.connections_max, injector.workers), (100, 4));
     }
 }

@@ -100,7 +100,7 @@ pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<Strin
 
 /// Returns the changed plan and generator settings of each wanted intervention that needs a changed
 /// plan. An intervention that this target does not support has no entry.
-pub fn variants(
+pub fn intervention_variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
     terms: &Terms<String>,
@@ -155,7 +155,7 @@ pub fn variants(
             }
             Intervention::SmallerAnswer => {
                 let part = plan_with_range_requests(plan);
-                let answer = preflight::ask(&part, injector).ok().flatten();
+                let answer = preflight::send_preflight_request(&part, injector).ok().flatten();
                 let is_served = answer.is_some_and(|answer| answer.status == PARTIAL_CONTENT);
                 is_served.then(|| (part, injector.clone()))
             }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     fn variant_for_intervention(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<Variant> {
-        variants(&[change], (plan, &Injector::default()), terms).expect("can be made").remove(&change)
+        intervention_variants(&[change], (plan, &Injector::default()), terms).expect("can be made").remove(&change)
     }
 
     #[test]
@@ -370,7 +370,9 @@ mod tests {
         let longer = variant_for_intervention(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
         // The file of --other-body became shorter after the intervention was recorded.
-        assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
+        assert!(
+            intervention_variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err()
+        );
         for (plan, text, expect) in [
             (posting("12345"), "54321", "both bodies have"),
             (posting(""), "54321", "no request has a body"),
@@ -391,7 +393,8 @@ mod tests {
         let mut remote = loopback_plan();
         remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
         remote.carriage.http = HttpChoice::H2;
-        let variants = variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
+        let variants =
+            intervention_variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
         let made = possible_interventions(&all, &variants);
         assert!(!made.contains(&Intervention::Sources) && !made.contains(&Intervention::NewConnections));
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
@@ -422,7 +425,8 @@ mod tests {
             let mut plan = loopback_plan();
             plan.carriage.addresses = vec![start_range_server(status)];
             let wanted = [Intervention::Head, Intervention::SmallerAnswer];
-            let variants = variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
+            let variants =
+                intervention_variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
             let expect = if is_served { Intervention::SmallerAnswer } else { Intervention::Head };
             assert_eq!(possible_interventions(&wanted, &variants), [expect], "{status}");
         }

@@ -52,7 +52,7 @@ fn read_data_piece(piece: &CurlData) -> Result<Vec<u8>, Failure> {
 
 /// Encodes a multipart form. Returns the bytes of the form and its boundary. No content of the form
 /// contains the boundary, and the same form always gets the same boundary.
-pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
+pub fn encode_multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     let contents = form.iter().map(|part| read_data_piece(&part.data)).collect::<Result<Vec<_>, _>>()?;
     let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());
     let boundaries = (0u32..).map(|number| format!("------------------------plimsoll{number:08}"));
@@ -96,8 +96,8 @@ mod tests {
             file_name: None,
             content_type: None,
         };
-        let (_, first) = multipart(&[part("x")]).expect("a form");
-        let (bytes, other) = multipart(&[part(&first)]).expect("a form");
+        let (_, first) = encode_multipart(&[part("x")]).expect("a form");
+        let (bytes, other) = encode_multipart(&[part(&first)]).expect("a form");
         assert_ne!(first, other);
         let text = String::from_utf8(bytes).expect("text");
         assert_eq!(

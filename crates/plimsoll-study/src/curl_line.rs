@@ -3,7 +3,7 @@
 //!
 //! Not here: parsing the line (`plimsoll_traffic`), and plimsoll's own equivalent flags.
 
-use crate::curl_body::{BodyInput, body, multipart, with_query};
+use crate::curl_body::{BodyInput, body, encode_multipart, with_query};
 use crate::fields;
 use base64::Engine;
 use plimsoll_model::BodySource;
@@ -34,7 +34,7 @@ impl CurlInput {
         let body = match curl.form.is_empty() {
             true => body(&curl)?,
             false => {
-                let (bytes, boundary) = multipart(&curl.form)?;
+                let (bytes, boundary) = encode_multipart(&curl.form)?;
                 // As in curl, a multipart type given by the user gets the generated boundary.
                 let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
                 let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);

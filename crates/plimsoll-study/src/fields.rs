@@ -55,7 +55,7 @@ pub fn path_text(flag: &str, path: &Path) -> Result<String, Failure> {
 
 /// Parses a tag `key=value`. Run files store tags unredacted, so a key that names a secret is
 /// refused.
-pub fn tag(text: &str) -> Result<(String, String), Failure> {
+pub fn parse_tag(text: &str) -> Result<(String, String), Failure> {
     let refused = |why: &str| Failure::usage(format!("--tag: {why}"));
     let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

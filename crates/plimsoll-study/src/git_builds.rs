@@ -23,7 +23,7 @@ const FILES_SHOWN: usize = 5;
 
 /// Shell script that waits for the end of plimsoll, then removes the worktrees. `$1` is the
 /// repository, `$2` the folder of the worktrees.
-const REMOVE: &str = r#"
+const WORKTREE_REMOVAL_SCRIPT: &str = r#"
 trap '' INT TERM HUP QUIT
 cat >/dev/null
 for tree in "$2"/*; do git -C "$1" worktree remove --force --force "$tree"; done >/dev/null 2>&1
@@ -79,7 +79,7 @@ pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
 
 /// Checks out and builds the revisions of a comparison. Build logs are written next to `output`,
 /// and `tell` receives progress messages. Returns `None` if neither side is a git revision.
-pub fn make(
+pub fn build_revisions(
     builds: &BuildsTerms<String>,
     port: u16,
     output: &Path,
@@ -187,7 +187,7 @@ impl Repository {
         let folder = temporary.join(format!("plimsoll-worktrees-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&folder)?;
         let mut remover = Command::new("sh");
-        remover.args(["-c", REMOVE, "plimsoll-remove"]).arg(&self.top).arg(&folder);
+        remover.args(["-c", WORKTREE_REMOVAL_SCRIPT, "plimsoll-remove"]).arg(&self.top).arg(&folder);
         remover.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Worktrees { folder, remover: Some(remover.spawn()?) })
     }

@@ -12,14 +12,14 @@ use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Ter
 use plimsoll_probe::client::Question;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::tcp::Socket;
-use plimsoll_traffic::grpc::reflection::{DescriptorCollector, PATHS, ReflectionError};
+use plimsoll_traffic::grpc::reflection::{DescriptorCollector, REFLECTION_PATHS, ReflectionError};
 use plimsoll_traffic::grpc::{Schema, SchemaError, health};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The timeout of one request for message types (reflection) or for the health status.
-const PATIENCE: Duration = Duration::from_secs(10);
+const GRPC_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout of all reflection requests together.
 const REFLECTION_TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest response to a reflection request, bytes.
@@ -69,7 +69,7 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
 
 /// Returns a converter between gRPC messages and text for each route; `None` for a route without
 /// known message types.
-pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
+pub fn message_converters(plan: &Plan) -> Result<MessageTexts, Failure> {
     plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -132,7 +132,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
     };
     let mut why = "the server does not describe its messages (no reflection)".to_owned();
     let until = Instant::now() + REFLECTION_TOTAL_TIMEOUT;
-    for path in PATHS {
+    for path in REFLECTION_PATHS {
         match reflected_schema_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
             // The server may support the older version of the reflection protocol.
@@ -227,7 +227,12 @@ fn reflected_schema_by(
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
-    match send_grpc_call(plan, health::PATH, health::encode_request(service), Instant::now() + PATIENCE) {
+    match send_grpc_call(
+        plan,
+        health::CHECK_METHOD_PATH,
+        health::encode_request(service),
+        Instant::now() + GRPC_QUERY_TIMEOUT,
+    ) {
         Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::is_not_serving(&heard) => {
             Err(Failure::start(format!(
                 "nothing was started: {target} reports that {service} does not serve (--no-preflight skips this \
@@ -257,11 +262,11 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
     // this call is not compressed.
     let along = plan.traffic.routes[0].request.headers.iter();
     route.request.headers = along.filter(|(name, _)| !controls_compression(name)).cloned().collect();
-    route.timeout_ns = PATIENCE.as_nanos() as u64;
+    route.timeout_ns = GRPC_QUERY_TIMEOUT.as_nanos() as u64;
     route.grpc = Some(GrpcCall { content: Some(content), ..GrpcCall::default() });
     let request = encode_request(plan, &route.as_sent()).map_err(|error| error.to_string())?.with_content();
     let (mut heard, mut reasons) = (Vec::new(), Vec::new());
-    let deadline = until.min(Instant::now() + PATIENCE);
+    let deadline = until.min(Instant::now() + GRPC_QUERY_TIMEOUT);
     let question = Question {
         request: &request,
         tls: tls.as_ref(),
@@ -286,7 +291,7 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
                 let ended = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
                 return Ok(CallEnd { ended, is_stated: said.is_some(), http_status: reply.status, heard });
             }
-            Err(error) => reasons.push(error.text(PATIENCE, true)),
+            Err(error) => reasons.push(error.text(GRPC_QUERY_TIMEOUT, true)),
         }
     }
     Err(format!("{} {}", plan.traffic.origin, reasons.join("; ")))

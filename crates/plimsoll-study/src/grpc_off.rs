@@ -22,7 +22,7 @@ pub fn make_messages(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> 
 }
 
 /// Returns `None` for each route: this build has no message converters.
-pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
+pub fn message_converters(plan: &Plan) -> Result<MessageTexts, Failure> {
     Ok(plan.traffic.routes.iter().map(|_| None).collect())
 }
 

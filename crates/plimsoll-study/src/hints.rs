@@ -10,12 +10,12 @@ use plimsoll_probe as probes;
 
 /// Returns one sentence for each flag that would record more data of this target. Only TCP targets
 /// on this machine give hints.
-pub fn hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
+pub fn flag_hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
     if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
         return Vec::new();
     }
     let asks_metrics = terms.probes.metrics.is_none() && !terms.probes.none;
     let metrics = asks_metrics.then(|| probes::find_metrics_endpoint(&base.plan)).flatten();
     let metrics = metrics.map(|place| format!("the target serves metrics at {place}: --metrics records these metrics"));
-    Capture::hint(&base.plan, terms).into_iter().chain(metrics).collect()
+    Capture::profile_hint(&base.plan, terms).into_iter().chain(metrics).collect()
 }

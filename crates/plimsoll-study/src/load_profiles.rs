@@ -3,7 +3,7 @@
 //!
 //! Not here: taking profiles (`profile_capture`), and presenting them.
 
-use crate::profile_capture::{CPU, OTHERS, SUFFIX};
+use crate::profile_capture::{CPU_PROFILE_NAMES, OTHER_PROFILE_KINDS, PROFILE_FILE_SUFFIX};
 use plimsoll_analysis::format;
 use plimsoll_analysis::profile::{
     CostDivisor, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, sum_by_function,
@@ -21,7 +21,8 @@ use std::path::Path;
 pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
     let name = taken.file.clone()?;
     // A run file is untrusted input: the profile's name must not leave the folder of the run file.
-    let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
+    let bare =
+        Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(PROFILE_FILE_SUFFIX));
     let bare = bare.ok_or_else(|| "the run file names no profile".to_owned())?;
     let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
     let profile = files::read(&file, Use::Profile)
@@ -33,7 +34,7 @@ pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result
 /// Returns the CPU profile that was taken at a load level (such as low load); `None` if there is
 /// none.
 pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
-    let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0)?;
+    let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU_PROFILE_NAMES.0)?;
     read(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
 }
 
@@ -81,7 +82,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         }
     };
     let driven = || levels.iter().zip(names);
-    let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU.0)).collect();
+    let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU_PROFILE_NAMES.0)).collect();
     let requests: Vec<f64> = levels
         .iter()
         .zip(&cpu)
@@ -94,7 +95,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
             )
         })
         .collect();
-    let kinds = OTHERS
+    let kinds = OTHER_PROFILE_KINDS
         .iter()
         .map(|(kind, column_name, stock)| {
             let mut sums = [None, None];

@@ -6,7 +6,7 @@
 use crate::fields::header;
 use crate::file_traffic::push_authorization;
 use crate::logs::{Counts, LogReading, LogSource, Logs};
-use crate::output::note;
+use crate::output::print_to_stderr;
 use plimsoll_analysis::format;
 use plimsoll_model::completion::FromFile;
 use plimsoll_model::failure::Failure;
@@ -29,7 +29,7 @@ pub trait ReadingProgress {
 }
 
 /// Converts the user's options for parsing log lines to the parser's options.
-pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
+pub fn log_reading_options(args: &LogReadingTerms) -> LogReading<'_> {
     LogReading {
         log_format: args.log_format.as_deref(),
         field: args.field.as_deref(),
@@ -40,11 +40,11 @@ pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
 /// Compiles the patterns of --fold. Later, every match in a path is replaced by `{}`, so that paths
 /// of one kind count together.
 pub fn path_folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
-    patterns("--fold", &args.fold)
+    compile_patterns("--fold", &args.fold)
 }
 
 /// Compiles the regular expressions of a flag; `name` is the flag for errors.
-pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
+pub fn compile_patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
             // The message of the regex library has several lines, and its last line contains the
@@ -122,7 +122,7 @@ pub fn load_from_logs(
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.request_list {
         let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
-        note(&reading_text(&logs, &counts, asked, &listed.facts));
+        print_to_stderr(&reading_text(&logs, &counts, asked, &listed.facts));
     }
     Ok(FromFile { traffic, arrivals: timed.arrivals })
 }
@@ -149,14 +149,14 @@ pub fn read_requests(
     choice: &LogChoice,
     progress: &mut dyn ReadingProgress,
 ) -> Result<(LogRequests, Vec<LogSource>, Counts), Failure> {
-    let (folding, only) = (path_folds(choice.reading)?, patterns("--only", choice.only)?);
-    let skip = patterns("--skip", choice.skip)?;
+    let (folding, only) = (path_folds(choice.reading)?, compile_patterns("--only", choice.only)?);
+    let skip = compile_patterns("--skip", choice.skip)?;
     let fold = |path: &str| fold_path(&folding, path);
     let wanted = |request: &str| {
         (only.is_empty() || only.iter().any(|pattern| pattern.is_match(request)))
             && !skip.iter().any(|pattern| pattern.is_match(request))
     };
-    let mut logs = Logs::open(choice.logs, reading(choice.reading))?;
+    let mut logs = Logs::open(choice.logs, log_reading_options(choice.reading))?;
     let taken = ReplayChoice {
         fold: if folding.is_empty() { None } else { Some(&fold) },
         wanted: &wanted,

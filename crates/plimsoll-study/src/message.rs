@@ -69,7 +69,7 @@ fn split_at_quotes(text: &str) -> Vec<&str> {
 #[derive(Debug, Default)]
 pub struct SecretReplacements(Vec<(String, String)>);
 
-static HIDDEN: OnceLock<SecretReplacements> = OnceLock::new();
+static GLOBAL_SECRET_REPLACEMENTS: OnceLock<SecretReplacements> = OnceLock::new();
 
 impl SecretReplacements {
     /// Builds the list from pairs of a secret and the text to show in its place.
@@ -87,13 +87,13 @@ impl SecretReplacements {
     /// call has an effect.
     pub fn store_for_process(self) {
         // A process runs one command, so a second call does not occur.
-        let _ = HIDDEN.set(self);
+        let _ = GLOBAL_SECRET_REPLACEMENTS.set(self);
     }
 }
 
 /// Returns a message with the secrets of this process's command line replaced.
 pub fn without_secrets(message: &str) -> String {
-    HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.replace_secrets(message))
+    GLOBAL_SECRET_REPLACEMENTS.get().map_or_else(|| message.to_owned(), |hidden| hidden.replace_secrets(message))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const DRAWS_MIN: usize = 3;
 const COMPARED_MAX: usize = 4_000_000;
 
 /// Returns the distances between the requests of the traffic file and the requests of the log.
-pub fn distances(
+pub fn model_distances(
     path: &Path,
     model: &TrafficModel,
     seed: u64,

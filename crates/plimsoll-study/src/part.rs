@@ -1,6 +1,6 @@
 //! A part: a process that sends one share (stripe) of a load. The parent plimsoll process writes
 //! the task to the part's standard input and reads results from its standard output. A part runs
-//! plimsoll's own executable with [`WORD`] as its argument.
+//! plimsoll's own executable with [`PART_ARGUMENT`] as its argument.
 //!
 //! ```text
 //! in   = task  start of the schedule (u64, ns of the monotonic clock)  any byte: stop
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The only argument of a part's process; it takes the position of a command such as `run`.
-const WORD: &str = "carry-out-part";
+const PART_ARGUMENT: &str = "carry-out-part";
 /// The largest length of an encoded plan, bytes (4 GiB). A larger announced length is an error.
 const BYTES_MAX: u64 = 4 << 30;
 
@@ -42,8 +42,8 @@ pub struct Task {
 }
 
 /// Returns the command that starts a part. ^C does not reach the part; its parent process ends it.
-pub fn command() -> Command {
-    let mut command = self_process::command("plimsoll", WORD);
+pub fn part_command() -> Command {
+    let mut command = self_process::helper_command("plimsoll", PART_ARGUMENT);
     command.stdout(Stdio::piped());
     command
 }
@@ -94,11 +94,12 @@ fn read_length_prefixed(input: &mut impl Read) -> io::Result<Vec<u8>> {
     if (bytes.len() as u64) < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Runs this process as a part if its only argument is [`WORD`]. In that case this function never
-/// returns.
+/// Runs this process as a part if its only argument is [`PART_ARGUMENT`]. In that case this
+/// function never returns.
 pub fn run_part_if_requested() {
     let mut words = std::env::args_os().skip(1);
-    if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
+    if words.next().as_deref() != Some(OsStr::new(PART_ARGUMENT)) || words.next().is_some() || io::stdin().is_terminal()
+    {
         return;
     }
     process::raise_open_files_limit();
@@ -123,7 +124,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     out.write_all(&MAGIC).and_then(|()| out.flush()).map_err(lost)?;
     let mut input = io::stdin();
     let Task { plan, injector, stripe } = Task::read(&mut input)?;
-    let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
+    let texts = grpc::message_converters(&plan).map_err(|failure: Failure| failure.to_string())?;
     let load_helpers = LoadHelpers { authors: Vec::new(), texts };
     let prepared = prepare_with_helpers(&plan, &injector, stripe, load_helpers, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;

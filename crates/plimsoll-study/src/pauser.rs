@@ -1,5 +1,6 @@
 //! The pauser: a process that briefly stops other processes (SIGSTOP) during a load, and reliably
-//! resumes them. The pauser runs plimsoll's own executable with [`WORD`] as first argument.
+//! resumes them. The pauser runs plimsoll's own executable with [`PAUSER_ARGUMENT`] as first
+//! argument.
 //!
 //! The pauser reads a pipe whose write end only plimsoll has. A byte in the pipe starts the pauses.
 //! When the pipe closes, because the load or plimsoll ended, the pauser resumes all processes and
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 /// The first argument of a pauser process, in the position of a command such as `run`. The
 /// processes follow, each in the format of [`process_argument`].
-const WORD: &str = "stop-processes";
+const PAUSER_ARGUMENT: &str = "stop-processes";
 
 /// Formats a process as an argument of the pauser: process id and start time. The start time
 /// detects that another process has the same id.
@@ -30,8 +31,8 @@ fn process_argument(pid: u32, started_ticks: u64) -> String {
 }
 
 /// Returns the command that starts a pauser for these processes, each given as id and start time.
-pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
-    let mut command = self_process::command("plimsoll", WORD);
+pub fn pauser_command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
+    let mut command = self_process::helper_command("plimsoll", PAUSER_ARGUMENT);
     command
         .stdout(Stdio::piped())
         .args(processes.into_iter().map(|(pid, started_ticks)| process_argument(pid, started_ticks)));
@@ -41,7 +42,7 @@ pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
 /// Parses the arguments of a pauser process to processes (id, start time). `None` if this process
 /// is not a pauser.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
-    if arguments.nth(1)? != WORD {
+    if arguments.nth(1)? != PAUSER_ARGUMENT {
         return None;
     }
     let process = |word: OsString| {
@@ -72,8 +73,8 @@ impl Drop for StoppedProcesses {
     }
 }
 
-/// Runs this process as a pauser if its first argument is [`WORD`]. In that case this function
-/// never returns.
+/// Runs this process as a pauser if its first argument is [`PAUSER_ARGUMENT`]. In that case this
+/// function never returns.
 pub fn run_pauser_if_requested() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"stopper");
@@ -116,17 +117,17 @@ mod tests {
     #[test]
     fn a_pauser_is_requested_only_by_its_keyword() {
         for (words, expect) in [
-            (&["plimsoll", WORD, "12.345", "7.1"][..], Some(vec![(12, 345), (7, 1)])),
-            (&["plimsoll", WORD], None),
-            (&["plimsoll", WORD, "12"], None),
-            (&["plimsoll", WORD, "12.345", "x"], None),
-            (&["plimsoll", WORD, "-1.5"], None),
-            (&["plimsoll", "run", WORD, "12.345"], None),
+            (&["plimsoll", PAUSER_ARGUMENT, "12.345", "7.1"][..], Some(vec![(12, 345), (7, 1)])),
+            (&["plimsoll", PAUSER_ARGUMENT], None),
+            (&["plimsoll", PAUSER_ARGUMENT, "12"], None),
+            (&["plimsoll", PAUSER_ARGUMENT, "12.345", "x"], None),
+            (&["plimsoll", PAUSER_ARGUMENT, "-1.5"], None),
+            (&["plimsoll", "run", PAUSER_ARGUMENT, "12.345"], None),
         ] {
             assert_eq!(parse_arguments(words.iter().map(OsString::from)), expect, "{words:?}");
         }
         assert_eq!(
-            parse_arguments(["plimsoll", WORD, &process_argument(3, 9)].iter().map(OsString::from)),
+            parse_arguments(["plimsoll", PAUSER_ARGUMENT, &process_argument(3, 9)].iter().map(OsString::from)),
             Some(vec![(3, 9)])
         );
     }

@@ -16,10 +16,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// The default duration of a CPU profile, in seconds, as in pprof.
-const SECONDS: u32 = 30;
+const CPU_PROFILE_DURATION_S: u32 = 30;
 /// The time that fetching all profiles of an endpoint may take in addition to the duration of the
 /// profiles.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const PROFILE_FETCH_GRACE: Duration = Duration::from_secs(5);
 /// The largest number of bytes that a profile endpoint may send (32 MiB).
 const SENT_BYTES_MAX: usize = 32 << 20;
 /// The largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times
@@ -52,7 +52,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
             (false, number)
         }
         (None, Some(seconds)) => (true, seconds),
-        (None, None) if path.ends_with("/profile") => (true, SECONDS),
+        (None, None) if path.ends_with("/profile") => (true, CPU_PROFILE_DURATION_S),
         (None, None) => (false, 0),
     };
     if put_in {
@@ -84,7 +84,7 @@ pub fn fetch_profile(
     if seconds > 0 {
         say(&format!("profiling {name} for {seconds} s"));
     }
-    let timeout = PATIENCE + Duration::from_secs(u64::from(seconds));
+    let timeout = PROFILE_FETCH_GRACE + Duration::from_secs(u64::from(seconds));
     match fetch(&target, &path, timeout, &ByteBudget::new(SENT_BYTES_MAX)) {
         Ok(FetchResponse { status: 200..=299, body }) => Ok((name, body)),
         Ok(FetchResponse { status, body }) => {
@@ -141,7 +141,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// Resolves a base URL such as `http://localhost:6060/debug/pprof`. A URL without a path gets
     /// the usual path `/debug/pprof`.
-    pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
+    pub fn resolve_base_url(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
         let target = resolve_plain(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
         let base = match path.strip_suffix("/profile").unwrap_or(path) {
@@ -243,7 +243,7 @@ mod tests {
             ("http://127.0.0.1:6060/debug/pprof/", "http://127.0.0.1:6060/debug/pprof"),
             ("http://127.0.0.1:6060/x/debug/pprof/profile?seconds=3", "http://127.0.0.1:6060/x/debug/pprof"),
         ] {
-            assert_eq!(Endpoint::resolve(url, false).expect("a base").shown, expect, "{url}");
+            assert_eq!(Endpoint::resolve_base_url(url, false).expect("a base").shown, expect, "{url}");
         }
     }
 

@@ -53,7 +53,7 @@ impl Answer {
 /// Sends one request and returns the response. Any HTTP response from any address of the target
 /// suffices. The error has the reasons of all addresses. If no request of the plan is safe to send,
 /// an accepted connection suffices, and the result is `None`.
-pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
+pub fn send_preflight_request(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
     send_until_deadline(plan, injector, TIMEOUT_MAX)
 }
 
@@ -81,7 +81,7 @@ fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) 
         };
     };
     let first = PreflightRequest {
-        request: plimsoll_engine::first_request(plan, &grpc::texts(plan)?, number)
+        request: plimsoll_engine::first_request(plan, &grpc::message_converters(plan)?, number)
             .map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(timeout_max),
         http: plan.carriage.http,
@@ -201,12 +201,12 @@ impl PreflightRequest {
 /// Sends the preflight request unless the user disabled it. All loads use the protocol that this
 /// request negotiates. Returns warnings: an unsuccessful response, or fewer HTTP/2 streams than the
 /// plan needs.
-pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+pub fn run_preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }
 
-/// Sends the preflight request like [`preflight`]. Also returns the response time in ns, or 0 if no
-/// request was sent.
+/// Sends the preflight request like [`run_preflight`]. Also returns the response time in ns, or 0
+/// if no request was sent.
 pub fn first_answer(
     plan: &mut Plan,
     injector: &Injector,
@@ -216,7 +216,7 @@ pub fn first_answer(
         return Ok((Vec::new(), 0));
     }
     grpc::refuse_unhealthy(plan)?;
-    let Some(answer) = ask(plan, injector)? else { return Ok((Vec::new(), 0)) };
+    let Some(answer) = send_preflight_request(plan, injector)? else { return Ok((Vec::new(), 0)) };
     let ended = answer.grpc_status_or_mapped();
     let Answer { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
     let carriage = &mut plan.carriage;

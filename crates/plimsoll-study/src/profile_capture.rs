@@ -9,7 +9,7 @@
 //! parsing and presenting profiles.
 
 use crate::base::user_info;
-use crate::pprof::{Endpoint, PATIENCE};
+use crate::pprof::{Endpoint, PROFILE_FETCH_GRACE};
 use crate::recording::Recording;
 use crate::study_loop::Profiler;
 use plimsoll_analysis::profile::ProfilingSchedule;
@@ -26,11 +26,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The two names of the CPU profile kind: the name in file names and results, and the name in URLs.
-pub const CPU: (&str, &str) = ("cpu", "profile");
+pub const CPU_PROFILE_NAMES: (&str, &str) = ("cpu", "profile");
 /// The other profile kinds. Each has a name, the name of the summed column (sample type), and
 /// whether the sum is a level, such as live heap memory. The difference of two snapshots has no
 /// default column, so the column is named. A level is not divided by the number of requests.
-pub const OTHERS: [(&str, &str, bool); 5] = [
+pub const OTHER_PROFILE_KINDS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
     ("block", "delay", false),
@@ -39,7 +39,7 @@ pub const OTHERS: [(&str, &str, bool); 5] = [
 ];
 
 /// The suffix of the profiles' file names.
-pub const SUFFIX: &str = ".pb.gz";
+pub const PROFILE_FILE_SUFFIX: &str = ".pb.gz";
 
 /// The profiles that the user requested: endpoints, and duration in seconds.
 pub struct Capture {
@@ -60,15 +60,17 @@ impl Capture {
         let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
             EndpointChoice::ByTarget => endpoint_on_target(plan, terms)?,
-            EndpointChoice::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)
-                .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
+            EndpointChoice::At(urls) => {
+                Endpoint::resolve_base_url(urls.first().map_or("", String::as_str), terms.public)
+                    .map_err(|error| Failure::usage(format!("--pprof: {error}")))?
+            }
         };
         endpoint.check(*seconds)?;
         Ok(Some(Capture::new(vec![endpoint], *seconds)))
     }
 
     /// Returns a hint for the user if the target has an endpoint for profiles; `None` otherwise.
-    pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
+    pub fn profile_hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
             "the target serves profiles at {url}: --pprof shows the cost of each function per request at the load line",
@@ -77,20 +79,20 @@ impl Capture {
     }
 
     /// Returns the description of the requested profiles for the run file.
-    pub fn spec(&self) -> ProfilesSpec {
+    pub fn profiles_spec(&self) -> ProfilesSpec {
         let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
         ProfilesSpec { bases, seconds: self.seconds }
     }
 
     /// Returns the profiler that takes these profiles and writes them next to the run file at
     /// `path`.
-    pub fn profiler(self, path: &Path) -> Box<dyn Profiler> {
+    pub fn into_profiler(self, path: &Path) -> Box<dyn Profiler> {
         let Capture { endpoints, seconds } = self;
         Box::new(ProfileTaker {
             endpoints,
             seconds,
             path: path.to_owned(),
-            patience: PATIENCE,
+            patience: PROFILE_FETCH_GRACE,
             arm: None,
             due: Vec::new(),
             threads: Vec::new(),
@@ -137,7 +139,7 @@ struct ProfileTaker {
 impl Profiler for ProfileTaker {
     fn begin(&mut self, trial: &TrialPlan) {
         self.arm = trial.tag.arm;
-        let (name, kind) = CPU;
+        let (name, kind) = CPU_PROFILE_NAMES;
         let cpu = |from_ns| DueProfile { from_ns, name, kind, seconds: self.seconds };
         self.due = match trial.tag.arm {
             // The sides of a comparison get only CPU profiles, to compare the CPU cost of functions
@@ -147,7 +149,7 @@ impl Profiler for ProfileTaker {
                 let stretches = ProfilingSchedule::new(self.seconds);
                 let (from_ns, seconds) =
                     (stretches.other_kinds.0, ProfilingSchedule::other_kinds_seconds(self.seconds));
-                let others = OTHERS.map(|(kind, _, _)| DueProfile { from_ns, name: kind, kind, seconds });
+                let others = OTHER_PROFILE_KINDS.map(|(kind, _, _)| DueProfile { from_ns, name: kind, kind, seconds });
                 std::iter::once(cpu(stretches.cpu.0)).chain(others).collect()
             }
         };
@@ -191,7 +193,7 @@ impl Profiler for ProfileTaker {
         };
         if taken.is_empty() {
             // No profile was started in this load.
-            taken.push((CPU.0, Err(never.to_owned())));
+            taken.push((CPU_PROFILE_NAMES.0, Err(never.to_owned())));
         }
         for (kind, one) in taken {
             let one = spoilt.clone().map_or(one, Err);
@@ -212,21 +214,21 @@ fn store_profile(
     trial: Option<u32>,
     taken: Result<Vec<u8>, String>,
 ) {
-    let what = recording.spec().profile_name(&tag);
+    let what = recording.experiment_spec().profile_name(&tag);
     let file = taken.and_then(|bytes| {
         let name = file_name(path, recording.started_unix_ms(), &what, kind);
         let file = path.with_file_name(&name);
         let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));
         written.map(|()| name).map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
     });
-    recording.remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
+    recording.record_remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
 /// Returns the file name of a profile. Next to `DIR/find-1.plimsoll`, an example is
 /// `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz`. The start time of the run makes the name unique.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    format!("{stem}.{started_unix_ms:x}.{what}.{kind}{SUFFIX}")
+    format!("{stem}.{started_unix_ms:x}.{what}.{kind}{PROFILE_FILE_SUFFIX}")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Not here: the analysis of a profile (`plimsoll_analysis::profile`), profiles of a study
 //! (`profile_capture`), and presentation.
 
-use crate::output::note;
+use crate::output::print_to_stderr;
 use crate::pprof::fetch_profile;
 use plimsoll_analysis::profile::{SampleSplit, View, group_samples, has_label, label_keys, read};
 use plimsoll_model::failure::Failure;
@@ -48,7 +48,7 @@ impl ProfileInput {
     pub fn read(source: &str, choice: &ProfileChoice) -> Result<ProfileInput, Failure> {
         let address = source.starts_with("http://") || source.starts_with("https://");
         let (name, bytes) = if address {
-            fetch_profile(source, choice.seconds, choice.allow_public, note)?
+            fetch_profile(source, choice.seconds, choice.allow_public, print_to_stderr)?
         } else if choice.seconds.is_some() {
             return Err(Failure::usage(format!(
                 "--seconds: '{source}' is a file, which has its own length; give an address"
@@ -77,7 +77,7 @@ impl ProfileInput {
     }
 
     /// Returns the selected column, with its unit.
-    pub fn column(&self) -> &ValueType {
+    pub fn selected_column(&self) -> &ValueType {
         &self.profile.sample_types[self.view.sample_type]
     }
 
@@ -88,7 +88,7 @@ impl ProfileInput {
 }
 
 /// Compiles the regular expression of a flag; `None` without the flag.
-pub fn pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure> {
+pub fn compile_pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure> {
     let compile = |pattern: &String| {
         let compiled = RegexBuilder::new(pattern).build();
         // The message of the regex library has several lines, and its last line contains the

@@ -5,7 +5,7 @@
 
 use crate::base::{Base, user_info};
 use crate::pprof::Endpoint;
-use crate::preflight::preflight;
+use crate::preflight::run_preflight;
 use crate::profile_capture::Capture;
 use crate::runner::builds::BuildTarget;
 use crate::script_run::{ScriptRun, into_author_factory};
@@ -22,7 +22,11 @@ use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
 
 /// Resolves the target of every arm (side). A comparison by CPU time fails if a server's processes
 /// are not visible.
-pub fn prepare(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
+pub fn resolve_targets(
+    arms: &[Arm<Plan>],
+    terms: &Terms<String>,
+    criterion: Criterion,
+) -> Result<Vec<BuildTarget>, Failure> {
     let commands = [&terms.builds.a, &terms.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
@@ -35,7 +39,7 @@ pub fn prepare(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) 
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
-        let finder = Finder::find_listener_process(&base.watch_target(&base.resolver()));
+        let finder = Finder::find_listener_process(&base.watch_target(&base.url_resolver()));
         // With --watch, an agent finds the process on the server's machine.
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
@@ -57,7 +61,7 @@ pub fn preflight_responses(targets: &mut [BuildTarget], terms: &Terms<String>) -
         if let (true, Some((http, _))) = (is_open, &spoken) {
             plan.carriage.fix_http_version(*http);
         }
-        let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
+        let said = run_preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::start(format!(
                 "{failure}; {first} speaks HTTP/{version}, and {name} must speak the same version (--http 1.1 sets \
                  this version for all targets)",
@@ -101,7 +105,7 @@ pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'stat
 
 /// Returns the profiles to take in a comparison; `None` if the user requested none. Checks first
 /// that running servers agree to profile, so that no load is wasted.
-pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
+pub fn requested_profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
     let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
         return Ok(None);
     };
@@ -114,7 +118,7 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     let [a, b] = match served {
         EndpointChoice::ByTarget => [of_target(a, 0), of_target(b, 1)],
         EndpointChoice::At(urls) => {
-            [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public))
+            [urls.first(), urls.last()].map(|url| Endpoint::resolve_base_url(url.map_or("", |url| url), public))
         }
     };
     let endpoints = [a.map_err(flagged)?, b.map_err(flagged)?];

@@ -133,8 +133,8 @@ impl Recording {
             started_unix_ms: now.as_millis() as u64,
             environment: Environment {
                 injectors: vec![injector.clone()],
-                revision: path.and_then(|_| source_revision::current()),
-                ..environment(target_local)
+                revision: path.and_then(|_| source_revision::current_revision()),
+                ..describe_environment(target_local)
             },
             start_notes: noted,
             trials: Vec::new(),
@@ -156,7 +156,7 @@ impl Recording {
     }
 
     /// Returns the specification of the experiment: its command and settings.
-    pub fn spec(&self) -> &ExperimentSpec {
+    pub fn experiment_spec(&self) -> &ExperimentSpec {
         &self.experiment.spec
     }
 
@@ -177,7 +177,7 @@ impl Recording {
 
     /// Executes and records one load with `runner`, and returns the recorded load. On each tick,
     /// `on_tick` receives the number of CPU cores that the server uses, and may end the load.
-    pub fn drive(
+    pub fn run_and_record_load(
         &mut self,
         runner: &mut dyn Runner,
         tag: Tag,
@@ -237,7 +237,7 @@ impl Recording {
     }
 
     /// Records an event that belongs to no load (a remark).
-    pub fn remark(&mut self, remark: Remark) {
+    pub fn record_remark(&mut self, remark: Remark) {
         if let Some(file) = &mut self.file {
             file.write(&Frame::Remark(remark.clone()));
         }
@@ -253,7 +253,7 @@ impl Recording {
     /// instead of an end frame. Also returns a note with the path of the incomplete file.
     pub fn end_early(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::release_interrupts();
-        self.remark(Remark::Broken { reason: reason.to_owned() });
+        self.record_remark(Remark::Broken { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
         let note = whole.map(|file| format!("run file: {} (incomplete)", file.path.display()));
         (self.experiment, note)
@@ -297,7 +297,7 @@ fn container_limits() -> MachineLimits {
 }
 
 /// Describes this machine and plimsoll's version for the run file.
-pub fn environment(target_local: bool) -> Environment {
+pub fn describe_environment(target_local: bool) -> Environment {
     use plimsoll_sys::process;
     Environment {
         plimsoll: env!("CARGO_PKG_VERSION").into(),

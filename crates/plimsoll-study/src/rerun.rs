@@ -4,7 +4,7 @@
 //! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
 
 use crate::fields::path_text;
-use crate::recording::environment;
+use crate::recording::describe_environment;
 use crate::result_store::FOLDER;
 use crate::{file_traffic, log_replay};
 use plimsoll_model::completion::{FromFile, body_file, logs, other_body_file, script_file, traffic_file};
@@ -57,8 +57,8 @@ pub fn harmful_actions(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> V
 }
 
 /// Returns a sentence for each difference between this machine and the recorded environment.
-pub fn differences(experiment: &Experiment) -> Vec<String> {
-    let now = environment(experiment.environment.target_local);
+pub fn environment_differences(experiment: &Experiment) -> Vec<String> {
+    let now = describe_environment(experiment.environment.target_local);
     let then = &experiment.environment;
     [
         ("plimsoll", &then.plimsoll, &now.plimsoll),

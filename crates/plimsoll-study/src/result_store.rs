@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The number of latest runs that the default store keeps.
 pub const RUNS_KEPT: usize = 50;
 /// The suffix of the file with a run's marks. The user adds marks, such as pins, after the run.
-const MARKS: &str = ".marks";
+const MARKS_FILE_SUFFIX: &str = ".marks";
 /// The environment variable that names the store.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
 
@@ -35,7 +35,7 @@ pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
 
 /// Returns the folder of run files. The flag's folder `named` comes first, then the environment
 /// variable, then the default.
-pub fn store(named: Option<&Path>) -> PathBuf {
+pub fn store_folder(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(store_from_environment).unwrap_or_else(|| FOLDER.into())
 }
 
@@ -45,7 +45,7 @@ pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
         return file.into();
     }
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let folder = store(output.store.as_deref().map(Path::new));
+    let folder = store_folder(output.store.as_deref().map(Path::new));
     folder.join(format!("{command}-{seconds}-{}.plimsoll", std::process::id()))
 }
 
@@ -69,14 +69,17 @@ fn parse_own_stem(stem: &str) -> Option<(u64, u32)> {
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     // Files of `sweep` are never removed, because their names come from the user or are constant.
-    let known = ExperimentSpec::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
+    let known =
+        ExperimentSpec::STUDY_WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
 
 /// Whether a file is the page, marks, profile or log of the run file with this stem.
 fn belongs_to_run(name: &str, stem: &str) -> bool {
     let Some(rest) = name.strip_prefix(stem) else { return false };
-    rest == ".html" || rest == MARKS || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
+    rest == ".html"
+        || rest == MARKS_FILE_SUFFIX
+        || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
 }
 
 fn is_run_file(path: &Path) -> bool {
@@ -86,7 +89,7 @@ fn is_run_file(path: &Path) -> bool {
 
 /// Returns the runs in `folder` that plimsoll may remove, the latest first; empty if the folder
 /// does not exist.
-pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
+pub fn stored_runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -131,7 +134,7 @@ fn is_tagged(run_file: &Path) -> bool {
 pub fn removable_runs(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &StoredRun| {
-        let has_marks = run.files.iter().any(|file| file.to_string_lossy().ends_with(MARKS));
+        let has_marks = run.files.iter().any(|file| file.to_string_lossy().ends_with(MARKS_FILE_SUFFIX));
         has_marks || run.files.first().is_some_and(|file| is_tagged(file))
     };
     let is_old = |run: &StoredRun| !under_way(run.process) && !is_marked(run);
@@ -149,9 +152,9 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
 
 /// Removes the oldest runs of the default store after the new run at `path`. Returns a sentence
 /// about the number of removed runs. Errors are ignored.
-pub fn tidy(path: &Path) -> Option<String> {
+pub fn remove_oldest_runs(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
-    let surplus = removable_runs(runs(folder).ok()?, RUNS_KEPT);
+    let surplus = removable_runs(stored_runs(folder).ok()?, RUNS_KEPT);
     let removed = surplus.iter().filter(|run| remove(run).is_ok()).count();
     let runs = if removed == 1 { "run".to_owned() } else { format!("{removed} runs") };
     (removed > 0).then(|| {
@@ -194,7 +197,7 @@ mod tests {
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
         // Runs of every command are removed, except `sweep`, whose names come from users.
-        let commands: Vec<&str> = ExperimentSpec::WORDS.into_iter().filter(|word| *word != "sweep").collect();
+        let commands: Vec<&str> = ExperimentSpec::STUDY_WORDS.into_iter().filter(|word| *word != "sweep").collect();
         let all_commands: Vec<String> = commands.iter().map(|word| format!("{word}-1-4194999.plimsoll")).collect();
         let foreign = [
             "find-100-4194999.txt",
@@ -213,7 +216,7 @@ mod tests {
         fs::create_dir(folder.join("run-10-4194999.plimsoll")).expect("a folder");
         std::os::unix::fs::symlink("mine.plimsoll", folder.join("run-11-4194999.plimsoll")).expect("a link");
 
-        let found = runs(&folder).expect("readable");
+        let found = stored_runs(&folder).expect("readable");
         let began: Vec<(u64, usize)> = found.iter().map(|run| (run.began_unix_s, run.files.len())).collect();
         assert_eq!(began[..3], [(300, 2), (200, 1), (100, 3)]);
         assert_eq!(began[3..], vec![(1, 1); commands.len()]);
@@ -224,7 +227,7 @@ mod tests {
         left.extend(["run-10-4194999.plimsoll".to_owned(), "run-11-4194999.plimsoll".to_owned()]);
         left.sort();
         assert_eq!(sorted_file_names(&folder), left);
-        assert!(runs(&folder.join("nowhere")).expect("no folder, no runs").is_empty());
+        assert!(stored_runs(&folder.join("nowhere")).expect("no folder, no runs").is_empty());
         fs::remove_dir_all(&folder).expect("removed");
     }
 
@@ -232,14 +235,14 @@ mod tests {
     fn an_unfinished_run_is_not_removed() {
         // Process 1 always exists.
         let folder = create_test_folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
-        let surplus = removable_runs(runs(&folder).expect("readable"), 0);
+        let surplus = removable_runs(stored_runs(&folder).expect("readable"), 0);
         assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);
         fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]
     fn only_the_results_folder_is_cleaned() {
-        assert_eq!(tidy(Path::new("elsewhere/find-1-2.plimsoll")), None);
-        assert_eq!(tidy(Path::new("find.plimsoll")), None);
+        assert_eq!(remove_oldest_runs(Path::new("elsewhere/find-1-2.plimsoll")), None);
+        assert_eq!(remove_oldest_runs(Path::new("find.plimsoll")), None);
     }
 }

@@ -27,7 +27,7 @@ const LOADED_NS_MAX: u64 = 10_000_000_000;
 /// exits.
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
 /// The interval between checks for functions that do not end.
-const LOOK: Duration = Duration::from_millis(250);
+const SCRIPT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Connect timeout of the script function `wrk.connect`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -76,7 +76,7 @@ impl ScriptNetwork for Network {
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
         let port = service.parse().ok().or_else(|| target_url::default_port(service));
         let port = port.ok_or("Servname not supported")?;
-        let found = target::addresses(host, port, self.allow_public);
+        let found = target::resolve_addresses(host, port, self.allow_public);
         found.map(|(addresses, _)| addresses).map_err(|failure| terminal_message(&failure.to_string()))
     }
 
@@ -131,7 +131,7 @@ impl ScriptRun {
     }
 
     /// Sets the text that is printed after the script's initial output and before its first load.
-    pub fn announce(&self, text: String) {
+    pub fn set_announcement(&self, text: String) {
         *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
@@ -142,7 +142,7 @@ impl ScriptRun {
     }
 
     /// Returns the script error that ended the load, if any.
-    pub fn failure(&self) -> Option<ScriptError> {
+    pub fn script_error(&self) -> Option<ScriptError> {
         self.current_script()?.failure()
     }
 
@@ -155,9 +155,9 @@ impl ScriptRun {
 
     /// Calls the script's `done` function with the figures of the load. Returns an error if the
     /// script or plimsoll fails.
-    pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
+    pub fn call_done_function(&self, figures: &RunFigures) -> Option<ScriptError> {
         let script = self.current_script()?;
-        let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
+        let done = script.done(&figures.summary, figures.latency_us().clone(), figures.requests.clone());
         script.failure().or(done.err())
     }
 
@@ -171,7 +171,7 @@ impl ScriptRun {
         std::thread::spawn(move || {
             let mut limit_unloaded_ns = UNLOADED_NS_MAX;
             while !stage.is_over.load(Ordering::Relaxed) {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(SCRIPT_CHECK_INTERVAL);
                 let loaded = stage.is_loaded.load(Ordering::Relaxed);
                 let limit_ns = if loaded { LOADED_NS_MAX } else { limit_unloaded_ns };
                 let Some(hanging) = watch.hanging(monotonic_ns(), limit_ns) else { continue };
@@ -187,10 +187,10 @@ impl ScriptRun {
                     std::mem::forget(script);
                     limit_unloaded_ns = LOADED_NS_MAX;
                 } else {
-                    output::note(&terminal_message(&format!(
+                    output::print_to_stderr(&terminal_message(&format!(
                         "plimsoll: {name}: {hook}() has not ended after {seconds} s"
                     )));
-                    std::process::exit(i32::from(if loaded { exit::CROSSED } else { exit::USAGE }));
+                    std::process::exit(i32::from(if loaded { exit::NEGATIVE_RESULT } else { exit::USAGE }));
                 }
             }
         });
@@ -201,7 +201,7 @@ impl AuthorFactory for ScriptRun {
     /// Creates new Lua states and runs the script's setup. Returns an author of requests for each
     /// worker. After a script failure it returns that error instead.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
-        if let Some(error) = self.failure() {
+        if let Some(error) = self.script_error() {
             return Err(Failure::start(format!("the script failed: {error}")));
         }
         let is_open = matches!(shape, LoadShape::Open { .. });
@@ -215,7 +215,7 @@ impl AuthorFactory for ScriptRun {
         self.watch_functions(watch, &present);
         let authors = present.script.begin().map_err(usage)?;
         if is_open && present.script.has_delay() && !self.is_delay_warning_shown.swap(true, Ordering::Relaxed) {
-            output::note("warning: the script's delay() has no effect: the rate sets the times of requests");
+            output::print_to_stderr("warning: the script's delay() has no effect: the rate sets the times of requests");
         }
         if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             output::print(&text);
@@ -230,7 +230,7 @@ impl AuthorFactory for ScriptRun {
 
     /// Ends the load once its script has failed.
     fn may_continue(&self) -> ControlFlow<Stop> {
-        match self.failure() {
+        match self.script_error() {
             Some(error) => ControlFlow::Break(Stop::Died(format!("the script failed: {error}"))),
             None => ControlFlow::Continue(()),
         }

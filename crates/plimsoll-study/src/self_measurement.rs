@@ -1,6 +1,6 @@
-//! Measures the capacity of plimsoll on this machine against its reference server ([`measure`]). A
-//! closed loop measures throughput and CPU time for each request. Then an open loop measures lag,
-//! the delay of requests behind their schedule.
+//! Measures the capacity of plimsoll on this machine against its reference server
+//! ([`measure_own_speed`]). A closed loop measures throughput and CPU time for each request. Then
+//! an open loop measures lag, the delay of requests behind their schedule.
 //!
 //! Not here: the judgement whether the capacity suffices (`plimsoll_analysis::fitness`).
 
@@ -24,26 +24,26 @@ use std::ops::ControlFlow;
 /// The length of each of the two loads (5 s), ns.
 const LOAD_NS: u64 = 5_000_000_000;
 /// The number of users, each with a connection, in the closed loop.
-const USERS: u32 = 64;
+const CLOSED_LOOP_USERS: u32 = 64;
 /// The highest rate of the open loop, requests/s. If half of the measured capacity is lower, the
 /// open loop uses that half.
 const RATE_RPS: f64 = 10_000.0;
 /// The command line of the reference server. One event loop makes the results independent of the
 /// number of cores.
-const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
+const REFERENCE_SERVER_ARGS: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
 
 /// Measures for ten seconds. The server is plimsoll's own executable in another process, so the CPU
 /// times of client and server are separate.
-pub fn measure() -> Result<SelfMeasurement, Failure> {
+pub fn measure_own_speed() -> Result<SelfMeasurement, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {reason}", reason = system_text(&error)))
     })?;
     let cannot = |error: std::io::Error| {
         Failure::start(format!("the reference server could not be started: {reason}", reason = system_text(&error)))
     };
-    let server = Helper::start(&program, &SERVER).map_err(cannot)?;
+    let server = Helper::start(&program, &REFERENCE_SERVER_ARGS).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;
-    let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
+    let closed = LoadShape::Closed { users: Curve::constant(f64::from(CLOSED_LOOP_USERS)) };
     // Spinning is off, so that the CPU time contains only the cost of requests.
     let closed = measure_load(&origin, closed, Spin::Off)?;
     let rate_rps = RATE_RPS.min((closed.throughput_rps / 2.0).round()).max(1.0);
@@ -65,13 +65,13 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let mut load = Load::new(shape);
     load.duration_ns = Some(LOAD_NS);
     if !load.shape.is_open() {
-        load.connections_ready = USERS;
+        load.connections_ready = CLOSED_LOOP_USERS;
     }
     let request = Request { target: "/healthz".into(), ..Request::get() };
     let traffic = Traffic::with_one_route(origin.clone(), Route::new(request));
     let terms = Terms::default();
     let base = Base::resolve_target(&Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) }, &terms)?;
-    let watcher = Watcher::begin(&terms.probes, &base.watch_target(&base.resolver()), Effort::Little)?;
+    let watcher = Watcher::begin(&terms.probes, &base.watch_target(&base.url_resolver()), Effort::Little)?;
     let injector = Injector { workers: 1, spin, ..base.injector.clone() };
     let source = watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>);
     let mut trial = TrialPlan { tag: Tag::for_purpose(Purpose::Run), plan: base.plan.record(), until: StopRule::End };

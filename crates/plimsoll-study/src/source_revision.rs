@@ -1,5 +1,5 @@
-//! Determines the checked-out git commit of the current folder ([`current`]) for the run file. git
-//! is called with a timeout.
+//! Determines the checked-out git commit of the current folder ([`current_revision`]) for the run
+//! file. git is called with a timeout.
 //!
 //! The output is read once git has exited, without waiting for the end of the pipe. Other threads
 //! may have a copy of the pipe, so its end could come late.
@@ -18,7 +18,7 @@ const COMMIT_MAX: Duration = Duration::from_secs(10);
 /// longer, so the run file then has no information about changes.
 const STATE_MAX: Duration = Duration::from_secs(3);
 /// The interval of checks whether git has exited.
-const LOOK: Duration = Duration::from_millis(2);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// The longest output of git that is read, bytes. The buffer of a pipe is larger, so git never
 /// blocks.
 const ANSWER_BYTES_MAX: usize = 4096;
@@ -30,7 +30,7 @@ const BRANCH_CHARS_MAX: usize = 200;
 
 /// Returns the commit and branch of the current folder, and whether files changed. `None` without
 /// git, outside a repository, and before the first commit.
-pub fn current() -> Option<SourceRevision> {
+pub fn current_revision() -> Option<SourceRevision> {
     let until = Instant::now() + COMMIT_MAX;
     let head = git_output(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
     let (commit, committed) = head.trim().split_once(' ')?;
@@ -74,7 +74,7 @@ fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some((status, child)),
-            Ok(None) if Instant::now() < until => std::thread::sleep(LOOK),
+            Ok(None) if Instant::now() < until => std::thread::sleep(EXIT_CHECK_INTERVAL),
             _ => {
                 // git timed out; its output is not needed.
                 let _ = child.kill();

@@ -73,7 +73,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Executes a study to its end. Calls `after` after each load that was executed or skipped.
     pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
-            let step = study.next(&self.history());
+            let step = study.next(&self.history_so_far());
             match step {
                 Step::Stop => break,
                 Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
@@ -113,7 +113,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             }
         }
         if signal::interrupted()
-            && let Some(tag) = study.next_unprofiled_level(&self.history())
+            && let Some(tag) = study.next_unprofiled_level(&self.history_so_far())
         {
             self.record_missing_profile(tag, "the user stopped it");
         }
@@ -122,14 +122,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     /// Returns the loads, remarks and elapsed time of the study so far.
-    pub fn history(&self) -> History<'_> {
+    pub fn history_so_far(&self) -> History<'_> {
         study_state(&self.recording, self.runner).history
     }
 
     /// Records in the run file why a load level has no profile.
     fn record_missing_profile(&mut self, tag: Tag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
-        self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
+        self.recording.record_remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
     /// Executes a load during which profiles are taken. A failure of this load is recorded and does
@@ -162,7 +162,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     fn skip_load(&mut self, tag: Tag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
         after(StepOutcome::Unheld, &mut self.display);
-        self.recording.remark(Remark::Unheld { tag, reason });
+        self.recording.record_remark(Remark::Unheld { tag, reason });
     }
 
     /// Shows each sentence about an adapted load once. A comparison shows these sentences only at
@@ -212,7 +212,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     fn drive_load(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
-        let driven = self.recording.drive(self.runner, tag, &plan, &mut |tick, server_cores| {
+        let driven = self.recording.run_and_record_load(self.runner, tag, &plan, &mut |tick, server_cores| {
             if signal::interrupted() {
                 return ControlFlow::Break(Stop::Interrupted);
             }
@@ -269,7 +269,7 @@ pub struct StudyState<'a> {
 
 fn study_state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
-    StudyState { asked: recording.spec(), history: History { trials, remarks, elapsed_ns } }
+    StudyState { asked: recording.experiment_spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
 /// Returns the number of outcomes (measured loads or blocks) that a study has produced.
@@ -524,7 +524,7 @@ mod tests {
             let trial = driven.as_ref().ok().and_then(|(trial, _)| *trial);
             self.loads.borrow_mut().push(CaptureCall { tag, ticks: std::mem::take(&mut self.ticks), trial });
             let file = Err(driven.err().unwrap_or_else(|| "nothing is taken".to_owned()));
-            recording.remark(Remark::Profile(ProfileRecord { tag, kind: "cpu".to_owned(), trial, file }));
+            recording.record_remark(Remark::Profile(ProfileRecord { tag, kind: "cpu".to_owned(), trial, file }));
         }
     }
 

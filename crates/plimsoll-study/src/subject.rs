@@ -32,7 +32,7 @@ const FREE_ADDRESS_TIMEOUT_FIRST: Duration = Duration::from_secs(1);
 /// still use the address.
 const FREE_ADDRESS_TIMEOUT_AFTER: Duration = Duration::from_secs(15);
 /// The interval of checks while waiting for a build, a command or an address.
-const LOOK: Duration = Duration::from_millis(10);
+const WAIT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The timeout of a command that compiles a build (1 h).
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The number of output lines that an error about a failed command shows.
@@ -77,7 +77,7 @@ struct KeeperProcess {
 /// Starts a shell command under a keeper process, with its output in a file. `left` says what the
 /// keeper does with processes that the command leaves behind.
 fn start_shell_command(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
-    let mut keeper = build_keeper::command("sh", left);
+    let mut keeper = build_keeper::keeper_command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
     KeeperProcess::start(&mut keeper)
 }
@@ -144,7 +144,7 @@ impl Subject {
                 return Err(Failure::start(format!("interrupted while {build} was starting", build = self.name)));
             }
             if preflight::is_address_in_use(plan) {
-                match preflight::ask(plan, &base.injector) {
+                match preflight::send_preflight_request(plan, &base.injector) {
                     Ok(answer) => {
                         running.is_h2 = answer.map(|answer| answer.is_h2);
                         return Ok(running);
@@ -161,7 +161,7 @@ impl Subject {
                     output_file = self.output.display()
                 )));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(WAIT_CHECK_INTERVAL);
         }
     }
 
@@ -175,7 +175,7 @@ impl Subject {
                 return Err(Failure::start(format!("interrupted before {build} was started", build = self.name)));
             }
             if Instant::now() >= deadline {
-                let finder = Finder::find_listener_process(&base.watch_target(&base.resolver()));
+                let finder = Finder::find_listener_process(&base.watch_target(&base.url_resolver()));
                 let who = finder.first().as_ref().map(|found| {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
                     format!("{name}, process {},", found.roots.first().unwrap_or(&0))
@@ -191,7 +191,7 @@ impl Subject {
                     build = self.name.to_ascii_lowercase()
                 )));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(WAIT_CHECK_INTERVAL);
         }
         Ok(())
     }
@@ -267,7 +267,7 @@ pub struct Helper {
 impl Helper {
     /// Starts the helper and waits until it has printed its first line.
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
-        let mut keeper = build_keeper::command(program, OrphanPolicy::End);
+        let mut keeper = build_keeper::keeper_command(program, OrphanPolicy::End);
         keeper.args(arguments).stdout(Stdio::piped());
         let mut helper = Helper { said: String::new(), kept: KeeperProcess::start(&mut keeper)? };
         if let Some(output) = helper.kept.keeper.stdout.take() {
@@ -292,12 +292,12 @@ impl Helper {
 
 /// Runs a command such as that of `--before-block` until it exits. The command's output is appended
 /// to `output`.
-pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
+pub fn run_user_command(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
     run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_TIMEOUT)
 }
 
 /// Runs a command that compiles a build in `folder` until it exits. The timeout is longer than that
-/// of [`prepare`].
+/// of [`run_user_command`].
 pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
     run_to_end(what, &command_in_folder(folder, command), output, BUILD_TIMEOUT)
 }
@@ -349,7 +349,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
                 format!("the command did not end within {seconds} s", seconds = patience.as_secs())
             }
             None => {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(WAIT_CHECK_INTERVAL);
                 continue;
             }
         };

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Parses a plain HTTP URL from which plimsoll fetches data, and resolves its host.
 pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
     let Url { origin, path, authorization } = Url::read(url)?;
-    let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
+    let (addresses, _) = resolve_addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
         true => Err(Failure::usage(format!(
             "'{address}': plimsoll reads this address only over plain HTTP: give an http:// address",
@@ -28,7 +28,7 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
 
 /// Returns the addresses of a host, and whether all of them belong to this machine. Refuses public
 /// addresses unless `allow_public`.
-pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
+pub fn resolve_addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
     // A single word may be part of an unquoted header field, so the word may be a secret.
     let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
     let mut addresses = addresses_of(name, port).map_err(|e| {
@@ -97,7 +97,7 @@ mod tests {
 
     fn resolve_url(url: &str, allow_public: bool) -> Result<(Url, bool), Failure> {
         let url = Url::read(url)?;
-        let (_, local) = addresses(&url.origin.host, url.origin.port, allow_public)?;
+        let (_, local) = resolve_addresses(&url.origin.host, url.origin.port, allow_public)?;
         Ok((url, local))
     }
 
@@ -163,7 +163,10 @@ mod tests {
     #[test]
     fn connect_to_addresses_parse_or_fail() {
         assert_eq!(host_and_port("[::1]:81").expect("a place"), ("::1".to_owned(), 81));
-        assert_eq!(addresses("::1", 81, false).expect("this machine").0, ["[::1]:81".parse().expect("an address")]);
+        assert_eq!(
+            resolve_addresses("::1", 81, false).expect("this machine").0,
+            ["[::1]:81".parse().expect("an address")]
+        );
         for text in
             ["", "host", ":80", "h:0", "h:99999", "::1:80", "h:x", "[]:80", "http://u:s3cret@h:80", "u:s3cret@h:80"]
         {
@@ -172,7 +175,7 @@ mod tests {
             assert!(!error.to_string().contains("s3cret"), "{text}: {error}");
         }
         for host in ["169.254.169.254", "93.184.216.34"] {
-            let error = addresses(host, 80, false).expect_err("needs leave");
+            let error = resolve_addresses(host, 80, false).expect_err("needs leave");
             assert!(error.to_string().contains("--allow-public"), "{host}: {error}");
         }
     }

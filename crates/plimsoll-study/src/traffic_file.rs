@@ -60,7 +60,7 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
 
 /// Checks that every request of a plan can be encoded as valid HTTP. The error names the request.
 pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
-    let texts = grpc::texts(plan)?;
+    let texts = grpc::message_converters(plan)?;
     // Setup and cleanup requests are never gRPC calls.
     let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);

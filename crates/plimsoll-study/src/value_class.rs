@@ -71,7 +71,7 @@ impl ValueClass {
 
     /// Returns the secrets in a value, each with its replacement: the whole value, and parts that
     /// errors may quote.
-    pub fn replacements(self, text: &str) -> Vec<(String, String)> {
+    pub fn replacements_of_value(self, text: &str) -> Vec<(String, String)> {
         // Errors may show these values unchanged, for example the paths of scripts and outputs.
         let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
         let shown = self.redact(text);

@@ -24,7 +24,7 @@ pub struct Allocations {
 }
 
 thread_local! {
-    static COUNTED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
+    static CALL_ALLOCATIONS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
     /// The number of bytes allocated now, minus the bytes allocated before the call. The number may
     /// be negative, because this thread may free memory of another thread.
     static ALLOCATED_BYTES: Cell<i64> = const { Cell::new(0) };
@@ -33,17 +33,17 @@ thread_local! {
 /// Calls `act`, and returns its result with the allocations of this thread during the call. The
 /// counts are 0 unless [`CountingAllocator`] is the global allocator.
 pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
-    COUNTED.set(Allocations::default());
+    CALL_ALLOCATIONS.set(Allocations::default());
     ALLOCATED_BYTES.set(0);
     let result = act();
-    (result, COUNTED.get())
+    (result, CALL_ALLOCATIONS.get())
 }
 
 fn record_allocation(taken: usize, given_back: usize) {
     // A thread that is ending no longer has its counters.
     let _ = ALLOCATED_BYTES.try_with(|held| {
         held.set(held.get() + taken as i64 - given_back as i64);
-        let _ = COUNTED.try_with(|counted| {
+        let _ = CALL_ALLOCATIONS.try_with(|counted| {
             let mut now = counted.get();
             now.count += u64::from(taken > 0);
             now.bytes += taken as u64;

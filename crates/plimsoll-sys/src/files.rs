@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The largest number of bytes read from a file that is not regular, because it may have no end.
 const ENDLESS_MAX: u64 = 64 << 20;
 /// The time between two checks for a stop by the user (such as ^C), while a read blocks.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The first bytes of a run file, as `plimsoll_model::codec` writes them.
 pub const RUN_FILE: [u8; 7] = *b"PLIMSOL";
@@ -158,7 +158,7 @@ fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'stati
     let thread = std::thread::Builder::new().name("reader".into()).spawn(move || sender.send(take()));
     thread.map_err(|e| format!("cannot be read: {}", system_text(&e)))?;
     loop {
-        match receiver.recv_timeout(LOOK) {
+        match receiver.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(read) => return read,
             Err(RecvTimeoutError::Timeout) if signal::interrupted() => {
                 return Err("was not read to its end: interrupted".into());

@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// The time between two checks whether all processes have ended.
-const LOOK: Duration = Duration::from_millis(5);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The longest wait for killed processes to disappear, since the kernel may still write data for
 /// them.
 const KILLED_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -119,7 +119,7 @@ impl NewDescendants {
                     send(pid, libc::SIGTERM);
                 }
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(EXIT_CHECK_INTERVAL);
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const OWN_FOLDER: &str = "_output/plimsoll";
 /// The folders of devices. Links in these folders belong to the system (`/dev/stdout`) and are
 /// followed.
-const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
+const DEVICE_FOLDERS: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Returns the metadata of a path, without following a symbolic link.
 fn symlink_metadata(path: &Path) -> Option<Metadata> {
@@ -29,7 +29,7 @@ fn symlink_error(path: &Path) -> io::Error {
 /// Whether a path leads to a device, a pipe or a socket. Such a target is opened as it is, and
 /// never replaced.
 fn is_device(path: &Path) -> bool {
-    if DEVICES.iter().any(|folder| path.starts_with(folder)) {
+    if DEVICE_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
         return true;
     }
     symlink_metadata(path).is_some_and(|it| {
@@ -123,8 +123,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Creates a temporary file in the folder of `path`, and returns its path.
 fn create_temporary_file(path: &Path) -> io::Result<(PathBuf, File)> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    static NEXT_FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut name = std::ffi::OsString::from(".plimsoll-");
     name.push(format!("{}-{number}.part", std::process::id()));
     let beside = path.with_file_name(name);

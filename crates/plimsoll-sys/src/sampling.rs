@@ -48,7 +48,7 @@ const SAMPLE_REGISTERS: u64 = 1 << 12;
 const SAMPLE_STACK: u64 = 1 << 13;
 /// Frame pointer, stack pointer and instruction pointer as bits of the kernel's register mask for
 /// x86-64. A record has the three registers in this order.
-const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+const SAMPLED_REGISTERS_MASK: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 /// The kernel's mark for registers of a 64-bit program.
 const REGISTERS_64: u64 = 2;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -216,7 +216,7 @@ impl SampleRing {
                 | SAMPLE_CALLCHAIN
                 | if has_stack { SAMPLE_REGISTERS | SAMPLE_STACK } else { 0 },
             flags: EXCLUDE_HV | EXCLUDE_IDLE | EXCLUDE_CALLCHAIN_KERNEL | if in_kernel { 0 } else { EXCLUDE_KERNEL },
-            sample_regs_user: if has_stack { REGISTERS } else { 0 },
+            sample_regs_user: if has_stack { SAMPLED_REGISTERS_MASK } else { 0 },
             sample_stack_user: if has_stack { STACK_BYTES } else { 0 },
             sample_max_stack: callers,
             ..EventAttr::default()

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+static INTERRUPT_COUNT: AtomicU32 = AtomicU32::new(0);
 /// The number of the first signal that asked to stop; 0 means none.
-static FIRST: AtomicI32 = AtomicI32::new(0);
+static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The microseconds of the time from a firm request to the forced end of the process, in addition
 /// to [`LEAVE_S`] seconds. A firm request is any stop signal but ^C, or a second ^C.
@@ -18,8 +18,8 @@ const GRACEFUL_STOP_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, li
 extern "C" fn on_interrupt(signal: libc::c_int) {
     // Only atomics, a timer and, at the third signal, an immediate end: all are safe in a signal
     // handler.
-    let _ = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
-    let before = INTERRUPTS.fetch_add(1, Ordering::Relaxed);
+    let _ = FIRST_STOP_SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+    let before = INTERRUPT_COUNT.fetch_add(1, Ordering::Relaxed);
     if before >= 2 {
         // SAFETY: _exit is async-signal-safe and does not return.
         unsafe { libc::_exit(128 + signal) };
@@ -35,7 +35,7 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
 
 extern "C" fn on_overdue(_: libc::c_int) {
     // SAFETY: _exit is async-signal-safe and does not return.
-    unsafe { libc::_exit(128 + FIRST.load(Ordering::Relaxed)) };
+    unsafe { libc::_exit(128 + FIRST_STOP_SIGNAL.load(Ordering::Relaxed)) };
 }
 
 extern "C" fn on_end(signal: libc::c_int) {
@@ -124,18 +124,18 @@ pub fn end_at_once() {
 
 /// Whether the stop was requested by the closing of the terminal (SIGHUP).
 pub fn is_terminal_closed() -> bool {
-    FIRST.load(Ordering::Relaxed) == libc::SIGHUP
+    FIRST_STOP_SIGNAL.load(Ordering::Relaxed) == libc::SIGHUP
 }
 
 /// Whether the stop was requested by SIGTERM, and not by ^C.
 pub fn is_terminated() -> bool {
-    FIRST.load(Ordering::Relaxed) == libc::SIGTERM
+    FIRST_STOP_SIGNAL.load(Ordering::Relaxed) == libc::SIGTERM
 }
 
 /// Whether the user has asked to stop.
 #[inline]
 pub fn interrupted() -> bool {
-    INTERRUPTS.load(Ordering::Relaxed) > 0
+    INTERRUPT_COUNT.load(Ordering::Relaxed) > 0
 }
 
 /// Makes a write beyond the file size limit (`ulimit -f`) an error, like a full disk. By default
@@ -153,7 +153,7 @@ mod tests {
     use std::sync::PoisonError;
     use std::time::{Duration, Instant};
 
-    const CHILD: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
+    const FIRST_PROCESS_VARIABLE: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
 
     /// Runs as the first process of a container, started by the test below, and waits for its
     /// signal.
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_first_process_of_a_container_obeys_signals() {
-        if std::env::var_os(CHILD).is_some() {
+        if std::env::var_os(FIRST_PROCESS_VARIABLE).is_some() {
             run_as_first_process();
         }
         // SAFETY: a plain system call.
@@ -181,7 +181,7 @@ mod tests {
             .args(["--pid", "--fork", "--kill-child"])
             .arg(std::env::current_exe().expect("this program"))
             .args(["--exact", name, "--nocapture"])
-            .env(CHILD, "1")
+            .env(FIRST_PROCESS_VARIABLE, "1")
             .stdout(Stdio::piped())
             .spawn()
             .expect("unshare starts");

@@ -11,22 +11,22 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Sentences for the user about failed writes, in the order of the failures.
-static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static WRITE_FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The moved standard output, if it is reserved for one document.
-static RESERVED: OnceLock<File> = OnceLock::new();
+static RESERVED_STDOUT: OnceLock<File> = OnceLock::new();
 
 /// Reserves standard output for this module. Output of foreign code, such as a script, then goes to
 /// standard error.
 pub fn reserve() {
     if let Ok(stdout) = process::move_stdout() {
         // A process prints one document, so a second reservation changes nothing.
-        let _ = RESERVED.set(stdout);
+        let _ = RESERVED_STDOUT.set(stdout);
     }
 }
 
 fn lock_failures() -> MutexGuard<'static, Vec<String>> {
-    FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
+    WRITE_FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records that a write failed. `sentence` is shown to the user at the end of the command.
@@ -45,14 +45,14 @@ pub fn failures() -> Vec<String> {
 /// Prints text in which control characters are already escaped, except those of plimsoll's own
 /// styles. After the first failed write, nothing more is written.
 pub fn print_unescaped(text: &str) {
-    const PLACE: &str = "standard output";
-    if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {
+    const STDOUT_NAME: &str = "standard output";
+    if failures().iter().any(|sentence| sentence.starts_with(STDOUT_NAME)) {
         return;
     }
     if process::stdout_was_closed() {
-        return failed(format!("{PLACE} is closed: the result could not be written"));
+        return failed(format!("{STDOUT_NAME} is closed: the result could not be written"));
     }
-    let write = || match RESERVED.get() {
+    let write = || match RESERVED_STDOUT.get() {
         Some(mut reserved) => reserved.write_all(text.as_bytes()),
         None => {
             let mut stdout = std::io::stdout().lock();
@@ -60,6 +60,6 @@ pub fn print_unescaped(text: &str) {
         }
     };
     if let Err(error) = write() {
-        failed(format!("{PLACE} cannot be written: {}", system_text(&error)));
+        failed(format!("{STDOUT_NAME} cannot be written: {}", system_text(&error)));
     }
 }

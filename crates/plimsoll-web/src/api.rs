@@ -13,28 +13,28 @@ use serde_json::{Value, json};
 
 /// Returns the runs that match a query, the latest first. The query's field `last` is the maximum
 /// number of runs; the default is 100.
-pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
+pub fn runs_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
-    let mut runs = shared.runs(&filter)?;
+    let mut runs = shared.matching_runs(&filter)?;
     runs.reverse();
     let last = match query.get("last") {
         None => 100usize,
-        Some(last) => last.parse().map_err(|_| Problem::bad("last: expected a number of runs, such as 20"))?,
+        Some(last) => last.parse().map_err(|_| Problem::bad_request("last: expected a number of runs, such as 20"))?,
     };
     runs.truncate(last);
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))
 }
 
 /// Returns the history document (series of comparable runs) of the runs that match a query.
-pub fn history(shared: &WebState, query: &Query) -> Result<Value, Problem> {
+pub fn history_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let (lanes, order) = lanes_for_query(shared, query)?;
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 
 /// Returns one run as an entry of the list of runs.
 pub fn listed_run(shared: &WebState, file: &str) -> Result<Value, Problem> {
-    let found = shared.runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
+    let found = shared.matching_runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
     let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": [run] }))
 }
@@ -46,8 +46,8 @@ pub fn document(shared: &WebState, file: &str) -> Result<Value, Problem> {
 }
 
 /// Returns the studies that were started from web pages, the latest first.
-pub fn jobs(shared: &WebState) -> Value {
-    let all = shared.jobs.list().into_iter().map(|job| {
+pub fn studies_json(shared: &WebState) -> Value {
+    let all = shared.jobs.list_studies().into_iter().map(|job| {
         json!({
             "name": job.name, "command": job.command, "started_unix_s": job.started_unix_s,
             "running": job.is_running(), "run_file": shared.jobs.run_file(&job),
@@ -57,9 +57,9 @@ pub fn jobs(shared: &WebState) -> Value {
 }
 
 /// Returns one study that was started from a web page, with its progress.
-pub fn job(shared: &WebState, name: &str) -> Result<Value, Problem> {
+pub fn study_json(shared: &WebState, name: &str) -> Result<Value, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
-    let progress = shared.jobs.progress(&job);
+    let progress = shared.jobs.read_progress(&job);
     Ok(json!({
         "schema": "plimsoll.study/1", "name": job.name, "command": job.command, "running": job.is_running(),
         "run_file": shared.jobs.run_file(&job), "progress": progress, "messages": shared.jobs.last_messages(&job),

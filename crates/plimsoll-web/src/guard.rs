@@ -9,14 +9,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use std::net::SocketAddr;
 
 /// The content security policy: a page loads nothing from other servers and runs no inline script.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+const CONTENT_SECURITY_DIRECTIVES: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
 /// Returns the security headers that every response has.
 pub fn headers() -> [(HeaderName, HeaderValue); 6] {
     [
-        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_DIRECTIVES)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
         // The value must not be `no-referrer`. Browsers would then send `Origin: null` when a user
@@ -101,7 +101,7 @@ impl Access {
 
     /// Returns the value of the `Set-Cookie` header that gives a browser the token. Browsers share
     /// cookies between the ports of a host, so the name of the cookie contains the port.
-    pub fn cookie(&self) -> String {
+    pub fn set_cookie_value(&self) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name(), self.token)
     }
@@ -128,7 +128,7 @@ impl Access {
 
     /// Checks whether a request is allowed. `is_login` says whether the request is for `/login`,
     /// which checks the token itself.
-    pub fn admit(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), AccessRefusal> {
+    pub fn check_request(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), AccessRefusal> {
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
             (Some(host), None) => host,
@@ -159,39 +159,55 @@ impl Access {
 mod tests {
     use super::*;
 
-    const OWN: (&str, &str) = ("host", "127.0.0.1:8080");
+    const OWN_HOST_HEADER: (&str, &str) = ("host", "127.0.0.1:8080");
     const OWN_ORIGIN: (&str, &str) = ("origin", "http://127.0.0.1:8080");
-    const COOKIE: (&str, &str) = ("cookie", "a=b; plimsoll_8080=s3cret");
+    const TOKEN_COOKIE_HEADER: (&str, &str) = ("cookie", "a=b; plimsoll_8080=s3cret");
 
     fn request_access(listens: &str, method: Method, headers: &[(&'static str, &str)]) -> Result<(), AccessRefusal> {
         let access = Access::new(listens.parse().expect("an address"), Some("box"), "s3cret".to_owned());
         let mut map = HeaderMap::new();
         headers.iter().for_each(|(name, value)| _ = map.append(*name, value.parse().expect("a value")));
-        access.admit(&method, &map, false)
+        access.check_request(&method, &map, false)
     }
 
     #[test]
     fn reads_need_the_host_name_and_actions_need_all_checks() {
         let here = "127.0.0.1:8080";
         for (method, headers, expect) in [
-            (Method::GET, &[OWN][..], Ok(())),
+            (Method::GET, &[OWN_HOST_HEADER][..], Ok(())),
             (Method::GET, &[("host", "localhost:8080")], Ok(())),
             (Method::GET, &[("host", "box:8080")], Ok(())),
             (Method::GET, &[("host", "evil.test:8080")], Err(AccessRefusal::Host)),
             (Method::GET, &[("host", "127.0.0.1:81")], Err(AccessRefusal::Host)),
-            (Method::GET, &[OWN, OWN], Err(AccessRefusal::Host)),
+            (Method::GET, &[OWN_HOST_HEADER, OWN_HOST_HEADER], Err(AccessRefusal::Host)),
             (Method::GET, &[], Err(AccessRefusal::Host)),
-            (Method::POST, &[OWN, OWN_ORIGIN, COOKIE], Ok(())),
-            (Method::POST, &[OWN, COOKIE], Err(AccessRefusal::Origin)),
-            (Method::POST, &[OWN, ("origin", "null"), COOKIE], Err(AccessRefusal::Origin)),
-            (Method::POST, &[OWN, ("origin", "http://evil.test"), COOKIE], Err(AccessRefusal::Origin)),
-            (Method::POST, &[OWN, ("origin", "http://127.0.0.1:81"), COOKIE], Err(AccessRefusal::Origin)),
-            (Method::POST, &[OWN, OWN_ORIGIN], Err(AccessRefusal::Token)),
-            (Method::POST, &[OWN, OWN_ORIGIN, ("cookie", "plimsoll_8080=s3cre")], Err(AccessRefusal::Token)),
-            (Method::POST, &[OWN, OWN_ORIGIN, ("cookie", "plimsoll_8080=wrong!")], Err(AccessRefusal::Token)),
-            (Method::DELETE, &[OWN, OWN_ORIGIN], Err(AccessRefusal::Token)),
-            (Method::POST, &[OWN, ("authorization", "Bearer s3cret")], Ok(())),
-            (Method::POST, &[OWN, ("authorization", "Bearer wrong")], Err(AccessRefusal::Origin)),
+            (Method::POST, &[OWN_HOST_HEADER, OWN_ORIGIN, TOKEN_COOKIE_HEADER], Ok(())),
+            (Method::POST, &[OWN_HOST_HEADER, TOKEN_COOKIE_HEADER], Err(AccessRefusal::Origin)),
+            (Method::POST, &[OWN_HOST_HEADER, ("origin", "null"), TOKEN_COOKIE_HEADER], Err(AccessRefusal::Origin)),
+            (
+                Method::POST,
+                &[OWN_HOST_HEADER, ("origin", "http://evil.test"), TOKEN_COOKIE_HEADER],
+                Err(AccessRefusal::Origin),
+            ),
+            (
+                Method::POST,
+                &[OWN_HOST_HEADER, ("origin", "http://127.0.0.1:81"), TOKEN_COOKIE_HEADER],
+                Err(AccessRefusal::Origin),
+            ),
+            (Method::POST, &[OWN_HOST_HEADER, OWN_ORIGIN], Err(AccessRefusal::Token)),
+            (
+                Method::POST,
+                &[OWN_HOST_HEADER, OWN_ORIGIN, ("cookie", "plimsoll_8080=s3cre")],
+                Err(AccessRefusal::Token),
+            ),
+            (
+                Method::POST,
+                &[OWN_HOST_HEADER, OWN_ORIGIN, ("cookie", "plimsoll_8080=wrong!")],
+                Err(AccessRefusal::Token),
+            ),
+            (Method::DELETE, &[OWN_HOST_HEADER, OWN_ORIGIN], Err(AccessRefusal::Token)),
+            (Method::POST, &[OWN_HOST_HEADER, ("authorization", "Bearer s3cret")], Ok(())),
+            (Method::POST, &[OWN_HOST_HEADER, ("authorization", "Bearer wrong")], Err(AccessRefusal::Origin)),
             (Method::POST, &[("host", "evil.test"), ("authorization", "Bearer s3cret")], Err(AccessRefusal::Host)),
         ] {
             assert_eq!(request_access(here, method.clone(), headers), expect, "{method} {headers:?}");
@@ -199,6 +215,6 @@ mod tests {
         // A server that other machines can reach requires the token for reading, too.
         let there = "10.0.0.5:8080";
         assert_eq!(request_access(there, Method::GET, &[("host", there)]), Err(AccessRefusal::Token));
-        assert_eq!(request_access(there, Method::GET, &[("host", there), COOKIE]), Ok(()));
+        assert_eq!(request_access(there, Method::GET, &[("host", there), TOKEN_COOKIE_HEADER]), Ok(()));
     }
 }

@@ -94,15 +94,15 @@ impl StartedStudies {
         // The lock starts simultaneous requests one after the other, so that no two studies run at
         // once.
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = self.list().into_iter().filter(StartedStudy::is_running).count();
+        let running = self.list_studies().into_iter().filter(StartedStudy::is_running).count();
         if running >= RUNNING_MAX {
-            return Err(Problem::bad(
+            return Err(Problem::bad_request(
                 "a study is running, and two studies would disturb each other: wait for the \
                 running study, or stop it",
             ));
         }
         let cannot = |error: io::Error| {
-            Problem::bad(format!("the study cannot be started: {reason}", reason = system_text(&error)))
+            Problem::bad_request(format!("the study cannot be started: {reason}", reason = system_text(&error)))
         };
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let study = form.words.first().map_or("find", String::as_str);
@@ -150,7 +150,7 @@ impl StartedStudies {
 
     /// Returns the studies that were started from web pages, the latest first, at most
     /// `LISTED_MAX`.
-    pub fn list(&self) -> Vec<StartedStudy> {
+    pub fn list_studies(&self) -> Vec<StartedStudy> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut jobs: Vec<StartedStudy> = names
@@ -183,7 +183,7 @@ impl StartedStudies {
     }
 
     /// Reads the events since the last call, and returns the progress of a study.
-    pub fn progress(&self, job: &StartedStudy) -> StudyProgress {
+    pub fn read_progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() > LISTED_MAX {
             all.clear();
@@ -211,7 +211,7 @@ impl StartedStudies {
     /// far.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
-        interrupted.map_err(|_| Problem::bad("the study has already ended"))
+        interrupted.map_err(|_| Problem::bad_request("the study has already ended"))
     }
 }
 

@@ -15,7 +15,7 @@ const APP_STYLE: &str = include_str!("app.css");
 
 /// Returns the CSS of all pages: the style of reports, and the style of the common elements.
 pub fn app_style() -> String {
-    format!("{}{APP_STYLE}", page::style())
+    format!("{}{APP_STYLE}", page::page_style())
 }
 
 /// Escapes a text for insertion into HTML. Control characters are made visible.
@@ -24,7 +24,7 @@ pub fn text(text: &str) -> String {
 }
 
 /// The pages that the navigation lists, as pairs of URL path and name.
-const PAGES: [(&str, &str); 3] = [("/", "Services"), ("/runs", "Runs"), ("/start", "Start")];
+const NAVIGATION_PAGES: [(&str, &str); 3] = [("/", "Services"), ("/runs", "Runs"), ("/start", "Start")];
 
 /// Renders a complete HTML page. `body` is HTML and is not escaped. With `refresh_s`, a browser
 /// without scripts reloads the page after this number of seconds.
@@ -33,7 +33,7 @@ pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> Stri
         true => format!("<a href=\"{address}\" aria-current=\"page\">{name}</a>"),
         false => format!("<a href=\"{address}\">{name}</a>"),
     };
-    let pages: String = PAGES.into_iter().map(entry).collect();
+    let pages: String = NAVIGATION_PAGES.into_iter().map(entry).collect();
     let refresh = refresh_s.map_or_else(String::new, |seconds| {
         format!("<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\n")
     });
@@ -54,12 +54,12 @@ pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> Stri
 
 /// Renders a page that states why the requested page cannot be shown.
 pub fn problem_page(title: &str, why: &str) -> String {
-    let why = text(&capitalised(why));
+    let why = text(&capitalise_first_letter(why));
     page(title, "", &format!("<h1>{}</h1>\n<p>{why}.</p>\n<p><a href=\"/\">All services</a></p>\n", text(title)), None)
 }
 
 /// Returns the text with its first letter in upper case.
-pub fn capitalised(text: &str) -> String {
+pub fn capitalise_first_letter(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
@@ -81,8 +81,10 @@ mod tests {
 
     #[test]
     fn page_assets_are_small() {
-        let bytes =
-            app_style().len() + APP_SCRIPT.len() + page::script().len() + plimsoll_report::flame::script().len();
+        let bytes = app_style().len()
+            + APP_SCRIPT.len()
+            + page::page_script().len()
+            + plimsoll_report::flame::flame_script().len();
         assert!(bytes < 150_000, "{bytes}");
     }
 }

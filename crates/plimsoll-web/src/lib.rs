@@ -1,5 +1,5 @@
-//! A web server for a store of run files ([`serve`]). Its pages show services, history, runs and
-//! comparisons, and start studies from a form. A small async runtime on one thread serves the
+//! A web server for a store of run files ([`serve_pages`]). Its pages show services, history, runs
+//! and comparisons, and start studies from a form. A small async runtime on one thread serves the
 //! pages. Studies run in separate processes. Therefore a page does not disturb a load, and a study
 //! continues if the server ends.
 //!
@@ -24,6 +24,6 @@ mod tls;
 mod views;
 
 pub use guard::Access;
-pub use server::{WebSettings, serve};
+pub use server::{WebSettings, serve_pages};
 pub use state::Renderers;
 pub use tls::{WebTls, WebTlsError};

@@ -11,29 +11,32 @@ use plimsoll_history::{RunMarks, read_run, remove_run};
 use plimsoll_model::failure::Failure;
 
 fn bad_request_problem(failure: Failure) -> Problem {
-    Problem::bad(failure.to_string())
+    Problem::bad_request(failure.to_string())
 }
 
 /// Changes the marks of a run as a submitted form requests. The field `tag` adds a tag, `untag`
 /// removes a tag, and `pin` is `yes` or `no`.
-pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem> {
+pub fn change_marks(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem> {
     let path = run_path(shared, file)?;
     // The lock makes simultaneous requests change the marks one after the other.
     let _one = shared.marking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut marks = RunMarks::read(&path);
     let before = marks.clone();
-    for tag in query.all("tag") {
+    for tag in query.all_values("tag") {
         marks = marks.with_tag(tag).map_err(bad_request_problem)?;
     }
-    for key in query.all("untag") {
+    for key in query.all_values("untag") {
         marks = marks.without_tag(key);
     }
     match query.get("pin") {
         Some("yes") => marks.is_pinned = true,
         Some("no") => marks.is_pinned = false,
-        Some(_) => return Err(Problem::bad("pin: expected yes or no")),
-        None if marks == before && query.all("tag").next().is_none() && query.all("untag").next().is_none() => {
-            return Err(Problem::bad("tag, untag or pin: the change is missing"));
+        Some(_) => return Err(Problem::bad_request("pin: expected yes or no")),
+        None if marks == before
+            && query.all_values("tag").next().is_none()
+            && query.all_values("untag").next().is_none() =>
+        {
+            return Err(Problem::bad_request("tag, untag or pin: the change is missing"));
         }
         None => {}
     }
@@ -42,10 +45,10 @@ pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem>
 
 /// Removes a run with the files that belong to it. Returns an error if the run is being recorded or
 /// is pinned.
-pub fn delete(shared: &WebState, file: &str) -> Result<(), Problem> {
+pub fn delete_run(shared: &WebState, file: &str) -> Result<(), Problem> {
     let path = run_path(shared, file)?;
     if read_run(&path, file).is_ok_and(|run| run.state == RunState::UnderWay) {
-        return Err(Problem::bad("this run is being recorded: stop its study first"));
+        return Err(Problem::bad_request("this run is being recorded: stop its study first"));
     }
     remove_run(&shared.folder, file).map_err(bad_request_problem)
 }

@@ -21,7 +21,7 @@ impl Problem {
     }
 
     /// Creates a problem with status 400: the content of the request is not valid.
-    pub fn bad(text: impl Into<String>) -> Problem {
+    pub fn bad_request(text: impl Into<String>) -> Problem {
         Problem { status: StatusCode::BAD_REQUEST, text: text.into() }
     }
 }

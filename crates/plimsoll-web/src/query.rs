@@ -19,17 +19,17 @@ impl Query {
 
     /// Returns the first value of a name that is not empty, without surrounding spaces.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        self.all_values(name).next()
     }
 
     /// Returns all values of a name that are not empty, without surrounding spaces.
-    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub fn all_values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named: Vec<&str> = self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.trim()).collect();
         named.into_iter().filter(|value| !value.is_empty())
     }
 
     /// Returns a query string with these pairs, in which the only value of `name` is `value`.
-    pub fn replace(&self, name: &str, value: &str) -> String {
+    pub fn query_string_with(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|pair| pair.0 != name);
         let mut query = form_urlencoded::Serializer::new(String::new());
         others.for_each(|(name, value)| _ = query.append_pair(name, value));
@@ -38,6 +38,6 @@ impl Query {
 }
 
 /// Percent-encodes a text for use in a query string or a URL path.
-pub fn encoded(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

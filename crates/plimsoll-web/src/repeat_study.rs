@@ -6,7 +6,7 @@
 //! Not here: the recorded command (`plimsoll-report`), and forms (`start_form`).
 
 use crate::problem::Problem;
-use crate::start_form::{STUDIES, StudyForm, target};
+use crate::start_form::{STARTABLE_STUDIES, StudyForm, check_target_url};
 use plimsoll_model::redact::REDACTED;
 
 /// The flags of a recorded command that are harmless, so that every server repeats them.
@@ -73,9 +73,9 @@ const OUTPUT_FLAGS: [&str; 8] =
 /// run file, for messages. Returns an error if the command has a flag that pages may not use, or if
 /// the run file withholds a value.
 pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
-    let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
+    let line = |why: String| Problem::bad_request(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
-    if !STUDIES.iter().any(|(known, _)| *known == study) {
+    if !STARTABLE_STUDIES.iter().any(|(known, _)| *known == study) {
         return Err(line(format!("a page cannot start {study}")));
     }
     let mut words = vec![study.to_owned()];
@@ -93,7 +93,7 @@ pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands:
             }
             true if REPEATABLE_FLAGS.contains(&flag) || allows_commands => words.push(word.clone()),
             true => return Err(line(format!("this run used {flag}, which a page may not set"))),
-            false => words.push(target("again", word).map_err(|problem| line(problem.text))?),
+            false => words.push(check_target_url("again", word).map_err(|problem| line(problem.text))?),
         }
     }
     Ok(StudyForm { words, traffic: None })

@@ -1,4 +1,4 @@
-//! The web server ([`serve`]): its routes, and the headers that all its responses have.
+//! The web server ([`serve_pages`]): its routes, and the headers that all its responses have.
 //!
 //! Not here: access control (`guard`), and the content of responses (`views`, `api`, `metrics`).
 
@@ -9,7 +9,7 @@ use crate::layout::{APP_SCRIPT, app_style, problem_page};
 use crate::mark_form;
 use crate::metrics;
 use crate::problem::Problem;
-use crate::query::{Query, encoded};
+use crate::query::{Query, percent_encode};
 use crate::state::{Renderers, WebState};
 use crate::tls::WebTls;
 use crate::views;
@@ -57,7 +57,7 @@ pub struct WebSettings {
 type App = Arc<WebState>;
 
 /// Serves the pages until the process ends. Returns an error only if the server cannot start.
-pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
+pub fn serve_pages(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
@@ -78,7 +78,7 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
         match tls {
-            Some(tls) => axum::serve(tls.listener(listener), build_router(app)).await.map_err(cannot),
+            Some(tls) => axum::serve(tls.wrap_listener(listener), build_router(app)).await.map_err(cannot),
             None => axum::serve(listener, build_router(app)).await.map_err(cannot),
         }
     })
@@ -87,12 +87,14 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
 /// Creates the table of routes, which has the handler of each URL path.
 fn build_router(app: App) -> Router {
     Router::new()
-        .route("/", get(|State(app): State<App>| html(app, views::services)))
+        .route("/", get(|State(app): State<App>| html(app, views::services_page)))
         .route(
             "/history",
-            get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))),
+            get(|State(app): State<App>, query: RawQuery| {
+                html(app, move |it| views::history_page(it, &parse_query(query)))
+            }),
         )
-        .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
+        .route("/runs", get(|State(app): State<App>| html(app, views::runs_page)))
         .route("/runs/{file}", get(run_page))
         .route("/runs/{file}/page.html", get(whole_page))
         .route("/runs/{file}/summary.md", get(summary))
@@ -105,7 +107,9 @@ fn build_router(app: App) -> Router {
         .route("/api/v1/runs/{file}/delete", post(delete_json))
         .route(
             "/compare",
-            get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))),
+            get(|State(app): State<App>, query: RawQuery| {
+                html(app, move |it| views::comparison_page(it, &parse_query(query)))
+            }),
         )
         .route("/start", get(start_page).post(start))
         .route("/studies/{name}", get(job_page))
@@ -114,17 +118,22 @@ fn build_router(app: App) -> Router {
         .route("/login", get(login))
         .route(
             "/api/v1/runs",
-            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs(it, &parse_query(query)))),
+            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs_json(it, &parse_query(query)))),
         )
         .route(
             "/api/v1/history",
-            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::history(it, &parse_query(query)))),
+            get(|State(app): State<App>, query: RawQuery| {
+                json(app, move |it| api::history_json(it, &parse_query(query)))
+            }),
         )
         .route("/api/v1/runs/{file}", get(document))
-        .route("/api/v1/studies", get(|State(app): State<App>| json(app, |it| Ok(api::jobs(it)))).post(start_json))
+        .route(
+            "/api/v1/studies",
+            get(|State(app): State<App>| json(app, |it| Ok(api::studies_json(it)))).post(start_json),
+        )
         .route(
             "/api/v1/studies/{name}",
-            get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::job(it, &name))),
+            get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::study_json(it, &name))),
         )
         .route("/api/v1/studies/{name}/stop", post(stop_json))
         .route("/metrics", get(metrics_text))
@@ -132,18 +141,18 @@ fn build_router(app: App) -> Router {
             "/app.css",
             get(|State(app): State<App>| async move { asset_response("text/css; charset=utf-8", app.style.clone()) }),
         )
-        .route("/app.js", get(|| async { asset_response(JAVASCRIPT, APP_SCRIPT.to_owned()) }))
-        .route("/page.js", get(|| async { asset_response(JAVASCRIPT, page::script().to_owned()) }))
-        .route("/flame.js", get(|| async { asset_response(JAVASCRIPT, flame::script().to_owned()) }))
+        .route("/app.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, APP_SCRIPT.to_owned()) }))
+        .route("/page.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, page::page_script().to_owned()) }))
+        .route("/flame.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, flame::flame_script().to_owned()) }))
         .fallback(|| async { problem_answer(&Problem::not_found("there is no such page")) })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(Arc::clone(&app), guard_answer))
         .with_state(app)
 }
 
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json; charset=utf-8";
+const JAVASCRIPT_CONTENT_TYPE: &str = "text/javascript; charset=utf-8";
+const HTML_CONTENT_TYPE: &str = "text/html; charset=utf-8";
+const JSON_CONTENT_TYPE: &str = "application/json; charset=utf-8";
 
 fn parse_query(RawQuery(query): RawQuery) -> Query {
     Query::parse(query.unwrap_or_default().as_bytes())
@@ -152,7 +161,7 @@ fn parse_query(RawQuery(query): RawQuery) -> Query {
 /// Checks whether a request is allowed, and adds the common headers to every response.
 async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_login = request.uri().path() == "/login";
-    let mut answer = match app.access.admit(request.method(), request.headers(), is_login) {
+    let mut answer = match app.access.check_request(request.method(), request.headers(), is_login) {
         Ok(()) => next.run(request).await,
         Err(refusal) => problem_answer(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
     };
@@ -191,32 +200,36 @@ fn asset_response(kind: &'static str, text: String) -> Response {
 /// Renders a problem as an HTML response with its status.
 fn problem_answer(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
-    build_response(problem.status, HTML, problem_page(title, &problem.text))
+    build_response(problem.status, HTML_CONTENT_TYPE, problem_page(title, &problem.text))
 }
 
 async fn html(app: App, work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static) -> Response {
     match read_files(app, work).await {
-        Ok(page) => build_response(StatusCode::OK, HTML, page),
+        Ok(page) => build_response(StatusCode::OK, HTML_CONTENT_TYPE, page),
         Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn json(app: App, work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static) -> Response {
     match read_files(app, work).await {
-        Ok(document) => build_response(StatusCode::OK, JSON, plimsoll_report::json::text(&document)),
+        Ok(document) => build_response(StatusCode::OK, JSON_CONTENT_TYPE, plimsoll_report::json::text(&document)),
         Err(problem) => json_problem(&problem),
     }
 }
 
 fn json_problem(problem: &Problem) -> Response {
-    build_response(problem.status, JSON, plimsoll_report::json::text(&serde_json::json!({ "error": problem.text })))
+    build_response(
+        problem.status,
+        JSON_CONTENT_TYPE,
+        plimsoll_report::json::text(&serde_json::json!({ "error": problem.text })),
+    )
 }
 
 async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Response {
     let made = read_files(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
     match made {
         Ok(page) => {
-            let mut page = build_response(StatusCode::OK, HTML, page);
+            let mut page = build_response(StatusCode::OK, HTML_CONTENT_TYPE, page);
             // The page is sent as a download, because it contains an inline script, which this
             // server's content security policy forbids.
             page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
@@ -242,7 +255,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
         let path = views::run_path(it, &file)?;
         let cannot = |error: std::io::Error| Problem::not_found(format!("the run file cannot be read: {error}"));
         match std::fs::metadata(&path).map_err(cannot)?.len() > FILE_BYTES_MAX {
-            true => Err(Problem::bad("the run file is too large to be sent: copy the file from the store")),
+            true => Err(Problem::bad_request("the run file is too large to be sent: copy the file from the store")),
             false => std::fs::read(&path).map_err(cannot),
         }
     });
@@ -267,7 +280,8 @@ async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
 
 async fn metrics_text(State(app): State<App>) -> Response {
     let text =
-        read_files(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
+        read_files(app, |it| Ok(metrics::render(&lanes(&it.matching_runs(&RunFilter::default())?, LaneOrder::Time))))
+            .await;
     match text {
         Ok(text) => build_response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
@@ -276,7 +290,7 @@ async fn metrics_text(State(app): State<App>) -> Response {
 
 /// Returns a redirect response with status 303, so that the browser requests `address` with GET.
 fn redirect_response(address: &str) -> Response {
-    let mut answer = build_response(StatusCode::SEE_OTHER, HTML, "");
+    let mut answer = build_response(StatusCode::SEE_OTHER, HTML_CONTENT_TYPE, "");
     // The header is always valid, because URL paths of this server contain only ASCII characters.
     if let Ok(address) = HeaderValue::from_str(address) {
         answer.headers_mut().insert(header::LOCATION, address);
@@ -288,7 +302,7 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
     match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
         Some(_) => {
             let mut answer = redirect_response("/");
-            if let Ok(cookie) = HeaderValue::from_str(&app.access.cookie()) {
+            if let Ok(cookie) = HeaderValue::from_str(&app.access.set_cookie_value()) {
                 answer.headers_mut().insert(header::SET_COOKIE, cookie);
             }
             answer
@@ -311,7 +325,7 @@ async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery)
 }
 
 async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| Ok(it.jobs.start(&views::form(it, &Query::parse(&body))?)?.name)).await
+    read_files(app, move |it| Ok(it.jobs.start(&views::parse_study_form(it, &Query::parse(&body))?)?.name)).await
 }
 
 async fn start(State(app): State<App>, body: Bytes) -> Response {
@@ -322,25 +336,25 @@ async fn start(State(app): State<App>, body: Bytes) -> Response {
         return html(app, move |it| views::start(it, &asked, true)).await;
     }
     match start_study(app, body).await {
-        Ok(name) => redirect_response(&format!("/studies/{}", encoded(&name))),
+        Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
         Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn start_json(State(app): State<App>, body: Bytes) -> Response {
     match start_study(Arc::clone(&app), body).await {
-        Ok(name) => json(app, move |it| api::job(it, &name)).await,
+        Ok(name) => json(app, move |it| api::study_json(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
 }
 
 async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| mark_form::mark(it, &file, &Query::parse(&body)).map(|()| file)).await
+    read_files(app, move |it| mark_form::change_marks(it, &file, &Query::parse(&body)).map(|()| file)).await
 }
 
 async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(app, file, body).await {
-        Ok(file) => redirect_response(&format!("/runs/{}", encoded(&file))),
+        Ok(file) => redirect_response(&format!("/runs/{}", percent_encode(&file))),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -353,7 +367,7 @@ async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes
 }
 
 async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match read_files(app, move |it| mark_form::delete(it, &file)).await {
+    match read_files(app, move |it| mark_form::delete_run(it, &file)).await {
         Ok(()) => redirect_response("/runs"),
         Err(problem) => problem_answer(&problem),
     }
@@ -361,7 +375,7 @@ async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
 
 async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Response {
     json(app, move |it| {
-        mark_form::delete(it, &file)?;
+        mark_form::delete_run(it, &file)?;
         Ok(serde_json::json!({ "schema": "plimsoll.deleted/1", "file": file }))
     })
     .await
@@ -369,7 +383,7 @@ async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Respon
 
 async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<String>) -> Response {
     let may_act = app.access.has_token(&headers);
-    html(app, move |it| views::job(it, &name, may_act)).await
+    html(app, move |it| views::study_page(it, &name, may_act)).await
 }
 
 async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
@@ -379,7 +393,7 @@ async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Respo
     });
     match part.await {
         Ok((part, is_running)) => {
-            let mut answer = build_response(StatusCode::OK, HTML, part);
+            let mut answer = build_response(StatusCode::OK, HTML_CONTENT_TYPE, part);
             if !is_running {
                 answer.headers_mut().insert("x-study-ended", HeaderValue::from_static("1"));
             }
@@ -399,14 +413,14 @@ async fn stop_study(app: App, name: String) -> Result<String, Problem> {
 
 async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(app, name).await {
-        Ok(name) => redirect_response(&format!("/studies/{}", encoded(&name))),
+        Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
         Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn stop_json(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(Arc::clone(&app), name).await {
-        Ok(name) => json(app, move |it| api::job(it, &name)).await,
+        Ok(name) => json(app, move |it| api::study_json(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
 }

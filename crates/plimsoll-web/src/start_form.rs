@@ -13,7 +13,7 @@ use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
 
 /// The studies that the form can start: name of the command, and purpose.
-pub const STUDIES: [(&str, &str); 5] = [
+pub const STARTABLE_STUDIES: [(&str, &str); 5] = [
     ("find", "find the load line"),
     ("explain", "explain what limits the load line"),
     ("run", "put one load on the server"),
@@ -21,10 +21,10 @@ pub const STUDIES: [(&str, &str); 5] = [
     ("prove", "compare two addresses"),
 ];
 
-const ALL: &str = "find explain run overload prove";
+const ALL_STUDY_NAMES: &str = "find explain run overload prove";
 
 /// The form fields that every server offers.
-pub const FIELDS: [FormField; 10] = [
+pub const COMMON_FIELDS: [FormField; 10] = [
     FormField::new("slo", "--slo", "SLO", "find explain overload", "success>=99.9%, p99<=500ms"),
     FormField::new("budget", "--budget", "Budget", "find explain overload prove", "60s"),
     FormField::new("max_rate", "--max-rate", "Highest rate", "find explain", "5000"),
@@ -32,9 +32,9 @@ pub const FIELDS: [FormField; 10] = [
     FormField::new("concurrency", "--concurrency", "Users", "run", "50"),
     FormField::new("duration", "--duration", "Duration", "run", "10s"),
     FormField::new("measure", "--measure", "Measure", "prove", "goodput, p50, p99 or cpu"),
-    FormField::new("method", "--method", "Method", ALL, "GET"),
-    FormField::new("header", "--header", "Header", ALL, "Accept: text/html"),
-    FormField::new("tag", "--tag", "Tag", ALL, "release=1.4"),
+    FormField::new("method", "--method", "Method", ALL_STUDY_NAMES, "GET"),
+    FormField::new("header", "--header", "Header", ALL_STUDY_NAMES, "Accept: text/html"),
+    FormField::new("tag", "--tag", "Tag", ALL_STUDY_NAMES, "release=1.4"),
 ];
 
 /// The additional form fields of a server that was started with permission for shell commands.
@@ -119,38 +119,42 @@ impl StudyForm {
     /// and file names.
     pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
-        if !STUDIES.iter().any(|(known, _)| *known == study) {
-            return Err(Problem::bad("study: expected find, explain, run, overload or prove"));
+        if !STARTABLE_STUDIES.iter().any(|(known, _)| *known == study) {
+            return Err(Problem::bad_request("study: expected find, explain, run, overload or prove"));
         }
         let mut words = vec![study.to_owned()];
         let mut push = |fields: &[FormField]| -> Result<usize, Problem> {
             let before = words.len();
             for field in fields.iter().filter(|field| field.is_of(study)) {
-                for value in query.all(field.name) {
+                for value in query.all_values(field.name) {
                     words.push(format!("{}={}", field.flag, check_value(field.name, value)?));
                 }
             }
             Ok(words.len() - before)
         };
-        push(&FIELDS)?;
+        push(&COMMON_FIELDS)?;
         if let Some(field) = COMMAND_FIELDS.iter().find(|field| query.get(field.name).is_some())
             && !allows_commands
         {
             let name = field.name;
-            return Err(Problem::bad(format!("{name}: commands are off: start plimsoll serve --allow-commands")));
+            return Err(Problem::bad_request(format!(
+                "{name}: commands are off: start plimsoll serve --allow-commands"
+            )));
         }
         let commands = push(&COMMAND_FIELDS)?;
         let curl = query.get("curl");
         let traffic = query.get("traffic").map(|text| traffic_text(text, allows_commands)).transpose()?;
         match (curl, &traffic) {
-            (Some(_), Some(_)) => return Err(Problem::bad("curl and traffic: give only one of the two")),
+            (Some(_), Some(_)) => return Err(Problem::bad_request("curl and traffic: give only one of the two")),
             (Some(_), None) if query.get("url").is_some() => {
-                return Err(Problem::bad(
+                return Err(Problem::bad_request(
                     "curl: the curl command contains the address: leave the field for the address empty",
                 ));
             }
             (Some(_), None) if study == "prove" => {
-                return Err(Problem::bad("curl: prove compares two addresses, and the curl command has only one"));
+                return Err(Problem::bad_request(
+                    "curl: prove compares two addresses, and the curl command has only one",
+                ));
             }
             (Some(line), None) => words.push(format!("--curl={}", check_curl(line, allows_commands)?)),
             (None, Some(traffic)) => words.push(traffic.placeholder_file_flag()),
@@ -166,11 +170,13 @@ impl StudyForm {
                 // The traffic file contains a URL already, so a URL in the form replaces the target
                 // of the file.
                 Some(url) if traffic.is_some() && study != "prove" => {
-                    words.push(format!("--target={}", target(name, url)?));
+                    words.push(format!("--target={}", check_target_url(name, url)?));
                 }
-                Some(url) => words.push(target(name, url)?),
+                Some(url) => words.push(check_target_url(name, url)?),
                 None if needed => {
-                    return Err(Problem::bad(format!("{name}: give the address, such as http://localhost:8080/")));
+                    return Err(Problem::bad_request(format!(
+                        "{name}: give the address, such as http://localhost:8080/"
+                    )));
                 }
                 None => {}
             }
@@ -195,17 +201,17 @@ impl StudyForm {
 
 fn check_value<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
     match value.len() > VALUE_BYTES_MAX || value.chars().any(char::is_control) {
-        true => Err(Problem::bad(format!("{name}: at most {VALUE_BYTES_MAX} bytes in one line"))),
+        true => Err(Problem::bad_request(format!("{name}: at most {VALUE_BYTES_MAX} bytes in one line"))),
         false => Ok(value),
     }
 }
 
 /// Checks that a value is a URL with a scheme, so that the value cannot be parsed as a flag.
-pub fn target(name: &str, url: &str) -> Result<String, Problem> {
+pub fn check_target_url(name: &str, url: &str) -> Result<String, Problem> {
     let is_url = ["http://", "https://", "grpc://", "grpcs://"].iter().any(|scheme| url.starts_with(scheme));
     match is_url {
         true => Ok(check_value(name, url)?.to_owned()),
-        false => Err(Problem::bad(format!(
+        false => Err(Problem::bad_request(format!(
             "{name}: an address begins with http:// or https:// (of gRPC: grpc://, grpcs://)"
         ))),
     }
@@ -214,7 +220,7 @@ pub fn target(name: &str, url: &str) -> Result<String, Problem> {
 /// Checks a curl command and joins its lines. Returns an error if the command names files of this
 /// machine and `allows_files` is false.
 fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
-    let wrong = |why: String| Problem::bad(format!("curl: {why}"));
+    let wrong = |why: String| Problem::bad_request(format!("curl: {why}"));
     if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
         return Err(wrong(format!("at most {CURL_BYTES_MAX} bytes of text")));
     }
@@ -238,7 +244,7 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
 /// files or environment variables and `allows_files` is false.
 fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
     if text.len() > TRAFFIC_BYTES_MAX {
-        return Err(Problem::bad(format!("traffic: at most {TRAFFIC_BYTES_MAX} bytes")));
+        return Err(Problem::bad_request(format!("traffic: at most {TRAFFIC_BYTES_MAX} bytes")));
     }
     let text = text.replace("\r\n", "\n");
     let (suffix, format) = match text.trim_start().chars().next() {
@@ -252,7 +258,7 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
         // If files are allowed, an invalid file is accepted here. The started command reads the
         // file and reports its errors.
         Err(_) if allows_files => Ok(TrafficText { suffix, text }),
-        Err(error) => Err(Problem::bad(format!("traffic: line {error}"))),
+        Err(error) => Err(Problem::bad_request(format!("traffic: line {error}"))),
     }
 }
 
@@ -400,7 +406,7 @@ mod tests {
     /// permits public targets.
     #[test]
     fn no_field_reaches_a_file_or_a_shell() {
-        for field in FIELDS {
+        for field in COMMON_FIELDS {
             for flag in [
                 "--a",
                 "--b",

@@ -62,14 +62,14 @@ pub struct WebState {
 impl WebState {
     /// Returns the runs that match a filter, the oldest first. The index of the store is first
     /// updated from the run files.
-    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
+    pub fn matching_runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        store.refresh()?;
-        Ok(store.runs(filter)?)
+        store.refresh_index()?;
+        Ok(store.matching_runs(filter)?)
     }
 
     /// Returns the files of the store that cannot be read, each with the reason.
-    pub fn unreadable(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).unreadable()?)
+    pub fn unreadable_files(&self) -> Result<Vec<(String, String)>, Problem> {
+        Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).unreadable_files()?)
     }
 }

@@ -56,7 +56,7 @@ impl WebTls {
     }
 
     /// Returns a TLS listener that accepts the connections of the TCP listener.
-    pub fn listener(&self, listener: TcpListener) -> TlsListener {
+    pub fn wrap_listener(&self, listener: TcpListener) -> TlsListener {
         TlsListener { listener, acceptor: TlsAcceptor::from(Arc::clone(&self.0)) }
     }
 }

@@ -6,11 +6,11 @@
 //! look (`plimsoll-report`).
 
 use crate::jobs::{StartedStudy, StudyProgress};
-use crate::layout::{capitalised, page, text};
+use crate::layout::{capitalise_first_letter, page, text};
 use crate::problem::Problem;
-use crate::query::{Query, encoded};
+use crate::query::{Query, percent_encode};
 use crate::repeat_study::repeat_recorded_command;
-use crate::start_form::{COMMAND_FIELDS, FIELDS, STUDIES, StudyForm};
+use crate::start_form::{COMMAND_FIELDS, COMMON_FIELDS, STARTABLE_STUDIES, StudyForm};
 use crate::state::WebState;
 use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
 use plimsoll_history::{RunFilter, RunMarks};
@@ -45,15 +45,15 @@ pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<HistoryL
     let order = match query.get("by") {
         None | Some("time") => LaneOrder::Time,
         Some("commit") => LaneOrder::Commit,
-        Some(_) => return Err(Problem::bad("by: expected commit or time")),
+        Some(_) => return Err(Problem::bad_request("by: expected commit or time")),
     };
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
-    Ok((lanes(&shared.runs(&filter)?, order), order))
+    Ok((lanes(&shared.matching_runs(&filter)?, order), order))
 }
 
 fn run_address(file: &str) -> String {
-    format!("/runs/{}", encoded(file))
+    format!("/runs/{}", percent_encode(file))
 }
 
 fn run_link(file: &str, shown: &str) -> String {
@@ -115,8 +115,8 @@ fn change_cell(ratio: f64) -> String {
 
 /// Renders the page of services. Each service has its load line, its bottleneck and the trend of
 /// its runs.
-pub fn services(shared: &WebState) -> Result<String, Problem> {
-    let all = lanes(&shared.runs(&RunFilter::default())?, LaneOrder::Time);
+pub fn services_page(shared: &WebState) -> Result<String, Problem> {
+    let all = lanes(&shared.matching_runs(&RunFilter::default())?, LaneOrder::Time);
     let mut body = String::from("<h1>Services</h1>\n");
     let rows: Vec<Vec<String>> = all
         .iter()
@@ -138,7 +138,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
             vec![
                 format!(
                     "<a class=\"name\" href=\"/history?service={}\">{}</a>",
-                    encoded(&lane.service),
+                    percent_encode(&lane.service),
                     text(&lane.service)
                 ),
                 latest.map_or_else(|| text(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
@@ -175,10 +175,10 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
 fn render_running_studies(shared: &WebState) -> String {
     let links: Vec<String> = shared
         .jobs
-        .list()
+        .list_studies()
         .into_iter()
         .filter(StartedStudy::is_running)
-        .map(|job| format!("<li><a href=\"/studies/{}\">{}</a></li>", encoded(&job.name), text(&job.command)))
+        .map(|job| format!("<li><a href=\"/studies/{}\">{}</a></li>", percent_encode(&job.name), text(&job.command)))
         .collect();
     match links.is_empty() {
         true => String::new(),
@@ -188,14 +188,14 @@ fn render_running_studies(shared: &WebState) -> String {
 
 /// Renders the page of history: each lane (series of comparable runs) with its chart, its changes
 /// and its runs.
-pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
+pub fn history_page(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let (all, order) = lanes_for_query(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
     let mut body = String::new();
     let orders = [("time", "by time", LaneOrder::Time), ("commit", "by commit", LaneOrder::Commit)];
     let links = orders.map(|(word, shown, own)| match own == order {
         true => format!("<strong>{shown}</strong>"),
-        false => format!("<a href=\"/history?{}\">{shown}</a>", text(&query.replace("by", word))),
+        false => format!("<a href=\"/history?{}\">{shown}</a>", text(&query.query_string_with("by", word))),
     });
     if all.is_empty() {
         let _ = writeln!(body, "<h1>{}</h1>\n<p>No run states a load line or a goodput.</p>", text(service));
@@ -269,8 +269,8 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
 }
 
 /// Renders the page of all runs, the latest first.
-pub fn runs(shared: &WebState) -> Result<String, Problem> {
-    let all = shared.runs(&RunFilter::default())?;
+pub fn runs_page(shared: &WebState) -> Result<String, Problem> {
+    let all = shared.matching_runs(&RunFilter::default())?;
     let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN).collect();
     let mut body = String::from("<h1>Runs</h1>\n");
     if all.len() > shown.len() {
@@ -286,7 +286,7 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     } else {
         body.push_str(&compare_form(&shown, None));
     }
-    for (file, why) in shared.unreadable()? {
+    for (file, why) in shared.unreadable_files()? {
         let _ = writeln!(body, "<p class=\"warning\">{} {}</p>", text(&file), text(&why));
     }
     body.push_str(&render_running_studies(shared));
@@ -298,7 +298,7 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
 /// are hidden.
 pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
-    let all = shared.runs(&RunFilter::default())?;
+    let all = shared.matching_runs(&RunFilter::default())?;
     let listed = all.iter().find(|run| run.file == file);
     let mut body = String::new();
     if let Some(run) = listed {
@@ -311,8 +311,8 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
         facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
         let facts: String =
             facts.iter().map(|(label, value)| format!("{label}: <strong>{}</strong> ", text(value))).collect();
-        let history = format!("<a href=\"/history?service={}\">history</a>", encoded(&run.service));
-        let again = format!("<a href=\"/start?again={}\">again</a>", encoded(file));
+        let history = format!("<a href=\"/history?service={}\">history</a>", percent_encode(&run.service));
+        let again = format!("<a href=\"/start?again={}\">again</a>", percent_encode(file));
         let _ = writeln!(body, "<p class=\"actions\">{facts} {history} {again}</p>");
         if run.state == RunState::UnderWay {
             body.push_str(
@@ -377,12 +377,12 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
 
 /// Renders the page that compares several runs with the oldest of them, which is called A. If the
 /// runs are not comparable, the page states the reasons.
-pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
-    let chosen: Vec<&str> = query.all("run").take(COMPARED_MAX + 1).collect();
+pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Problem> {
+    let chosen: Vec<&str> = query.all_values("run").take(COMPARED_MAX + 1).collect();
     if !(2..=COMPARED_MAX).contains(&chosen.len()) {
-        return Err(Problem::bad(format!("choose two to {COMPARED_MAX} runs to be compared")));
+        return Err(Problem::bad_request(format!("choose two to {COMPARED_MAX} runs to be compared")));
     }
-    let all = shared.runs(&RunFilter::default())?;
+    let all = shared.matching_runs(&RunFilter::default())?;
     let find = |file: &&str| {
         let found = all.iter().find(|run| run.file == **file).cloned();
         found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
@@ -415,7 +415,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
                 let mut report = Report::default();
                 let why = "these runs are not comparable: a difference could have another cause than the server";
                 report.text(Tone::Warning, why);
-                reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
+                reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalise_first_letter(&reason)));
                 render_body(&report)
             }
         };
@@ -492,7 +492,7 @@ fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
 
 /// Returns the study that a submitted form requests. If the form has the field `again`, the study
 /// repeats the run file that the field names. Otherwise the fields describe the study.
-pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
+pub fn parse_study_form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
     match query.get("again") {
         Some(file) => recorded_form(shared, file),
         None => StudyForm::parse(query, shared.allows_commands),
@@ -525,7 +525,9 @@ fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
             command_line(&form.command_line()),
             text(&run.file)
         ),
-        Err(problem) => format!("<p class=\"warning\" role=\"note\">{}.</p>\n", text(&capitalised(&problem.text))),
+        Err(problem) => {
+            format!("<p class=\"warning\" role=\"note\">{}.</p>\n", text(&capitalise_first_letter(&problem.text)))
+        }
     }
 }
 
@@ -533,7 +535,7 @@ fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
 /// access token.
 pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
-        let all = shared.runs(&RunFilter::default())?;
+        let all = shared.matching_runs(&RunFilter::default())?;
         let found = all.into_iter().find(|run| run.file == file);
         found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     });
@@ -560,7 +562,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         "<form class=\"fields\" action=\"/start\" method=\"post\">\n\
          <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n",
     );
-    for (word, means) in STUDIES {
+    for (word, means) in STARTABLE_STUDIES {
         let selected = if word == study { " selected" } else { "" };
         let _ = writeln!(body, "<option value=\"{word}\"{selected}>{word}: {means}</option>");
     }
@@ -573,7 +575,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         text(url)
     );
     let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
-    for field in FIELDS.iter().chain(commands) {
+    for field in COMMON_FIELDS.iter().chain(commands) {
         let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
         let made_with = recorded.iter().find_map(|word| word.strip_prefix(field.flag)?.strip_prefix('='));
         let value = query.get(field.name).or(made_with).map(str::to_owned).or(own).unwrap_or_default();
@@ -608,7 +610,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
                 }
             }
             Err(problem) => {
-                let why = text(&capitalised(&problem.text));
+                let why = text(&capitalise_first_letter(&problem.text));
                 let _ = writeln!(body, "<p class=\"warning\" role=\"alert\">{why}.</p>");
             }
         }
@@ -664,7 +666,7 @@ fn address_alternatives(query: &Query) -> String {
 
 /// Renders the page of a study that was started from the web pages. The page shows the progress
 /// and, after the study has ended, the messages that the study printed.
-pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
+pub fn study_page(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
@@ -674,11 +676,15 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
             body,
             "<form action=\"/studies/{}/stop\" method=\"post\"><p class=\"actions\"><button>Stop</button> \
              <span class=\"aside\">The run file keeps all measurements so far.</span></p></form>",
-            encoded(&job.name)
+            percent_encode(&job.name)
         );
     }
     if is_running {
-        let _ = writeln!(body, "<div data-follow=\"/studies/{}/progress\" aria-live=\"polite\">", encoded(&job.name));
+        let _ = writeln!(
+            body,
+            "<div data-follow=\"/studies/{}/progress\" aria-live=\"polite\">",
+            percent_encode(&job.name)
+        );
     }
     body.push_str(&job_progress(shared, &job));
     if is_running {
@@ -690,7 +696,7 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
 /// Renders the progress of a study as an HTML fragment, which its page reloads while the study
 /// runs.
 pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
-    let progress = shared.jobs.progress(job);
+    let progress = shared.jobs.read_progress(job);
     let mut body = String::new();
     if let Some(file) = shared.jobs.run_file(job) {
         let _ = writeln!(

@@ -241,7 +241,7 @@ impl Conn {
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         match &mut self.protocol {
             Protocol::H1(h1) => {
-                h1.start(exchange, request.h1().len(), request.expect(), request.keep_alive());
+                h1.start(exchange, request.h1().len(), request.response_expectation(), request.keep_alive());
                 if !request.heads_only().is_empty() {
                     h1.pipeline(request.heads_only());
                 }
@@ -301,7 +301,7 @@ impl Conn {
         let Some(tls) = &mut self.tls else {
             if h2.unsent().is_empty() {
                 scratch.clear();
-                h2.write(|exchange| request(exchange).h2(), scratch);
+                h2.write(|exchange| request(exchange).h2_form(), scratch);
                 return scratch;
             }
             return h2.unsent();
@@ -311,7 +311,7 @@ impl Conn {
         }
         if h2.unsent().is_empty() {
             scratch.clear();
-            h2.write(|exchange| request(exchange).h2(), scratch);
+            h2.write(|exchange| request(exchange).h2_form(), scratch);
             let taken = tls.session.send(scratch);
             h2.keep_unsent(&scratch[taken..]);
         } else {

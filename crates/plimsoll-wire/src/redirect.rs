@@ -174,11 +174,11 @@ mod tests {
 
     #[test]
     fn any_location_gives_a_path_or_a_refusal() {
-        const PIECES: [&str; 16] =
+        const LOCATION_PIECES: [&str; 16] =
             ["/", "..", ".", "?", "#", ":", "//", "http:", "shop.test", "8080", "a", " ", "\u{e9}", "@", "[", "\n"];
         let mut rng = Rng::new(7);
         let mut text = |count: u64| -> String {
-            (0..rng.below(count)).map(|_| PIECES[rng.below(PIECES.len() as u64) as usize]).collect()
+            (0..rng.below(count)).map(|_| LOCATION_PIECES[rng.below(LOCATION_PIECES.len() as u64) as usize]).collect()
         };
         for _ in 0..20_000 {
             let (location, target) = (text(9), format!("/{}", text(4)));

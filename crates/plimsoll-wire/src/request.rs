@@ -100,7 +100,7 @@ impl EncodedRequest {
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
         // The server decides whether the connection is kept. Only for a single message it is known
         // here whether it is a HEAD request.
-        self.expect = Expect { head_request, content, call: CallState::NO };
+        self.expect = Expect { head_request, content, call: CallState::NOT_GRPC };
     }
 
     /// Returns the number of messages in the request. Each message has a response.
@@ -124,7 +124,7 @@ impl EncodedRequest {
     /// Returns the HTTP/2 form as readable text: the fields of the head as lines as in HTTP/1.1,
     /// and the content.
     pub fn h2_form_text(&self) -> Vec<u8> {
-        let H2Request { head, body, .. } = self.h2();
+        let H2Request { head, body, .. } = self.h2_form();
         let mut lines = Vec::new();
         h2::read(head, |name, value| {
             [name, b": ", value, b"\r\n"].iter().for_each(|part| lines.extend_from_slice(part))
@@ -136,7 +136,7 @@ impl EncodedRequest {
 
     /// Returns the request in its HTTP/2 form.
     #[inline]
-    pub(crate) fn h2(&self) -> H2Request<'_> {
+    pub(crate) fn h2_form(&self) -> H2Request<'_> {
         let end = self.h1.len() - self.after_body;
         let body = &self.h1[end - self.body_bytes..end];
         let head = self.h2.as_ref().map_or(&[][..], |h2| &h2.head);
@@ -146,7 +146,7 @@ impl EncodedRequest {
 
     /// Returns what is expected of the response.
     #[inline]
-    pub(crate) fn expect(&self) -> Expect {
+    pub(crate) fn response_expectation(&self) -> Expect {
         self.expect
     }
 
@@ -163,13 +163,13 @@ fn grpc_call_state(headers: &[(String, String)]) -> CallState {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
     };
     if !h2::is_call(headers) {
-        return CallState::NO;
+        return CallState::NOT_GRPC;
     }
     // A request that names other codings shows that its client can decode them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {
         true => CallState::ANY_ENCODING,
-        false => CallState::CALL,
+        false => CallState::GRPC_CALL,
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_model::Route;
 use plimsoll_model::failure::Failure;
 use plimsoll_study::curl_body::BodyInput;
 use plimsoll_study::curl_line::CurlInput;
-use plimsoll_study::output::note;
+use plimsoll_study::output::print_to_stderr;
 
 /// Returns the flags with the values of the curl command line, and its body. Prints the curl
 /// options that have no equivalent, except harmless options.
@@ -31,7 +31,7 @@ pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs
         asked.follow = asked.follow.or(Some(most.min(Route::FOLLOW_MAX)));
     }
     if !curl.left_out.is_empty() {
-        note(&format!("--curl: ignored: {}", curl.left_out.join(", ")));
+        print_to_stderr(&format!("--curl: ignored: {}", curl.left_out.join(", ")));
     }
     Ok((asked, body))
 }

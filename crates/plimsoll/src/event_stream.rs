@@ -17,9 +17,9 @@ struct EventStream {
 }
 
 /// Adds a stream of JSON lines to the outputs of a study if the user asked for it.
-pub fn follow<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputTerms<T>) {
+pub fn attach_if_requested<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputTerms<T>) {
     if output.json_lines {
-        study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.spec())));
+        study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.experiment_spec())));
     }
 }
 
@@ -44,7 +44,7 @@ impl Output for EventStream {
             Phase::Grace => "grace",
         };
         let times_ns = (tick.start_ns, tick.end_ns);
-        print_unescaped(&event_lines::tick(self.load, phase, times_ns, tick.interval, server_cores));
+        print_unescaped(&event_lines::tick_event_line(self.load, phase, times_ns, tick.interval, server_cores));
     }
 
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState) {

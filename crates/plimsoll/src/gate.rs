@@ -22,7 +22,7 @@ impl Gate {
     /// Returns the verdict for the conditions that are true of one load, and a note for each of
     /// these conditions. In a void load (generator limit or interference) only conditions about
     /// errors decide.
-    pub fn judge(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
+    pub fn judge_conditions(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.limited {
             Some("the generator was the limit")
         } else {
@@ -39,11 +39,11 @@ impl Gate {
     }
 
     /// Returns the exit code of the verdict.
-    pub fn code(self, terms: &Terms<String>) -> u8 {
+    pub fn exit_code(self, terms: &Terms<String>) -> u8 {
         match self {
-            Gate::Passed => exit::DONE,
+            Gate::Passed => exit::SUCCESS,
             Gate::Undecided => OnInconclusive::code(terms.on_inconclusive),
-            Gate::Crossed => exit::CROSSED,
+            Gate::Crossed => exit::NEGATIVE_RESULT,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! lines now and then. Standard output contains only the result.
 
 use plimsoll_model::control_characters::lines;
-use plimsoll_report::text::wrap;
+use plimsoll_report::text::wrap_text;
 use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -78,30 +78,30 @@ impl Live {
     }
 
     /// Returns the width of the terminal in columns; `None` if lines may have any length.
-    pub fn columns(&self) -> Option<usize> {
+    pub fn terminal_width(&self) -> Option<usize> {
         self.terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
     }
 
     /// Writes a line that stays on the screen (a permanent line), unless `--quiet` is set.
-    pub fn line(&mut self, line: &str) {
+    pub fn print_line_unless_quiet(&mut self, line: &str) {
         if !self.quiet {
-            self.note(line);
+            self.print_note(line);
         }
     }
 
     /// Writes a permanent row of a table. The heading is written before the first row with that
     /// heading.
-    pub fn row(&mut self, heading: &str, row: &str) {
+    pub fn print_table_row(&mut self, heading: &str, row: &str) {
         if self.heading != heading {
-            self.line(heading);
+            self.print_line_unless_quiet(heading);
             heading.clone_into(&mut self.heading);
         }
-        self.line(row);
+        self.print_line_unless_quiet(row);
     }
 
     /// Writes a permanent line even with `--quiet`, such as paths of files and warnings.
-    pub fn note(&mut self, line: &str) {
-        let text = format!("{}{}\n", self.clear_sequence(), wrap(&lines(line), self.columns(), 2));
+    pub fn print_note(&mut self, line: &str) {
+        let text = format!("{}{}\n", self.clear_sequence(), wrap_text(&lines(line), self.terminal_width(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = 0;
     }

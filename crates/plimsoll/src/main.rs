@@ -28,7 +28,7 @@ use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
-use plimsoll_report::text::wrap;
+use plimsoll_report::text::wrap_text;
 use plimsoll_script::Dialect;
 use plimsoll_study::message::{SecretReplacements, terminal_message};
 use plimsoll_study::{build_keeper, output, part, pauser};
@@ -48,12 +48,12 @@ fn main() -> ExitCode {
     plimsoll_sys::signal::end_at_once();
     if let Some(result) = run_other_tool(std::env::args_os().collect()) {
         return ExitCode::from(match exit_code(result) {
-            exit::DONE if plimsoll_sys::signal::is_terminated() => exit::TERMINATED,
+            exit::SUCCESS if plimsoll_sys::signal::is_terminated() => exit::TERMINATED,
             code => code,
         });
     }
     if std::env::args_os().len() < 2 {
-        let _ = write!(std::io::stderr(), "{}", version::GREETING);
+        let _ = write!(std::io::stderr(), "{}", version::NO_ARGUMENTS_TEXT);
         return ExitCode::from(exit::USAGE);
     }
     let result = match parse_with_secrets(std::env::args_os()) {
@@ -75,7 +75,7 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
     });
     let crowded_out = plimsoll_engine::crowded_out();
     if crowded_out > 0 {
-        output::note(&format!(
+        output::print_to_stderr(&format!(
             "warning: {crowded_out} long responses count as failed: responses in flight reached the memory limit \
              (128 MiB). Use fewer connections"
         ));
@@ -84,7 +84,9 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
         (true, _) => exit::USAGE,
         // A server that ran until a signal asked it to end has succeeded, except after SIGHUP.
         // `plimsoll ab` ends with 1 after a signal.
-        (false, exit::INTERRUPTED | exit::DONE | exit::CROSSED) if plimsoll_sys::signal::is_terminal_closed() => {
+        (false, exit::INTERRUPTED | exit::SUCCESS | exit::NEGATIVE_RESULT)
+            if plimsoll_sys::signal::is_terminal_closed() =>
+        {
             exit::TERMINAL_CLOSED
         }
         (false, code) => code,
@@ -127,7 +129,9 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     match &cli.command {
         Command::Agent(args) => commands::agent::run(args),
         Command::Check(args) => commands::check::run(args),
-        Command::Explain(args) if commands::explain::file(args).is_some() => commands::explain::recorded(args),
+        Command::Explain(args) if commands::explain::run_file_path(args).is_some() => {
+            commands::explain::explain_run_file(args)
+        }
         Command::Baseline(args) => {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
@@ -165,7 +169,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             // program.
             let asked = experiment::spec_from_command(replay)?;
             plimsoll_sys::signal::catch_interrupts();
-            asked.map_or(Ok(exit::DONE), |(asked, terms)| experiment::carry_out(asked, &terms))
+            asked.map_or(Ok(exit::SUCCESS), |(asked, terms)| experiment::carry_out(asked, &terms))
         }
         measuring @ (Command::Find(_)
         | Command::Prove(_)
@@ -178,7 +182,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             plimsoll_sys::signal::catch_interrupts();
             match experiment::spec_from_command(measuring)? {
                 Some((asked, terms)) => experiment::carry_out(asked, &terms),
-                None => Ok(exit::DONE),
+                None => Ok(exit::SUCCESS),
             }
         }
     }
@@ -261,8 +265,8 @@ fn print_help_or_error(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayVersion if std::env::args_os().any(|word| word == "--verbose") => {
-            output::print(&version::verbose());
-            if report_unwritten() { exit::USAGE } else { exit::DONE }
+            output::print(&version::verbose_version());
+            if report_unwritten() { exit::USAGE } else { exit::SUCCESS }
         }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -270,13 +274,13 @@ fn print_help_or_error(error: &clap::Error) -> u8 {
                 true => output::print_unescaped(&text.ansi().to_string()),
                 false => output::print(&text.to_string()),
             }
-            if report_unwritten() { exit::USAGE } else { exit::DONE }
+            if report_unwritten() { exit::USAGE } else { exit::SUCCESS }
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             exit::USAGE
         }
-        _ => print_failure(&Failure::usage(usage_error::sentence(&Cli::command(), error))),
+        _ => print_failure(&Failure::usage(usage_error::error_sentence(&Cli::command(), error))),
     }
 }
 
@@ -294,7 +298,7 @@ fn print_failure(failure: &Failure) -> u8 {
     let _ = writeln!(
         std::io::stderr(),
         "{}",
-        wrap(&format!("plimsoll: {}", terminal_message(&failure.to_string())), columns, 2)
+        wrap_text(&format!("plimsoll: {}", terminal_message(&failure.to_string())), columns, 2)
     );
     exit::USAGE
 }

@@ -1,8 +1,8 @@
 //! Writes charts and other output files.
 
 use plimsoll_model::failure::Failure;
-use plimsoll_report::chart::picture;
-use plimsoll_study::output::note;
+use plimsoll_report::chart::render_picture;
+use plimsoll_study::output::print_to_stderr;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use std::path::Path;
@@ -17,12 +17,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a file and prints a note about it on standard error; the note contains `what`.
 pub fn write_and_note(path: &Path, bytes: &[u8], what: &str) -> Result<(), Failure> {
     write(path, bytes)?;
-    note(&format!("wrote {}{what}", path.display()));
+    print_to_stderr(&format!("wrote {}{what}", path.display()));
     Ok(())
 }
 
 /// Writes a chart as PNG, or as SVG in a build without PNG.
 pub fn write_chart(path: &Path, svg: &str) -> Result<(), Failure> {
-    let drawn = picture(svg).map_err(|error| Failure::start(format!("'{}' was not drawn: {error}", path.display())))?;
+    let drawn =
+        render_picture(svg).map_err(|error| Failure::start(format!("'{}' was not drawn: {error}", path.display())))?;
     write(path, &drawn)
 }

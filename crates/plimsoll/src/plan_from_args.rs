@@ -5,13 +5,13 @@
 //! Not here: the load and the goal, which each command converts itself, and whether machine and
 //! target fit the flags (`base`).
 
-use crate::args::redaction;
+use crate::args::redaction_level;
 use crate::args::{
     ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs,
     RequestArgs, SchemaArgs, ScriptArgs, StoreArgs, WatchArgs,
 };
 use crate::curl;
-use crate::quantity::{flag, positive, positive_time};
+use crate::quantity::{parse_positive_count, positive_time, with_flag_name};
 use plimsoll_fleet::watched_host;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
@@ -21,7 +21,7 @@ use plimsoll_model::{
     HttpChoice, Load, LoadShape, OnInconclusive, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, StatusSet,
     Terms, TlsSpec, Traffic, WatchTerms, completion, redact,
 };
-use plimsoll_study::fields::{body, header, path_text, tag};
+use plimsoll_study::fields::{body, header, parse_tag, path_text};
 use plimsoll_study::file_traffic::{http_choice, make_call, push_authorization, traffic_from_parsed};
 use plimsoll_study::script_run;
 use plimsoll_study::target::host_and_port;
@@ -34,7 +34,7 @@ use std::sync::OnceLock;
 /// Returns one plan with one user for each of several URLs, the common terms of the plans, and the
 /// load that a traffic file contains. The first URL is in `request` or in its traffic file. Probes,
 /// profiles, builds, conditions and output paths are not set yet.
-pub fn plans(
+pub fn plans_for_urls(
     request: &RequestArgs,
     more: &[String],
     generator: &GeneratorArgs,
@@ -46,16 +46,17 @@ pub fn plans(
     };
     let request = of_curl.as_ref().unwrap_or(request);
     let timeout_ns = positive_time("--timeout", &request.timeout)?;
-    let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
+    let ok_status = with_flag_name("--ok-status", StatusSet::parse(&request.ok_status))?;
     let ok_grpc = request.ok_grpc.as_deref().map(GrpcStatusSet::parse).transpose();
-    let ok_grpc = flag("--ok-grpc", ok_grpc)?;
-    let connections_max = request.max_connections.as_deref().map(|text| positive("--max-connections", text));
+    let ok_grpc = with_flag_name("--ok-grpc", ok_grpc)?;
+    let connections_max =
+        request.max_connections.as_deref().map(|text| parse_positive_count("--max-connections", text));
     let connections_max = connections_max
         .transpose()?
         .map(u32::try_from)
         .transpose()
         .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
-    let workers = generator.threads.as_deref().map(|text| positive("--threads", text)).transpose()?;
+    let workers = generator.threads.as_deref().map(|text| parse_positive_count("--threads", text)).transpose()?;
     let workers = match workers {
         Some(workers) if workers > u64::from(WORKERS_ASKED_MAX) => {
             return Err(Failure::usage(format!("--threads: at most {WORKERS_ASKED_MAX}")));
@@ -76,7 +77,7 @@ pub fn plans(
     refuse_contradictions(flags)?;
     let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
     let sources = flags.source_ip.as_deref().map(AddressRange::parse_list).transpose();
-    let sources = flag("--source-ip", sources)?.unwrap_or_default();
+    let sources = with_flag_name("--source-ip", sources)?.unwrap_or_default();
     let urls: Vec<&String> = request.target.iter().chain(&request.url).chain(more).collect();
     let mix = match &request.file {
         Some(file) => Some(MixTerms {
@@ -96,7 +97,7 @@ pub fn plans(
         Some(mix) => {
             let file = traffic_file::read(mix.file.as_ref())?;
             file_load.clone_from(file.load());
-            traffic_from_parsed(&file, mix, redaction(request.redact, request.keep_failed_bodies))?
+            traffic_from_parsed(&file, mix, redaction_level(request.redact, request.keep_failed_bodies))?
         }
         None => {
             let of_url = |url: &&String| {
@@ -130,7 +131,7 @@ pub fn plans(
                 }
                 Ok((
                     Traffic {
-                        redact: redaction(request.redact, request.keep_failed_bodies),
+                        redact: redaction_level(request.redact, request.keep_failed_bodies),
                         ..Traffic::with_one_route(origin, route)
                     },
                     user_info,
@@ -166,7 +167,7 @@ pub fn plans(
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
     let terms = Terms {
         targets: completion::targets(&plans, &user_info),
-        redact: redaction(request.redact, request.keep_failed_bodies),
+        redact: redaction_level(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
         // The response to a URL says nothing about the requests of a script, so there is no
         // preflight.
@@ -175,7 +176,7 @@ pub fn plans(
         script,
         body: body_from,
         connect_to,
-        schema: schema(&request.schema)?,
+        schema: schema_terms(&request.schema)?,
         issuers: path("--cacert", &flags.cacert)?,
         certificate: path("--cert", &flags.cert)?,
         key: path("--key", &flags.key)?,
@@ -204,7 +205,7 @@ fn refuse_grpc_flags(request: &RequestArgs) -> Result<(), Failure> {
 }
 
 /// Returns the files that describe gRPC messages; `None` if no such flag is given.
-pub fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
+pub fn schema_terms(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
     let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
         paths.iter().map(|path| path_text(flag, path)).collect()
     };
@@ -237,7 +238,7 @@ pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
     let terms = Terms {
         public: args.allow_public,
-        schema: schema(&args.schema)?,
+        schema: schema_terms(&args.schema)?,
         connect_to,
         issuers: path("--cacert", &flags.cacert)?,
         certificate: path("--cert", &flags.cert)?,
@@ -248,7 +249,7 @@ pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
 }
 
 /// Returns the plan and terms of a single URL.
-pub fn plan(
+pub fn plan_for_url(
     request: &RequestArgs,
     generator: &GeneratorArgs,
     script: &ScriptArgs,
@@ -262,7 +263,7 @@ pub fn plan_and_load(
     generator: &GeneratorArgs,
     script: &ScriptArgs,
 ) -> Result<(Plan, Terms<String>, FileLoad), Failure> {
-    let (plans, terms, load) = plans(request, &[], generator, script)?;
+    let (plans, terms, load) = plans_for_urls(request, &[], generator, script)?;
     let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
     Ok((plan, terms, load))
 }
@@ -286,7 +287,7 @@ fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
 }
 
 /// Returns the spacing of arrivals in an open loop; flags override the file.
-pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, Failure> {
+pub fn arrival_spacing(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, Failure> {
     match generator.arrivals.as_deref() {
         None => Ok(file.arrivals.unwrap_or_default()),
         Some(word) => Arrivals::named(word)
@@ -295,7 +296,7 @@ pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, 
 }
 
 /// Converts the flags about probes to terms.
-pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
+pub fn probe_terms(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     if args.pid.is_some() && args.process.is_some() {
         return Err(Failure::usage("--pid and --process exclude each other: leave one out"));
     }
@@ -305,28 +306,28 @@ pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
         process: args.process.clone(),
         metrics: args.metrics.as_deref().map(|place| EndpointChoice::parse(place, false)),
         cgroup: args.cgroup.clone(),
-        watch: watch(&args.elsewhere)?,
+        watch: watch_terms(&args.elsewhere)?,
     })
 }
 
 /// Returns the terms for measuring a server on another machine; `None` without --watch.
-pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
+pub fn watch_terms(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
     let Some(place) = &args.watch else { return Ok(None) };
-    flag("--watch", watched_host(place))?;
+    with_flag_name("--watch", watched_host(place))?;
     Ok(Some(WatchTerms { place: place.clone(), copied: args.watch_copy }))
 }
 
 /// Returns the terms for profiles of one target; `None` without --pprof.
-pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
+pub fn profile_terms(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
     let place = args.pprof.as_deref()?;
     Some(ProfilesTerms { endpoint: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
 }
 
 /// Returns the terms of the fleet that generates the load in place of this machine; `None` without
 /// --fleet.
-pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
+pub fn fleet_terms(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
-    plimsoll_fleet::refuse(plan, terms)?;
+    plimsoll_fleet::refuse_local_only_options(plan, terms)?;
     let on_loss = if args.on_loss == "stop" { AgentLossPolicy::Stop } else { AgentLossPolicy::Go };
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
     let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
@@ -343,17 +344,21 @@ pub fn on_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
 }
 
 /// Converts the flags about output to terms; `file` is the path of the run file.
-pub fn output(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
+pub fn output_terms(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
     let file = file.map(|file| path_text("--output", file)).transpose()?;
     let OutputArgs { json, json_lines, verbose, quiet } = *args;
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None, store: None, tags: Vec::new() })
 }
 
 /// Converts the flags about output to terms, including the store and the tags of the run.
-pub fn stored(args: &OutputArgs, file: Option<&Path>, store: &StoreArgs) -> Result<OutputTerms<String>, Failure> {
-    let tags = store.tags.iter().map(|text| tag(text)).collect::<Result<_, _>>()?;
+pub fn stored_output_terms(
+    args: &OutputArgs,
+    file: Option<&Path>,
+    store: &StoreArgs,
+) -> Result<OutputTerms<String>, Failure> {
+    let tags = store.tags.iter().map(|text| parse_tag(text)).collect::<Result<_, _>>()?;
     let folder = store.store.as_deref().map(|folder| path_text("--store", folder)).transpose()?;
-    Ok(OutputTerms { store: folder, tags, ..output(args, file)? })
+    Ok(OutputTerms { store: folder, tags, ..output_terms(args, file)? })
 }
 
 /// Returns an error if connection flags contradict each other.
@@ -400,7 +405,7 @@ fn connection_plan(
     let http = http_choice(flags.http.as_deref(), origin)?;
     let streams_max = match &flags.streams {
         None => 1,
-        Some(text) => u32::try_from(positive("--streams", text)?)
+        Some(text) => u32::try_from(parse_positive_count("--streams", text)?)
             .ok()
             .filter(|streams| *streams <= STREAMS_MAX)
             .ok_or_else(|| Failure::usage("--streams: at most 1M requests at a time on a connection"))?,
@@ -445,8 +450,8 @@ fn connection_plan(
 /// Returns a random seed, the same for the whole process. The seed is shown, so that the run can be
 /// repeated.
 pub fn fresh_seed() -> u64 {
-    static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| {
+    static PROCESS_SEED: OnceLock<u64> = OnceLock::new();
+    *PROCESS_SEED.get_or_init(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
     })

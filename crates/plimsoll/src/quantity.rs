@@ -4,13 +4,13 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 
 /// Adds a flag's name to the error of a parse result.
-pub fn flag<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
+pub fn with_flag_name<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
     result.map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
 
 /// Parses a count that must be above zero.
-pub fn positive(name: &str, text: &str) -> Result<u64, Failure> {
-    match flag(name, parse_count(text))? {
+pub fn parse_positive_count(name: &str, text: &str) -> Result<u64, Failure> {
+    match with_flag_name(name, parse_count(text))? {
         0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
         count => Ok(count),
     }
@@ -18,7 +18,7 @@ pub fn positive(name: &str, text: &str) -> Result<u64, Failure> {
 
 /// Parses a time that must be above zero; returns ns.
 pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
-    match flag(name, parse_duration_ns(text))? {
+    match with_flag_name(name, parse_duration_ns(text))? {
         0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
         ns => Ok(ns),
     }

@@ -26,7 +26,7 @@ pub struct RunVerbAdapter;
 impl RunVerb for RunVerbAdapter {
     /// Parses arguments of `run`. From then on, messages hide the secrets of these arguments.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-        let refused = |error: clap::Error| Failure::usage(crate::usage_error::sentence(&Cli::command(), &error));
+        let refused = |error: clap::Error| Failure::usage(crate::usage_error::error_sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
         let mut parser = parser_of::<Cli>("run");
         let matches = parser.try_get_matches_from_mut(line).map_err(refused)?;
@@ -51,7 +51,7 @@ impl RunVerb for RunVerbAdapter {
         terms: &Terms<String>,
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure> {
-        Ok(Box::new(run::measure(asked, terms, authoring)?))
+        Ok(Box::new(run::measure_load(asked, terms, authoring)?))
     }
 
     fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String {
@@ -74,7 +74,7 @@ impl FinishedLoad for MeasuredRun {
     }
 
     fn end(mut self: Box<Self>, notes: &[String]) {
-        self.note.iter().chain(notes).for_each(|note| self.live.note(note));
+        self.note.iter().chain(notes).for_each(|note| self.live.print_note(note));
     }
 }
 
@@ -83,7 +83,7 @@ struct ScriptAdapter(ScriptRun);
 
 impl WrkScript for ScriptAdapter {
     fn announce(&self, text: String) {
-        self.0.announce(text);
+        self.0.set_announcement(text);
     }
 
     fn flush(&self) {
@@ -91,7 +91,7 @@ impl WrkScript for ScriptAdapter {
     }
 
     fn done(&self, figures: &RunFigures) -> Option<ScriptError> {
-        self.0.done(figures)
+        self.0.call_done_function(figures)
     }
 
     fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync> {

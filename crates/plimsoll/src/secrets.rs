@@ -80,7 +80,7 @@ fn secret_replacements(command: &Command, matches: &ArgMatches) -> Vec<(String, 
             // The path of an existing input of `import` is shown as the user typed it.
             let is_read = (command.get_name(), arg.get_id().as_str()) == ("import", "source");
             if !is_read || !std::path::Path::new(raw).exists() {
-                hidden.extend(class.replacements(&raw.to_string_lossy()));
+                hidden.extend(class.replacements_of_value(&raw.to_string_lossy()));
             }
         }
     }

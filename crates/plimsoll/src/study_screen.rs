@@ -52,7 +52,7 @@ impl Output for StudyScreen {
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
             && intervention != Intervention::Control
         {
-            self.live.line(&format!("experiment: {}; {}", intervention.text(), self.status.why));
+            self.live.print_line_unless_quiet(&format!("experiment: {}; {}", intervention.text(), self.status.why));
         }
         self.alone = matches!(study, Study::Run(..)) && !is_profile;
         self.began_s = if self.alone || is_profile { 0.0 } else { state.history.elapsed_ns as f64 / 1e9 };
@@ -83,14 +83,14 @@ impl Output for StudyScreen {
 impl StudyDisplay for StudyScreen {
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         if let Some(line) = profile_line(study, trial, state.asked, &state.history) {
-            self.live.line(&line);
+            self.live.print_line_unless_quiet(&line);
         }
     }
 
     fn outcome(&mut self, study: &Study, state: &StudyState) {
-        let outcome = outcome_row(study, &state.history, self.live.columns());
+        let outcome = outcome_row(study, &state.history, self.live.terminal_width());
         if let Some((heading, row)) = outcome.row {
-            self.live.row(&heading, &row);
+            self.live.print_table_row(&heading, &row);
         }
         if let Some(standing) = outcome.standing {
             self.standing = standing;
@@ -102,11 +102,11 @@ impl StudyDisplay for StudyScreen {
     }
 
     fn line(&mut self, line: &str) {
-        self.live.line(line);
+        self.live.print_line_unless_quiet(line);
     }
 
     fn note(&mut self, line: &str) {
-        self.live.note(line);
+        self.live.print_note(line);
     }
 
     fn clear(&mut self) {

@@ -62,7 +62,7 @@ fn command_of_usage_error(cli: &Command, error: &Error) -> Option<String> {
 }
 
 /// Returns the sentence about a parse error, which also says what to change.
-pub fn sentence(cli: &Command, error: &Error) -> String {
+pub fn error_sentence(cli: &Command, error: &Error) -> String {
     let first = |kind| context_texts(error, kind).into_iter().next();
     let arg = first(ContextKind::InvalidArg).unwrap_or_default();
     let see_help = match command_of_usage_error(cli, error) {

@@ -3,14 +3,14 @@
 //! Not here: determining the commit (build.rs).
 
 /// The text of `plimsoll` without arguments: its purpose, three commands, and where to find help.
-pub const GREETING: &str = "plimsoll finds the load line of an HTTP API: the highest rate that meets the SLO.\n  \
+pub const NO_ARGUMENTS_TEXT: &str = "plimsoll finds the load line of an HTTP API: the highest rate that meets the SLO.\n  \
     plimsoll http://localhost:8080/           find the load line\n  \
     plimsoll explain http://localhost:8080/   name the bottleneck\n  \
     plimsoll prove URL_A URL_B                compare two builds\n\
     All three on a sample server: plimsoll demo. More: plimsoll --help, plimsoll COMMAND --help.\n";
 
 /// Returns the version, commit, features and target, each on its own line.
-pub fn verbose() -> String {
+pub fn verbose_version() -> String {
     let features = [
         (cfg!(feature = "png"), "png"),
         (cfg!(feature = "grpc"), "grpc"),

@@ -6,7 +6,7 @@
 //! Not here: which resource is the limit (`posterior`).
 
 use super::signals::{LoadSignals, Signal};
-use super::thresholds::{FEW, MOST_SHARE_MIN};
+use super::thresholds::{MOST_SHARE_MIN, SMALL_SHARE_MAX};
 
 /// A resource whose time requests use, such as a thread or the cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,7 +151,7 @@ fn estimate_demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<Se
     let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST_SHARE_MIN * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
     let (least, most) = ceilings.fold((f64::INFINITY, 0.0_f64), |range, it| (range.0.min(it), range.1.max(it)));
-    let range_rps = (least * (1.0 - FEW), most * (1.0 + FEW));
+    let range_rps = (least * (1.0 - SMALL_SHARE_MAX), most * (1.0 + SMALL_SHARE_MAX));
     Some(ServiceDemand { resource, per_request_s: slope, ceiling_rps, range_rps, used_share })
 }
 

@@ -8,18 +8,19 @@ use super::demands::UsedResource;
 use super::queues::{
     allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
     collects_on_idle_cores, connects_late, database_locks, dependency_full, each_has_one, files_used_up,
-    fixed_connections, holds_more, in_turns, interpreter, is_limited_by_own_connections, is_proxy, leaves_unsent,
-    more_threads_wait_for_locks, on_the_way, plimsoll_limited, polls, ports_used_up, queues_before, reads_late,
-    signal_has_risen, slow_at_low_load, taken_by_others, thread_each, waits_for_data, waits_unseen, was_slower,
-    window_full, workers_as_served, writes_wait,
+    fixed_connections, has_polling_threads, has_shared_interpreter, holds_more, in_turns,
+    is_limited_by_own_connections, is_proxy, leaves_unsent, more_threads_wait_for_locks, on_the_way, plimsoll_limited,
+    ports_used_up, queues_before, reads_late, signal_has_risen, slow_at_low_load, taken_by_others, thread_each,
+    waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
 };
 use super::server_facts::Contrast;
 use super::signals::Signal;
 use super::thresholds::{
-    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR,
-    EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, FEW, IO_PRESSURE, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
-    NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PART, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR, RETRANSMIT_SHARE_MIN,
-    RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, THROTTLED_PERIODS_SHARE_MIN, WINDOW,
+    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, IO_PRESSURE, MANY_FAILURES_SHARE,
+    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR,
+    RECEIVE_WINDOW_BYTES, RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE,
+    SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN,
 };
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
@@ -152,7 +153,7 @@ features! {
         [MajorFaults, MemoryPressure, GroupMemory],
         |case| {
             let pages = signal_has_risen(case, Signal::MajorFaults, COUNT_ABOVE_CHANCE_MIN, PAGE_READ_RATE_MIN);
-            let waits = signal_has_risen(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, FEW);
+            let waits = signal_has_risen(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, SMALL_SHARE_MAX);
             let limit = case.signal_reaches(Signal::GroupMemory, EXHAUSTED_SHARE_MIN).map(|near| {
                 near && case.signal_reaches(Signal::MajorFaults, QUEUE_GROWTH_FACTOR).unwrap_or(false)
             });
@@ -170,7 +171,7 @@ features! {
         |case| {
             let found = first_true_position([
                 signal_has_risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
-                signal_has_risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, PART),
+                signal_has_risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, CONSIDERABLE_SHARE_MIN),
             ]);
             // Without a quota there are no periods to count, so the answer is no.
             found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
@@ -181,7 +182,7 @@ features! {
          "yes": "the server refuses requests under high load, but refused none at a low load"],
         [Refused, Failed],
         |case| yes_no_index(Some(
-            case.signal_max(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= FEW * case.signal_max(Signal::Refused)?,
+            case.signal_max(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= SMALL_SHARE_MAX * case.signal_max(Signal::Refused)?,
         ));
     /// Whether successful responses above the load line are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
@@ -191,7 +192,7 @@ features! {
         |case| {
             let low = case.low.get(Signal::Service)?;
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
-            yes_no_index(Some(past <= EQUALLY_SHORT_FACTOR * low + PART * MS as f64))
+            yes_no_index(Some(past <= EQUALLY_SHORT_FACTOR * low + CONSIDERABLE_SHARE_MIN * MS as f64))
         };
     /// Whether responses break the SLO even at a low load, where no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
@@ -259,7 +260,7 @@ features! {
         |case| {
             let turns = in_turns(case)?;
             let one = case.worker_processes()? <= 1.0;
-            Some(if !turns || !one { 0 } else if interpreter(case) { 1 } else { 2 })
+            Some(if !turns || !one { 0 } else if has_shared_interpreter(case) { 1 } else { 2 })
         };
     /// Whether garbage collection takes a noticeable part of the CPU time from requests.
     Collects: "collects", true,
@@ -267,7 +268,7 @@ features! {
          "yes": "garbage collection takes a quarter or more of the CPU time, or stops the server"],
         [Gc, GcPauses, Idle],
         |case| {
-            let pauses = case.signal_max(Signal::GcPauses).map(|share| share >= FEW && case.collects_more_under_load());
+            let pauses = case.signal_max(Signal::GcPauses).map(|share| share >= SMALL_SHARE_MAX && case.collects_more_under_load());
             let share = case.gc_share();
             let cores = share.zip(case.signal_max(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
@@ -376,7 +377,7 @@ features! {
         ["no": "threads do not sleep for short times",
          "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
         [InSleep, InFlight],
-        |case| yes_no_index(polls(case));
+        |case| yes_no_index(has_polling_threads(case));
     /// Whether no observation shows what the waiting requests wait for.
     WaitsUnseen: "waits_unseen", false,
         ["no": "probes show why requests wait", "yes": "no probe shows why requests wait"],
@@ -398,7 +399,7 @@ features! {
         ["no": "no thread waits for storage", "yes": "threads wait for storage"],
         [Blocked, InDisk, IoPressure],
         |case| {
-            let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, PART + FEW));
+            let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, CONSIDERABLE_SHARE_MIN + SMALL_SHARE_MAX));
             let machine = case.waits_more(Signal::IoPressure, IO_PRESSURE);
             let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
             yes_no_index(Some(seen && case.has_idle_cores() != Some(false)))
@@ -450,7 +451,7 @@ features! {
          "lossy": "many segments are retransmitted"],
         [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
         |case| {
-            let send = signal_has_risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, WINDOW).map(|queued| {
+            let send = signal_has_risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES).map(|queued| {
                 let much = case.signal_max(Signal::SendQueue) >= case.signal_max(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
                 queued && much && case.signal_reaches(Signal::WindowLimited, MOST_SHARE_MIN) != Some(true)
             });
@@ -467,7 +468,7 @@ features! {
         ["no": "responses do not arrive in batches of equal size",
          "yes": "responses arrive in batches of equal size at even intervals"],
         [Lumps, Goodput],
-        |case| yes_no_index(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
+        |case| yes_no_index(Some(case.past.get(Signal::Lumps)? >= CONSIDERABLE_SHARE_MIN && case.low.get(Signal::Lumps).unwrap_or(0.0) < SMALL_SHARE_MAX));
     /// Whether responses arrive at even intervals, as if paced by a clock.
     ComesEvenly: "comes_evenly", false,
         ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],

@@ -11,14 +11,14 @@ use std::sync::OnceLock;
 
 /// The list of functions. The columns of the list are the kind (`collects` or `waits`), the
 /// comparison of the name (`is`, `starts` or `contains`), and the name.
-const FUNCTIONS: &str = include_str!("functions.tsv");
+const FUNCTION_KINDS_TSV: &str = include_str!("functions.tsv");
 
-/// Returns the lines of [`FUNCTIONS`]. The file is parsed only once, because each stack of a
-/// profile is compared with all its lines.
+/// Returns the lines of [`FUNCTION_KINDS_TSV`]. The file is parsed only once, because each stack of
+/// a profile is compared with all its lines.
 fn listed_functions() -> &'static [[&'static str; 3]] {
-    static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
+    static PARSED_LINES: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();
-    READ.get_or_init(|| FUNCTIONS.lines().filter_map(cells).collect())
+    PARSED_LINES.get_or_init(|| FUNCTION_KINDS_TSV.lines().filter_map(cells).collect())
 }
 
 fn is_of(kind: &str, stack: &[&str]) -> bool {

@@ -68,7 +68,7 @@ impl FunctionObservation {
     /// Returns the reason why the cost of functions is not known although the kernel took samples:
     /// no sample caught the server. The reason is a sentence without a full stop. Returns `None` if
     /// a load is missing.
-    pub(super) fn uncaught(loads: &Loads) -> Option<String> {
+    pub(super) fn missing_samples_reason(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the load line"),
             (vec![loads.line, loads.past], "at and past the load line"),

@@ -346,7 +346,7 @@ impl InterventionOutcome {
                 let word = match (effect, self.intervention) {
                     (Effect::Falls, Intervention::Bursts) => "some requests are rejected",
                     (Effect::Stays, Intervention::Bursts) => "no further requests are rejected",
-                    (effect, intervention) => effect.word(intervention),
+                    (effect, intervention) => effect.text_for_intervention(intervention),
                 };
                 format!("{word}: {rates}")
             }
@@ -358,13 +358,13 @@ impl InterventionOutcome {
     /// Returns the remaining causes that become more probable by this result, compared with the
     /// other remaining causes. `posterior`: the probabilities before the experiment.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
-        self.causes_by_likelihood_ratio(posterior, |ratio| ratio >= SPEAKS)
+        self.causes_by_likelihood_ratio(posterior, |ratio| ratio >= EVIDENCE_RATIO_MIN)
     }
 
     /// Returns the remaining causes that become less probable by this result. `posterior`: the
     /// probabilities before the experiment.
     pub fn less_probable_causes(&self, posterior: &Posterior) -> Vec<Cause> {
-        self.causes_by_likelihood_ratio(posterior, |ratio| ratio <= 1.0 / SPEAKS)
+        self.causes_by_likelihood_ratio(posterior, |ratio| ratio <= 1.0 / EVIDENCE_RATIO_MIN)
     }
 
     fn causes_by_likelihood_ratio(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
@@ -384,7 +384,7 @@ impl InterventionOutcome {
 /// An effect supports a cause if its probability under the cause is at least this multiple of the
 /// average over all remaining causes. An effect contradicts a cause if the probability is at most
 /// the average divided by this.
-const SPEAKS: f64 = 1.25;
+const EVIDENCE_RATIO_MIN: f64 = 1.25;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@
 
 use super::cause::Cause;
 use super::posterior::{CauseProbability, Posterior};
-use super::predictions::{OPEN, Prediction};
+use super::predictions::{ANY_EFFECT, Prediction};
 use super::server_facts::{Contrast, Loads};
 use super::thresholds::EQUALLY_SHORT_FACTOR;
 use crate::find::Findings;
@@ -52,15 +52,17 @@ pub fn informative_interventions(
         let apart = standing.iter().enumerate().map(|(at, one)| {
             let others = &standing[at + 1..];
             let pair = |other: &&&CauseProbability| {
-                let distance =
-                    prediction_of_cause(one, intervention).distance(&prediction_of_cause(other, intervention));
+                let distance = prediction_of_cause(one, intervention)
+                    .total_variation_distance(&prediction_of_cause(other, intervention));
                 one.probability * other.probability * distance
             };
             others.iter().map(|other| pair(&other)).sum::<f64>()
         });
         // Even a single probable cause is tested: an experiment with a clear prediction may refute
         // it.
-        let tested = causes.first().map_or(0.0, |one| prediction_of_cause(one, intervention).distance(&OPEN));
+        let tested = causes
+            .first()
+            .map_or(0.0, |one| prediction_of_cause(one, intervention).total_variation_distance(&ANY_EFFECT));
         // If no cause is named, or plimsoll is the named cause, the generator is checked first.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;

@@ -19,11 +19,11 @@ use std::sync::OnceLock;
 const FITTED_LIKELIHOODS: &str = include_str!("likelihoods.tsv");
 
 /// Prior probability of an answer that a cause always expects.
-const IS: f64 = 0.95;
+const ALWAYS_PROBABILITY: f64 = 0.95;
 /// Prior probability of an answer that a cause mostly expects.
 const MOSTLY_PROBABILITY: f64 = 0.75;
 /// Prior probability of an answer that a cause excludes.
-const NOT: f64 = 0.03;
+const EXCLUDED_PROBABILITY: f64 = 0.03;
 /// Prior probability that a mark (a feature typical of other causes) appears under a cause that
 /// does not list it.
 const FOREIGN_MARK: f64 = 0.004;
@@ -53,8 +53,9 @@ impl Likelihoods {
     /// # Panics
     /// If the built-in file is not in the format of [`Likelihoods::text`]; a test reads the file.
     pub fn fitted() -> &'static Likelihoods {
-        static FOUND: OnceLock<Likelihoods> = OnceLock::new();
-        FOUND.get_or_init(|| Likelihoods::parse(FITTED_LIKELIHOODS).expect("likelihoods.tsv is written by `fit`"))
+        static PARSED_LIKELIHOODS: OnceLock<Likelihoods> = OnceLock::new();
+        PARSED_LIKELIHOODS
+            .get_or_init(|| Likelihoods::parse(FITTED_LIKELIHOODS).expect("likelihoods.tsv is written by `fit`"))
     }
 
     /// Returns likelihoods without any counted case.
@@ -134,9 +135,9 @@ fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) ->
     };
     let at = |word: &str| feature.card().values.iter().position(|value| value.word == word).unwrap_or(0);
     match way.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
-        Some(ExpectedAnswer::Is(word)) => one(at(word), IS),
+        Some(ExpectedAnswer::Is(word)) => one(at(word), ALWAYS_PROBABILITY),
         Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY_PROBABILITY),
-        Some(ExpectedAnswer::Not(word)) => one(at(word), NOT),
+        Some(ExpectedAnswer::Not(word)) => one(at(word), EXCLUDED_PROBABILITY),
         Some(ExpectedAnswer::Any) => background.to_vec(),
         None if feature.card().is_mark => one(0, 1.0 - FOREIGN_MARK),
         None => background.to_vec(),

@@ -49,7 +49,7 @@ use features::Feature;
 use likelihoods::Likelihoods;
 use plimsoll_model::Intervention;
 use posterior::{CauseProbability, EvidenceTerm};
-use thresholds::{FEW, FULL, PART};
+use thresholds::{CONSIDERABLE_SHARE_MIN, SATURATED_THREAD_SHARE_MIN, SMALL_SHARE_MAX};
 
 /// A possible cause of the load line, with its probability in one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +157,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     let explanation = explained(&case, &changes, findings.load_line_rps);
     let (varied, functions) = (VariedSetting::from_loads(&made.varied), FunctionObservation::from_loads(&case, loads));
     let mut doubts = explanation_doubts(findings, loads, &case);
-    if let Some(why) = FunctionObservation::uncaught(loads).filter(|_| functions.is_none()) {
+    if let Some(why) = FunctionObservation::missing_samples_reason(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
@@ -193,7 +193,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= REPORTED_PROBABILITY_MIN).collect();
-    let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(SHOWN)] };
+    let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(CAUSES_SHOWN_MAX)] };
     let text = |cause: Cause| causes::cause_description(cause).map(|card| (card.tell)(case));
     let named = |it: &&CauseProbability| LikelyCause {
         cause: it.cause,
@@ -215,7 +215,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         request_places: in_flight_breakdown::values_at_each_load(case),
         sentence: match first.and_then(|first| text(first.cause)) {
             Some(text) => text.answer(case),
-            None => not_known::sentence(case, &names).into(),
+            None => not_known::unknown_cause_sentence(case, &names).into(),
         },
         how: first.and_then(|first| text(first.cause)?.how),
         evidence: supporting_signals(case, shown),
@@ -234,10 +234,10 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
 /// Causes with a lower probability than this are not reported.
 const REPORTED_PROBABILITY_MIN: f64 = 0.01;
 /// The number of possible causes that are shown if no cause is named.
-const SHOWN: usize = 3;
+const CAUSES_SHOWN_MAX: usize = 3;
 /// An answer is evidence against a cause if the answer's log ratio ([`EvidenceTerm::log_ratio`]) is
 /// at most the negative of this value.
-const SPEAKS: f64 = 1.0;
+const EVIDENCE_LOG_RATIO_MIN: f64 = 1.0;
 
 /// Returns the signals behind the answers that support the shown causes, the strongest first, each
 /// signal once.
@@ -262,7 +262,7 @@ fn supporting_signals(case: &Contrast, shown: &[&CauseProbability]) -> Vec<Signa
 fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < REPORTED_PROBABILITY_MIN);
     let why = |it: &CauseProbability| {
-        let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
+        let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -EVIDENCE_LOG_RATIO_MIN);
         // An answer to the cause's own features is better evidence against the cause than a sign of
         // another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
@@ -274,7 +274,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
             let given = made
                 .effect
                 .map(|effect| it.candidate.card.predicts.for_intervention(made.intervention).probability(effect));
-            given.is_some_and(|given| given <= FEW)
+            given.is_some_and(|given| given <= SMALL_SHARE_MAX)
         })?;
         let predicted = it.candidate.card.predicts.for_intervention(denied.intervention).text(denied.intervention);
         let change = denied.intervention.text();
@@ -329,7 +329,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
     let upper_rps = next.range_rps.1;
     let loads = [&case.low, &case.half, &case.line, &case.past];
-    let interpreter = queues::interpreter(case).then(|| interpreter_demand(&loads)).flatten();
+    let interpreter = queues::has_shared_interpreter(case).then(|| interpreter_demand(&loads)).flatten();
     let is_next =
         |own: &ServiceDemand| own.ceiling_rps < next.ceiling_rps && !card.resources.contains(&UsedResource::Thread);
     let next = interpreter.as_ref().filter(|own| is_next(own)).unwrap_or(next);
@@ -341,7 +341,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     // A few users may get a higher throughput than many users, but the prediction concerns the load
     // line, an open load.
     let most_rps = case.sustained_rps;
-    let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
+    let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + SMALL_SHARE_MAX) * case.lower_rps) } else { most_rps };
     // The rate is converted into the unit of the line.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     let lower_rps = next.range_rps.0;
@@ -357,14 +357,14 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
 /// saturate the cores.
 fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
-    let share = case.gc_share().filter(|share| full && (0.0..FULL).contains(share))?;
+    let share = case.gc_share().filter(|share| full && (0.0..SATURATED_THREAD_SHARE_MIN).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     // Without garbage collection, requests would get between half and all of the CPU time that
     // the garbage collector uses now.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
     Some(LinePrediction {
         line_rps,
-        range_rps: (least_rps, line_rps * (1.0 + FEW)),
+        range_rps: (least_rps, line_rps * (1.0 + SMALL_SHARE_MAX)),
         next_cause: Cause::Cpu,
         doubled_rps: None,
     })
@@ -413,7 +413,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
     }
     if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))
         && case.cores_full() == Some(true)
-        && client > PART * server
+        && client > CONSIDERABLE_SHARE_MIN * server
     {
         let text = format!(
             "plimsoll itself uses {client:.2} cores of the server's machine: run plimsoll on another machine to \

@@ -9,7 +9,7 @@ use crate::format;
 use crate::sentence::{Remedy, Sentence};
 
 /// Returns the sentence that the cause is not known, with the reason or with the possible causes.
-pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
+pub(super) fn unknown_cause_sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");
     }

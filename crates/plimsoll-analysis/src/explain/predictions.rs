@@ -23,7 +23,7 @@ impl Effect {
     pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
 
     /// Returns the word for the effect on throughput, or on simultaneous requests.
-    pub(super) fn word(self, intervention: Intervention) -> &'static str {
+    pub(super) fn text_for_intervention(self, intervention: Intervention) -> &'static str {
         match (intervention, self) {
             (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
             (Intervention::Together, Effect::Stays) => "two groups, one after the other",
@@ -42,11 +42,11 @@ impl Effect {
 pub struct Prediction([f64; 3]);
 
 /// Prediction: the goodput rises, without known exceptions.
-pub(super) const RISES: Prediction = Prediction([0.92, 0.05, 0.03]);
+pub(super) const ALWAYS_RISES: Prediction = Prediction([0.92, 0.05, 0.03]);
 /// Prediction: the goodput stays, without known exceptions.
-pub(super) const STAYS: Prediction = Prediction([0.04, 0.92, 0.04]);
+pub(super) const ALWAYS_STAYS: Prediction = Prediction([0.04, 0.92, 0.04]);
 /// Prediction: the goodput falls, without known exceptions.
-pub(super) const FALLS: Prediction = Prediction([0.03, 0.05, 0.92]);
+pub(super) const ALWAYS_FALLS: Prediction = Prediction([0.03, 0.05, 0.92]);
 /// Prediction: the goodput rises, with known exceptions.
 pub(super) const MOSTLY_RISES: Prediction = Prediction([0.70, 0.24, 0.06]);
 /// Prediction: the goodput stays, with known exceptions.
@@ -61,7 +61,7 @@ pub(super) const STAYS_OR_FALLS: Prediction = Prediction([0.07, 0.48, 0.45]);
 pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
 /// Prediction: all effects on the goodput are equally probable, so the experiment does not test the
 /// cause.
-pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
+pub(super) const ANY_EFFECT: Prediction = Prediction([1.0 / 3.0; 3]);
 
 /// The minimum probability of an effect that the text of a prediction mentions.
 const PREDICTED_EFFECT_MIN: f64 = 0.3;
@@ -75,12 +75,12 @@ impl Prediction {
     /// Returns whether all effects are equally probable, so that the experiment does not test the
     /// cause.
     pub fn is_open(&self) -> bool {
-        *self == OPEN
+        *self == ANY_EFFECT
     }
 
     /// Returns the distance of two predictions, 0..=1: half the sum of the absolute differences of
     /// their probabilities (total variation).
-    pub(super) fn distance(&self, other: &Prediction) -> f64 {
+    pub(super) fn total_variation_distance(&self, other: &Prediction) -> f64 {
         self.0.iter().zip(&other.0).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
     }
 
@@ -88,7 +88,7 @@ impl Prediction {
     /// unchanged`.
     pub fn text(&self, intervention: Intervention) -> String {
         let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED_EFFECT_MIN);
-        predicted.map(|effect| effect.word(intervention)).collect::<Vec<_>>().join(" or ")
+        predicted.map(|effect| effect.text_for_intervention(intervention)).collect::<Vec<_>>().join(" or ")
     }
 }
 
@@ -115,27 +115,27 @@ pub struct Predictions {
 
 impl Predictions {
     /// The predictions of a cause that no experiment tests, such as a cause outside the server.
-    pub(super) const OPEN: Predictions = Predictions {
-        reference: OPEN,
-        more_users: OPEN,
-        new_connections: OPEN,
-        kept_connections: OPEN,
-        head: OPEN,
-        smaller_answer: OPEN,
-        larger_body: OPEN,
-        smaller_body: OPEN,
-        second_generator: OPEN,
-        stopped: OPEN,
-        other_clients: OPEN,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+    pub(super) const UNTESTED_CAUSE: Predictions = Predictions {
+        reference: ANY_EFFECT,
+        more_users: ANY_EFFECT,
+        new_connections: ANY_EFFECT,
+        kept_connections: ANY_EFFECT,
+        head: ANY_EFFECT,
+        smaller_answer: ANY_EFFECT,
+        larger_body: ANY_EFFECT,
+        smaller_body: ANY_EFFECT,
+        second_generator: ANY_EFFECT,
+        stopped: ANY_EFFECT,
+        other_clients: ANY_EFFECT,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     };
 
     /// The predictions of causes whose resource is always busy: cores, a thread, or a CPU quota.
     pub(super) const BUSY_RESOURCE_PREDICTIONS: Predictions = Predictions {
         reference: RISES_OR_STAYS,
-        more_users: STAYS,
+        more_users: ALWAYS_STAYS,
         new_connections: STAYS_OR_FALLS,
         kept_connections: RISES_OR_STAYS,
         head: RISES_OR_STAYS,
@@ -144,16 +144,16 @@ impl Predictions {
         smaller_body: RISES_OR_STAYS,
         second_generator: STAYS_OR_FALLS,
         stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
-        together: OPEN,
-        abreast: OPEN,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     };
 
     /// Returns the prediction for one experiment.
     pub fn for_intervention(&self, intervention: Intervention) -> Prediction {
         match intervention {
-            Intervention::Control => OPEN,
+            Intervention::Control => ANY_EFFECT,
             Intervention::Reference => self.reference,
             Intervention::MoreUsers => self.more_users,
             Intervention::NewConnections => self.new_connections,

@@ -7,10 +7,10 @@
 use super::server_facts::Contrast;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR,
-    EXHAUSTED_SHARE_MIN, FEW, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
-    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PART, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR, RISEN_FACTOR_MIN,
-    ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, WINDOW,
+    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE,
+    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR,
+    RECEIVE_WINDOW_BYTES, RISEN_FACTOR_MIN, ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX,
 };
 use crate::find::StopReason;
 
@@ -48,7 +48,12 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     let cores = sight.get(Signal::Cores)?;
     let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
     let is_busy = sight.get(Signal::Generator)? >= 1.0 - NOTICEABLE_SHARE_MIN;
-    Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
+    Some(
+        idle <= SMALL_SHARE_MAX * cores
+            && ours <= CONSIDERABLE_SHARE_MIN * cores
+            && !is_busy
+            && sight.get(Signal::ServerCores)? >= ours,
+    )
 }
 
 /// Returns whether plimsoll's own limit of connections limits the throughput. One sign: the number
@@ -58,11 +63,11 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
 pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
-    let all =
-        in_flight >= (1.0 - FEW) * most && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
+    let all = in_flight >= (1.0 - SMALL_SHARE_MAX) * most
+        && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
     let unsent = case.past.unsent_share;
-    let expected = lost_share(most, in_flight / (1.0 - unsent).max(FEW));
+    let expected = lost_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
     let lost = unsent >= MANY_FAILURES_SHARE
         && as_alone
         && (in_flight >= MOST_SHARE_MIN * most || unsent <= RISEN_FACTOR_MIN * expected);
@@ -97,8 +102,8 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
         let (cores, others) = (sight.get(Signal::Cores)?, taken(sight)?);
         let much = others >= INTERFERENCE_CORES_MIN
             && others >= NOTICEABLE_SHARE_MIN * sight.get(Signal::ServerCores).unwrap_or(0.0);
-        let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= PART);
-        let is_so = much && waits && sight.get(Signal::Idle)? <= FEW * cores.max(EQUALLY_SHORT_FACTOR);
+        let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= CONSIDERABLE_SHARE_MIN);
+        let is_so = much && waits && sight.get(Signal::Idle)? <= SMALL_SHARE_MAX * cores.max(EQUALLY_SHORT_FACTOR);
         let is_own = low.is_some_and(|low| others >= RISEN_FACTOR_MIN * low);
         if is_so && is_own { None } else { Some(is_so) }
     };
@@ -153,7 +158,8 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
         let turns = sight.seconds / held_s;
         // Ports that were freed in the second before the load are available once more.
         let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
-        ((1.0 - PART) * turns..(1.0 + PART) * (turns + free)).contains(&(answered / ports))
+        ((1.0 - CONSIDERABLE_SHARE_MIN) * turns..(1.0 + CONSIDERABLE_SHARE_MIN) * (turns + free))
+            .contains(&(answered / ports))
     });
     let fails =
         case.past.get(Signal::Failed)? >= MANY_FAILURES_SHARE + RISEN_FACTOR_MIN * case.low.get(Signal::Failed)?;
@@ -192,14 +198,14 @@ pub(super) fn requests_wait_for_accept(case: &Contrast) -> Option<bool> {
     Some(
         past >= COUNT_ABOVE_CHANCE_MIN
             && past >= MOST_SHARE_MIN * in_flight
-            && low <= FEW * past
+            && low <= SMALL_SHARE_MAX * past
             && case.requests_in_service()? < BUSY_RESOURCE_IN_SERVICE_MIN,
     )
 }
 
 /// Returns whether a low load breaks the SLO although no thread of the server is busy.
 pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
-    let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - PART);
+    let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - CONSIDERABLE_SHARE_MIN);
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
@@ -214,11 +220,11 @@ pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
 
 fn server_core_limit(case: &Contrast) -> Option<bool> {
     let used = case.signal_max(Signal::ServerCores)?;
-    let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), FEW);
+    let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), SMALL_SHARE_MAX);
     let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
     let waiting = case.signal_max(Signal::RunQueue)?;
     let for_each_other = signal_increase(case, Signal::InLock).unwrap_or(0.0);
-    let in_turn = in_turns(case)? && interpreter(case);
+    let in_turn = in_turns(case)? && has_shared_interpreter(case);
     // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
     // the server's cores.
     let by_chance = [&case.line, &case.past].into_iter().filter_map(expected_core_wait).reduce(f64::max)?;
@@ -276,7 +282,7 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
 /// interpreter must use one core, too.
 fn is_busy_interpreter_beside_others(case: &Contrast) -> Option<bool> {
     let idle = case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)?;
-    Some(interpreter(case) && uses_one_core_at_line(case) && idle >= MOST_SHARE_MIN)
+    Some(has_shared_interpreter(case) && uses_one_core_at_line(case) && idle >= MOST_SHARE_MIN)
 }
 
 /// Returns whether the server uses about one core at the load line.
@@ -286,7 +292,7 @@ fn uses_one_core_at_line(case: &Contrast) -> bool {
 
 /// Names of processes, by kind of program (`programs.tsv`). A name changes the probability of a
 /// cause, but never decides alone.
-const PROGRAMS: &str = include_str!("programs.tsv");
+const PROGRAM_NAMES_TSV: &str = include_str!("programs.tsv");
 
 /// Returns whether a process is a program of this kind, by its name or by the name of its
 /// interpreter. A script that is started by its own name appears as `flask (python3.12)`.
@@ -296,7 +302,7 @@ fn is_program(kind: &str, process: &str) -> bool {
     if kind == "interpreter" && program.starts_with("python3.") && program.ends_with('t') {
         return false;
     }
-    let known = PROGRAMS.lines().filter_map(|line| line.split_once('\t')).filter(|(of, _)| *of == kind);
+    let known = PROGRAM_NAMES_TSV.lines().filter_map(|line| line.split_once('\t')).filter(|(of, _)| *of == kind);
     known.into_iter().any(|(_, known)| name.starts_with(known) || program.starts_with(known))
 }
 
@@ -306,7 +312,7 @@ fn server_process_name(case: &Contrast) -> &str {
 
 /// Returns whether the server's threads share one interpreter that runs one thread at a time, by
 /// the name of the process.
-pub(super) fn interpreter(case: &Contrast) -> bool {
+pub(super) fn has_shared_interpreter(case: &Contrast) -> bool {
     is_program("interpreter", server_process_name(case))
 }
 
@@ -334,7 +340,7 @@ pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
     let all = if case.held_back_ns.is_some() { 1 } else { 4 };
     let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
     let now_ns = loads.filter_map(mean_ns).reduce(f64::min)?;
-    Some(case.alone_first_ns? >= SLOWER_FACTOR_MIN * now_ns || compiled[0].max(compiled[1]) >= FEW)
+    Some(case.alone_first_ns? >= SLOWER_FACTOR_MIN * now_ns || compiled[0].max(compiled[1]) >= SMALL_SHARE_MAX)
 }
 
 /// Returns whether the server's connections to its main peer are a fixed number while more requests
@@ -389,7 +395,7 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
     let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
     let seen = [processes, threads].into_iter().flatten().reduce(|a, b| a || b)?;
     let grows = case.past.get(Signal::Threads).zip(case.line.get(Signal::Threads));
-    let grows = grows.is_some_and(|(past, line)| past > (1.0 + FEW) * line + 1.0);
+    let grows = grows.is_some_and(|(past, line)| past > (1.0 + SMALL_SHARE_MAX) * line + 1.0);
     Some(seen && !grows && !thread_each(case).unwrap_or(false))
 }
 
@@ -414,7 +420,7 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
     // A thread that waits for the interpreter wakes up at intervals, so it looks like a sleeping
     // thread.
-    let next = if interpreter(case) { 1.0 } else { 0.0 };
+    let next = if has_shared_interpreter(case) { 1.0 } else { 0.0 };
     let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
         requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
     };
@@ -438,7 +444,7 @@ fn are_all_threads_busy(case: &Contrast) -> Option<bool> {
     let as_many = beyond > 0.0
         && is_nearly_equal(low - past, beyond, ROUGH_AGREEMENT_SHARE)
         && sleeping <= (1.0 + NOTICEABLE_SHARE_MIN) * beyond;
-    Some(low >= super::thresholds::SEVERAL_IN_SERVICE_MIN && past <= FEW * low && as_many)
+    Some(low >= super::thresholds::SEVERAL_IN_SERVICE_MIN && past <= SMALL_SHARE_MAX * low && as_many)
 }
 
 /// Returns whether at least two more threads wait for locks above the load line than at a low load.
@@ -454,7 +460,12 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     let left = case.past.get(Signal::InFlight)? - processes;
     let has_room = case.past.get(Signal::ListenOverflows).is_none_or(|times| times <= 0.0);
     let waiting = case.past.get(Signal::Unaccepted)?;
-    Some(has_room && threads <= processes && left >= processes.max(COUNT_ABOVE_CHANCE_MIN) && waiting < PART * left)
+    Some(
+        has_room
+            && threads <= processes
+            && left >= processes.max(COUNT_ABOVE_CHANCE_MIN)
+            && waiting < CONSIDERABLE_SHARE_MIN * left,
+    )
 }
 
 /// Returns whether the server has one thread for each accepted connection.
@@ -464,20 +475,20 @@ pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
     Some(
         connections >= COUNT_ABOVE_CHANCE_MIN * COUNT_ABOVE_CHANCE_MIN
             && is_nearly_equal(threads, connections, ROUGH_AGREEMENT_SHARE)
-            && waiting <= FEW * connections,
+            && waiting <= SMALL_SHARE_MAX * connections,
     )
 }
 
 /// Returns whether the threads of most requests poll: they sleep for short times and check again
 /// whether they may run. The sign of polling: many more threads sleep than requests are in service.
-pub(super) fn polls(case: &Contrast) -> Option<bool> {
+pub(super) fn has_polling_threads(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
     // Requests beyond the number of threads have no thread yet, so they cannot poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= RISEN_FACTOR_MIN * case.requests_in_service()?;
     Some(
         many && beyond >= MOST_SHARE_MIN * with_thread
-            && beyond <= (1.0 + PART) * in_flight
+            && beyond <= (1.0 + CONSIDERABLE_SHARE_MIN) * in_flight
             && more_threads_wait_for_locks(case) != Some(true),
     )
 }
@@ -488,7 +499,7 @@ fn sleeps_unasked(case: &Contrast) -> Option<bool> {
     let (beyond, reading) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= COUNT_ABOVE_CHANCE_MIN * reading;
-    Some(many && beyond >= PART * case.past.get(Signal::InFlight)? && few)
+    Some(many && beyond >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)? && few)
 }
 
 /// Returns whether about one thread waits for data for each request in flight, while hardly any
@@ -512,8 +523,8 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     if threads.iter().all(Option::is_none) {
         return None;
     }
-    let by_threads =
-        threads.into_iter().flatten().any(|it| it) || case.signal_reaches(Signal::IoPressure, PART) == Some(true);
+    let by_threads = threads.into_iter().flatten().any(|it| it)
+        || case.signal_reaches(Signal::IoPressure, CONSIDERABLE_SHARE_MIN) == Some(true);
     let asks = case.peer().is_some_and(|(peer, _)| case.asks(peer).unwrap_or(true));
     let asked = asks && !calls_are_few(case).unwrap_or(false);
     let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= COUNT_ABOVE_CHANCE_MIN);
@@ -566,14 +577,15 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let in_use = peer_waiting.map_or(served >= BUSY_RESOURCE_IN_SERVICE_MIN, |calls| {
         calls >= BUSY_RESOURCE_IN_SERVICE_MIN * past && rises(calls)
     });
-    let full = fixed_connections(case)? && served < (1.0 - PART) * past && past > 1.0 && in_use;
+    let full = fixed_connections(case)? && served < (1.0 - CONSIDERABLE_SHARE_MIN) * past && past > 1.0 && in_use;
     let asked = !calls_are_few(case).unwrap_or(false);
-    let grows = past >= (1.0 + PART) * line
+    let grows = past >= (1.0 + CONSIDERABLE_SHARE_MIN) * line
         && past >= line + EQUALLY_SHORT_FACTOR
         && waiting <= SLOWER_FACTOR_MIN * past
         && asked;
     let data = waits_for_data(case).unwrap_or(false);
-    let enough = past >= (1.0 - NOTICEABLE_SHARE_MIN) * waiting && served < (1.0 - PART) * waiting && data;
+    let enough =
+        past >= (1.0 - NOTICEABLE_SHARE_MIN) * waiting && served < (1.0 - CONSIDERABLE_SHARE_MIN) * waiting && data;
     Some(full || grows || enough)
 }
 
@@ -595,10 +607,15 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     };
     let own = case.signal_max(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
-    let one = processes <= 1.0 && ONE_CORE_RANGE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREEMENT_SHARE;
+    let one = processes <= 1.0
+        && ONE_CORE_RANGE.contains(&cores)
+        && cores >= 1.0 - SMALL_SHARE_MAX
+        && own < 1.0 - AGREEMENT_SHARE;
     // If both together saturate the machine, the dependency is the limit only if it uses much more
     // CPU time than the server. The backend of a proxy counts as the service itself.
-    let all = case.cores_full()? && cores > SLOWER_FACTOR_MIN * own && cores > PART * case.signal_max(Signal::Cores)?;
+    let all = case.cores_full()?
+        && cores > SLOWER_FACTOR_MIN * own
+        && cores > CONSIDERABLE_SHARE_MIN * case.signal_max(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
     Some((one || all) && !service && low < BUSY_RESOURCE_IN_SERVICE_MIN * cores && !case.thread_full()?)
 }
@@ -606,13 +623,15 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
 /// Returns whether connections wait to be accepted by a dependency that is not saturated.
 pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerQueued)?, case.past.get(Signal::PeerQueued)?);
-    let many = past >= COUNT_ABOVE_CHANCE_MIN && past >= PART * case.past.get(Signal::InFlight)? && low <= FEW * past;
+    let many = past >= COUNT_ABOVE_CHANCE_MIN
+        && past >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
+        && low <= SMALL_SHARE_MAX * past;
     Some(many && !dependency_full(case).unwrap_or(false))
 }
 
 /// Returns the address of the server's database, known by the name of its process. Among several
 /// databases, the one with the most open calls counts.
-pub(super) fn database(case: &Contrast) -> Option<&str> {
+pub(super) fn database_address(case: &Contrast) -> Option<&str> {
     let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
     let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
     let all = case.past.peers.iter().filter(|(peer, _)| is_known(peer));
@@ -624,7 +643,7 @@ pub(super) fn database(case: &Contrast) -> Option<&str> {
 /// shows waiting statements, or calls pile up while the database neither computes nor waits for
 /// storage.
 pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
-    let database = database(case)?;
+    let database = database_address(case)?;
     if waiting_statements(case).is_some() {
         return Some(true);
     }
@@ -662,14 +681,15 @@ pub(super) fn window_full(case: &Contrast) -> Option<bool> {
 /// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
 pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnread)?;
-    signal_has_risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, WINDOW)
+    signal_has_risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES)
 }
 
 /// Returns whether receivers other than the server's clients leave its output unread.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
-    let left = signal_has_risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * WINDOW)?;
+    let left =
+        signal_has_risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * RECEIVE_WINDOW_BYTES)?;
     Some(besides && left && !calls_exceed(case).unwrap_or(false))
 }
 
@@ -677,7 +697,11 @@ pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
 /// pipe or unix socket.
 pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
-    Some(past >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + PART && !queues_before(case).unwrap_or(false))
+    Some(
+        past >= MOST_SHARE_MIN
+            && past >= RISEN_FACTOR_MIN * low + CONSIDERABLE_SHARE_MIN
+            && !queues_before(case).unwrap_or(false),
+    )
 }
 
 /// Returns whether many bytes from a dependency are in transit: at least as many as plimsoll
@@ -688,18 +712,19 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
         case,
         Signal::PeerOnTheWay,
         EQUALLY_SHORT_FACTOR * QUEUE_GROWTH_FACTOR,
-        COUNT_ABOVE_CHANCE_MIN * WINDOW,
+        COUNT_ABOVE_CHANCE_MIN * RECEIVE_WINDOW_BYTES,
     )?;
     let top = case.signal_max(Signal::PeerOnTheWay)?;
     let unread = case.signal_max(Signal::PeerUnread).unwrap_or(0.0);
-    Some(queued && top >= FEW * case.signal_max(Signal::BytesIn)? && unread <= PART * top)
+    Some(queued && top >= SMALL_SHARE_MAX * case.signal_max(Signal::BytesIn)? && unread <= CONSIDERABLE_SHARE_MIN * top)
 }
 
 /// Returns whether responses of a dependency arrive piece by piece for many of the requests in
 /// flight. The dependency must have idle cores, and the server must read the responses in time.
 pub(super) fn arrives_slowly_from_dependency(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
-    let most = past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN && past >= PART * case.past.get(Signal::InFlight)?;
-    let much = case.past.get(Signal::PeerReceived)? >= WINDOW;
+    let most = past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
+        && past >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)?;
+    let much = case.past.get(Signal::PeerReceived)? >= RECEIVE_WINDOW_BYTES;
     Some(most && much && !reads_late(case).unwrap_or(false) && !dependency_full(case).unwrap_or(false))
 }

@@ -7,10 +7,10 @@
 use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN,
-    FEW, FULL, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NEARLY_FULL, NOTICEABLE_SHARE_MIN,
-    ONE_CORE_RANGE, PART, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SLOWER_FACTOR_MIN, THROTTLED_PERIODS_SHARE_MIN,
-    WAKING_NS,
+    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NEARLY_FULL,
+    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN,
+    SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKING_NS,
 };
 use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
@@ -53,7 +53,7 @@ pub fn killed_processes<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> 
 /// A load of at least this share of the load line counts as the load at the line.
 const AT_LINE: f64 = 0.88;
 /// A load of at most this share of the load line counts as the low load.
-const LOW: f64 = 0.4;
+const LOW_LOAD_SHARE_MAX: f64 = 0.4;
 
 impl<'a> Loads<'a> {
     /// Selects the trials of a search that are nearest to the loads of an explanation. `runs`: the
@@ -77,8 +77,8 @@ impl<'a> Loads<'a> {
         };
         let past = nearest(1.1, 1.005, 2.0);
         Loads {
-            low: nearest(0.15, 0.0, LOW).map(|found| found.2),
-            half: nearest(0.5, LOW, AT_LINE).map(|found| found.2),
+            low: nearest(0.15, 0.0, LOW_LOAD_SHARE_MAX).map(|found| found.2),
+            half: nearest(0.5, LOW_LOAD_SHARE_MAX, AT_LINE).map(|found| found.2),
             line: nearest(1.0, AT_LINE, 1.0001).map(|found| found.2),
             past: past.map(|found| found.2),
             sustained_above_line: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
@@ -342,7 +342,7 @@ impl Contrast {
         // the next step.
         let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER_FACTOR_MIN * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
-        let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
+        let most = if anywhere { f64::INFINITY } else { known * (1.0 + SMALL_SHARE_MAX) };
         Some(goodput_rps < offered_rps * KEEPS_UP_SHARE_MIN && goodput_rps <= most)
     }
 
@@ -395,7 +395,7 @@ impl Contrast {
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.signal_max(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
-        Some(allowed < self.signal_max(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
+        Some(allowed < self.signal_max(Signal::Cores)? && used >= (1.0 - SMALL_SHARE_MAX) * allowed)
     }
 
     /// Returns whether the server may use only one core of a machine with more cores. On one core,
@@ -432,9 +432,10 @@ impl Contrast {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
             Some(past >= RISEN_FACTOR_MIN * low && self.plateau()? && self.has_idle_cores()?)
         };
-        let is_full = fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?;
+        let is_full =
+            fullest >= SATURATED_THREAD_SHARE_MIN || fullest >= NEARLY_FULL && one_core() && alone() && waits()?;
         // A thread that is equally busy at a low load polls, or does work that no request needs.
-        let by_requests = self.low.get(Signal::FullestThread).is_none_or(|low| low < (1.0 - FEW) * fullest);
+        let by_requests = self.low.get(Signal::FullestThread).is_none_or(|low| low < (1.0 - SMALL_SHARE_MAX) * fullest);
         Some(is_full && by_requests && !self.cores_full_by_other_threads().unwrap_or(false))
     }
 
@@ -442,7 +443,7 @@ impl Contrast {
     /// the cores are the limit, even if one of these threads uses a whole core.
     fn cores_full_by_other_threads(&self) -> Option<bool> {
         let other_threads = self.signal_max(Signal::ServerCores)? - self.signal_max(Signal::FullestThread)?;
-        let own = self.signal_max(Signal::ServerCores)? >= (1.0 - FEW) * self.signal_max(Signal::Cores)?;
+        let own = self.signal_max(Signal::ServerCores)? >= (1.0 - SMALL_SHARE_MAX) * self.signal_max(Signal::Cores)?;
         Some(self.cores_full()? && own && other_threads >= MOST_SHARE_MIN)
     }
 
@@ -484,7 +485,9 @@ impl Contrast {
     /// about one.
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
-        let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
+        let one = top >= 1.0 - CONSIDERABLE_SHARE_MIN
+            && low <= 1.0 - CONSIDERABLE_SHARE_MIN
+            && top >= (1.0 + CONSIDERABLE_SHARE_MIN) * low;
         Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
     }
 

@@ -4,7 +4,7 @@
 //! Not here: the conclusions from signals (`features`).
 
 use super::function_kinds::{is_collecting, is_spinning};
-use super::thresholds::FULL;
+use super::thresholds::SATURATED_THREAD_SHARE_MIN;
 use crate::delayed_acks;
 use crate::format;
 use crate::profile::sampled_ns;
@@ -521,7 +521,10 @@ impl LoadSignals {
             fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)),
         );
         if server_cores.is_some() {
-            self.set_signal(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
+            self.set_signal(
+                Signal::FullThreads,
+                threads.iter().filter(|thread| thread.share >= SATURATED_THREAD_SHARE_MIN).count() as f64,
+            );
         }
         self.set_signal(Signal::Threads, most(table::SERVER_THREADS.name));
         self.set_signal(Signal::Processes, most(table::SERVER_PROCESSES.name));
@@ -681,7 +684,7 @@ const RESPONSE_BATCHES_MIN: usize = 4;
 /// Batches of responses count as regular if the variation of their sizes, and of the distances
 /// between batches, is at most this. The variation is the standard deviation divided by the mean. A
 /// tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
-const EVEN: f64 = 0.35;
+const REGULAR_VARIATION_MAX: f64 = 0.35;
 
 /// Returns the share of `silent` ticks if the responses between silences come in batches of about
 /// equal size and distance. Returns 0 for other patterns, and `None` for fewer than ten ticks.
@@ -702,7 +705,7 @@ fn batch_silence_share(answers: &[f64], silent: &[bool]) -> Option<f64> {
     let is_even = |values: &[f64]| {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
-        mean > 0.0 && variance.sqrt() <= EVEN * mean
+        mean > 0.0 && variance.sqrt() <= REGULAR_VARIATION_MAX * mean
     };
     let sizes: Vec<f64> = whole.iter().map(|lump| lump.1).collect();
     let distances: Vec<f64> = whole.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();

@@ -10,9 +10,9 @@ use std::ops::Range;
 /// A part counts as most of the whole if it is at least this share of the whole.
 pub(super) const MOST_SHARE_MIN: f64 = 0.5;
 /// A part counts as considerable if it is at least this share of the whole.
-pub(super) const PART: f64 = 0.3;
+pub(super) const CONSIDERABLE_SHARE_MIN: f64 = 0.3;
 /// A part counts as small if it is at most this share of the whole.
-pub(super) const FEW: f64 = 0.1;
+pub(super) const SMALL_SHARE_MAX: f64 = 0.1;
 /// A signal has risen with the load if it is at least this multiple of its value at a low load.
 pub(super) const RISEN_FACTOR_MIN: f64 = 3.0;
 /// A queue or buffer counts as filling up if its length is at least this multiple of its length at
@@ -49,7 +49,7 @@ pub(super) const KEEPS_UP_SHARE_MIN: f64 = 0.985;
 pub(super) const WAKING_NS: f64 = 1e5;
 
 /// The minimum share of a core that a saturated thread uses; sampling and the kernel take the rest.
-pub(super) const FULL: f64 = 0.92;
+pub(super) const SATURATED_THREAD_SHARE_MIN: f64 = 0.92;
 /// The minimum share of a core that a saturated thread uses if helper threads of its runtime stop
 /// it for a part of the time.
 pub(super) const NEARLY_FULL: f64 = 0.85;
@@ -90,7 +90,7 @@ pub(super) const PAGE_READ_RATE_MIN: f64 = 50.0;
 pub(super) const IO_PRESSURE: f64 = 0.3;
 /// Usual size of a TCP receive window, bytes. More unread data than this is a queue, not only data
 /// in transit.
-pub(super) const WINDOW: f64 = 64e3;
+pub(super) const RECEIVE_WINDOW_BYTES: f64 = 64e3;
 /// TCP sends noticeably more slowly if at least this share of the segments is retransmitted (Mathis
 /// et al., 1997).
 pub(super) const RETRANSMIT_SHARE_MIN: f64 = 0.02;

@@ -1,7 +1,7 @@
 //! The server's CPU and memory at the load line that a search found ([`ServerUseAtLine`]).
 
 use super::findings::Findings;
-use super::terms::limited;
+use super::terms::is_void_by_generator;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::server::ServerUse;
 use plimsoll_model::{Purpose, Run};
@@ -41,7 +41,7 @@ impl ServerUseAtLine {
             };
             // Other programs hardly change the CPU time that a request costs the server.
             best(|trial| trial.verdict != Verdict::Void)
-                .or_else(|| best(|trial| trial.is_disturbed() && !limited(trial)))
+                .or_else(|| best(|trial| trial.is_disturbed() && !is_void_by_generator(trial)))
                 .into_iter()
                 .collect()
         } else {

@@ -50,7 +50,7 @@ impl Pace {
 
     /// Computes the pace after the trials in `history`. The response time comes from the first
     /// load. Before the first load is made, the response time comes from the test request.
-    pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
+    pub(super) fn from_history(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
         let mut pace = Pace::for_budget(
             settings.budget_ns,
             peak::single_user_response_ns(history).unwrap_or(settings.first_answer_ns),

@@ -13,7 +13,7 @@
 //! Not here: the latency below capacity (see [`super::line_distribution`]).
 
 use super::normal::upper_tail;
-use super::terms::limited;
+use super::terms::is_void_by_generator;
 use crate::judge::TrialOutcome;
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
@@ -50,7 +50,7 @@ const ERROR_SHARE_MIN: f64 = 0.0005;
 /// arrivals come in bursts.
 const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
 /// Number of grid points over possible capacities.
-const GRID: usize = 801;
+const CAPACITY_GRID_POINTS: usize = 801;
 /// The grid of capacities extends beyond the trials' rates by this number of standard errors of
 /// the least exact trial.
 const GRID_ERRORS: f64 = 6.0;
@@ -230,7 +230,7 @@ pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
 /// Returns whether the limit of the generator hides the server's capacity. While the server rejects
 /// most requests, the limit hides nothing.
 pub(super) fn is_generator_limited(trial: &TrialOutcome) -> bool {
-    limited(trial) && !is_rejecting_overload(trial)
+    is_void_by_generator(trial) && !is_rejecting_overload(trial)
 }
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).
@@ -259,7 +259,7 @@ fn capacity_posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f
     let mut found = None;
     // The first pass covers the whole range of capacities; later passes cover the probable part.
     for _ in 0..3 {
-        let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
+        let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (CAPACITY_GRID_POINTS - 1) as f64;
         let ln = |rps: f64| -> f64 {
             let one = |block: &SaturatedTrial| {
                 let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);
@@ -267,13 +267,14 @@ fn capacity_posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f
             };
             blocks.iter().map(one).sum()
         };
-        let logs: Vec<f64> = (0..GRID).map(|point| ln(at(point))).collect();
+        let logs: Vec<f64> = (0..CAPACITY_GRID_POINTS).map(|point| ln(at(point))).collect();
         let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = logs.iter().map(|ln| (ln - best).exp()).collect();
         let sum: f64 = weights.iter().sum();
-        let mean = (0..GRID).map(|point| at(point) * weights[point]).sum::<f64>() / sum;
-        let variance = (0..GRID).map(|point| (at(point) - mean).powi(2) * weights[point]).sum::<f64>() / sum;
-        let step = (area.1 - area.0) / (GRID - 1) as f64;
+        let mean = (0..CAPACITY_GRID_POINTS).map(|point| at(point) * weights[point]).sum::<f64>() / sum;
+        let variance =
+            (0..CAPACITY_GRID_POINTS).map(|point| (at(point) - mean).powi(2) * weights[point]).sum::<f64>() / sum;
+        let step = (area.1 - area.0) / (CAPACITY_GRID_POINTS - 1) as f64;
         found = Some((mean, variance.sqrt()));
         let reach = (GRID_ERRORS * variance.sqrt()).max(2.0 * step);
         area = ((mean - reach).max(1e-9), mean + reach);

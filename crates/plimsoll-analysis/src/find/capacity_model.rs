@@ -21,7 +21,7 @@ use super::rejection_model::{RejectionModel, rejection_headroom};
 use crate::judge::BoundEvidence;
 
 /// Number of random draws of the parameters of a capacity model.
-const DRAWS: usize = 1024;
+const PARAMETER_DRAW_COUNT: usize = 1024;
 /// The minimum capacity that the capacity model assumes, as a share of the measured capacity.
 const CAPACITY_SHARE_MIN: f64 = 0.01;
 /// Prior probability that the server has no floor. A floor is a constant share of late (or failed)
@@ -54,7 +54,7 @@ const FORMULA_ERROR_NEAR: f64 = 0.25;
 
 /// Evaluates the capacity model for a measured capacity.
 pub(super) fn capacity_model(terms: &ModelTerms, of: &Capacity) -> ModelFit {
-    let draws = (0..DRAWS).map(|at| CapacityDraw::new(terms, of, at));
+    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| CapacityDraw::new(terms, of, at));
     ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
 }
 
@@ -92,7 +92,7 @@ struct WaitTail {
 }
 
 impl<'a> CapacityDraw<'a> {
-    /// Returns draw number `at` of [`DRAWS`].
+    /// Returns draw number `at` of [`PARAMETER_DRAW_COUNT`].
     fn new(terms: &'a ModelTerms<'a>, of: &Capacity, at: usize) -> CapacityDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
         let normal = |dimension| normal_quantile(uniform(dimension));
@@ -235,7 +235,7 @@ fn share_or_rare(bound: &BoundEvidence, floor: f64) -> f64 {
 /// Returns coordinate `dimension` of point `at` of a quasirandom sequence, which fills the unit
 /// cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").
 fn quasirandom_coordinate(at: usize, dimension: usize) -> f64 {
-    const STEP: [f64; 6] = [
+    const QUASIRANDOM_STEPS: [f64; 6] = [
         0.898_653_712_628_699_2,
         0.807_578_495_213_944_8,
         0.725_733_412_888_213_1,
@@ -243,7 +243,7 @@ fn quasirandom_coordinate(at: usize, dimension: usize) -> f64 {
         0.586_086_516_785_479_3,
         0.526_688_728_670_519_6,
     ];
-    (0.5 + (at as f64 + 1.0) * STEP[dimension]).fract()
+    (0.5 + (at as f64 + 1.0) * QUASIRANDOM_STEPS[dimension]).fract()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::capacity::Capacity;
 use super::search_state::SearchState;
-use super::terms::{limited, near_line};
+use super::terms::{is_void_by_generator, near_line};
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
@@ -30,7 +30,7 @@ pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
-    let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !limited(trial));
+    let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !is_void_by_generator(trial));
     let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || is_within_chance(trial, dispersion);
     let broke = whole.clone().filter(|trial| is_at_most(trial, low) && !meets(trial)).count();
     whole.filter(meets).count() > broke
@@ -57,7 +57,7 @@ pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity
 /// rate was not sustained, even if the server was not the reason. `dispersion` comes from
 /// [`backlog_dispersion`] of the search.
 pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> bool {
-    trial.verdict != Verdict::Pass && !limited(trial) && !is_explained_by_chance(trial, dispersion)
+    trial.verdict != Verdict::Pass && !is_void_by_generator(trial) && !is_explained_by_chance(trial, dispersion)
 }
 
 /// Returns whether other programs disturbed more than half of the saturated trials and the trials
@@ -80,7 +80,7 @@ impl TriedRates {
     /// Collects the rates. Disturbed trials count, because the load line is that of the disturbed
     /// machine.
     pub(super) fn from_history(history: &[TrialOutcome], dispersion: f64) -> TriedRates {
-        let near = || history.iter().filter(|trial| near_line(trial) && !limited(trial));
+        let near = || history.iter().filter(|trial| near_line(trial) && !is_void_by_generator(trial));
         // A trial that was certain to fail was stopped, which is no chance.
         let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_beyond_noise(trial, dispersion);
         let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps);

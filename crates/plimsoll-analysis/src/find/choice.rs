@@ -8,7 +8,7 @@ use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_beyond_noise, fails_beyond_chance, is_at_most, is_line_supported,
     is_machine_shared, makes_upper_end_doubtful,
 };
-use super::line_distribution::{HIGH, LOW};
+use super::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 use super::line_estimate::LineEstimate;
 use super::peak;
 use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
@@ -16,7 +16,7 @@ use super::present_capacity::PresentCapacityTrials;
 use super::quota::QuotaEstimate;
 use super::search_state::SearchState;
 use super::target_loss::TargetLoss;
-use super::terms::{Measure, StopReason, limited, near_line};
+use super::terms::{Measure, StopReason, is_void_by_generator, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
@@ -89,7 +89,7 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Returns the next trial, or the reason to stop.
-    pub(super) fn step(&self) -> Result<Measure, StopReason> {
+    pub(super) fn next_trial(&self) -> Result<Measure, StopReason> {
         if TargetLoss::detect(self.all).is_some() {
             return Err(StopReason::Gone);
         }
@@ -185,7 +185,7 @@ impl<'a> LoadChoice<'a> {
     /// Returns the number of most recent trials near the load line that exceeded plimsoll's
     /// capacity.
     fn consecutive_void_trials(&self) -> usize {
-        self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
+        self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| is_void_by_generator(t)).count()
     }
 
     /// Returns whether saturated trials are possible. Saturated trials need more users than at the
@@ -240,7 +240,7 @@ impl<'a> LoadChoice<'a> {
     /// confirms the load line. The error is the reason to stop.
     fn near_line(&self) -> Result<Measure, StopReason> {
         let line = LineEstimate::new(self.known);
-        let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
+        let [low, middle, high] = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::highest(self.history).map_or(1.0, |peak| peak.rps);
         // The floor is below the highest allowed rate, which may be far below the peak.
         let floor = (peak_rps * FLOOR_SHARE).max(0.05).min(line.rate_max / 2.0);
@@ -347,7 +347,8 @@ impl<'a> LoadChoice<'a> {
             false => fails_beyond_chance(trial, dispersion),
         };
         let fails = || tried().filter(broke);
-        let met = tried().any(|trial| trial.verdict == Verdict::Pass || is_shared && !limited(trial) && !broke(&trial));
+        let met = tried()
+            .any(|trial| trial.verdict == Verdict::Pass || is_shared && !is_void_by_generator(trial) && !broke(&trial));
         if fails().count() < FAILS_BEFORE_DESCENT || met {
             return None;
         }

@@ -12,10 +12,10 @@ use super::line_models::{ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, w
 
 /// The grid of the direct model of the server: number of candidate load lines, and number of
 /// candidate powers (see [`POWER_RANGE`]).
-const GRID: (usize, usize) = (64, 24);
+const MODEL_GRID_SIZE: (usize, usize) = (64, 24);
 /// How often the grid of the direct model of the server is refined to the region with most of the
 /// likelihood.
-const ZOOMS: usize = 4;
+const GRID_REFINEMENTS_MAX: usize = 4;
 /// The range of powers in the direct model of the server: the share of bad requests grows as this
 /// power of the rate. At the lowest power, latency hardly depends on the rate. At the highest
 /// power, latency jumps at one rate.
@@ -50,7 +50,7 @@ impl GridArea {
     /// Returns the distance between neighbouring points of the grid: of load lines, and of powers.
     fn grid_steps(&self) -> (f64, f64) {
         let (line, power) = (self.ln_line, self.ln_power);
-        ((line.1 - line.0) / GRID.0 as f64, (power.1 - power.0) / GRID.1 as f64)
+        ((line.1 - line.0) / MODEL_GRID_SIZE.0 as f64, (power.1 - power.0) / MODEL_GRID_SIZE.1 as f64)
     }
 
     /// Returns all points of the grid in this area.
@@ -58,7 +58,7 @@ impl GridArea {
         let steps = self.grid_steps();
         let line = move |x: usize| self.ln_line.0 + (x as f64 + 0.5) * steps.0;
         let power = move |y: usize| self.ln_power.0 + (y as f64 + 0.5) * steps.1;
-        (0..GRID.0).flat_map(move |x| (0..GRID.1).map(move |y| (line(x), power(y))))
+        (0..MODEL_GRID_SIZE.0).flat_map(move |x| (0..MODEL_GRID_SIZE.1).map(move |y| (line(x), power(y))))
     }
 
     /// Returns the part of this area that contains these points, with a margin of one grid step
@@ -165,7 +165,7 @@ impl DirectModel<'_> {
             let best = points.iter().map(|point| point.2).fold(f64::NEG_INFINITY, f64::max);
             let near = points.iter().filter(|point| point.2 > best - LN_LIKELIHOOD_MARGIN);
             let next = area.subarea_around(near.map(|point| (point.0, point.1)));
-            if zooms == ZOOMS || next == area {
+            if zooms == GRID_REFINEMENTS_MAX || next == area {
                 let fit = ModelFit::new(points.iter().map(|(line, _, ln)| (line.exp(), *ln)).collect());
                 // Outside the last area the likelihood is practically zero.
                 let ln_likelihood = fit.ln_likelihood + (area.log_area() / whole.log_area()).ln();

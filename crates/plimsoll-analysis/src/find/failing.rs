@@ -154,24 +154,25 @@ mod tests {
     fn constant_failure_is_distinct_from_a_limiter() {
         // Each load contains (rate, requests, failed requests).
         type Loads = &'static [(f64, f64, f64)];
-        const SHARE: Loads = &[(250.0, 500.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
-        const SPARED: Loads =
+        const CONSTANT_SHARE_FAILED: Loads =
+            &[(250.0, 500.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
+        const LOW_LOAD_SPARED: Loads =
             &[(250.0, 9000.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
-        const LIMITER: Loads =
+        const LIMITER_LOADS: Loads =
             &[(500.0, 2000.0, 0.0), (1010.0, 5050.0, 50.0), (1100.0, 5500.0, 500.0), (2000.0, 2000.0, 1000.0)];
         const LOWEST_REFUSED: Loads = &[(110.0, 550.0, 50.0), (220.0, 1100.0, 600.0), (440.0, 2200.0, 1700.0)];
         const ONE_LOAD: Loads = &[(500.0, 2000.0, 11.0), (510.0, 2000.0, 9.0)];
-        const FEW: Loads = &[(500.0, 2000.0, 2.0), (4000.0, 2000.0, 2.0)];
-        const BROKEN: Loads = &[(500.0, 2000.0, 1900.0), (4000.0, 2000.0, 1900.0)];
+        const FEW_FAILED: Loads = &[(500.0, 2000.0, 2.0), (4000.0, 2000.0, 2.0)];
+        const NEARLY_ALL_FAILED: Loads = &[(500.0, 2000.0, 1900.0), (4000.0, 2000.0, 1900.0)];
         for (name, allowed, loads, expect) in [
-            ("one in two hundred", 0.001, SHARE, Some((500.0, 4000.0))),
-            ("as many as may", 0.01, SHARE, None),
-            ("not at a low load", 0.001, SPARED, None),
-            ("a limiter", 0.001, LIMITER, None),
+            ("one in two hundred", 0.001, CONSTANT_SHARE_FAILED, Some((500.0, 4000.0))),
+            ("as many as may", 0.01, CONSTANT_SHARE_FAILED, None),
+            ("not at a low load", 0.001, LOW_LOAD_SPARED, None),
+            ("a limiter", 0.001, LIMITER_LOADS, None),
             ("a limiter, whose rate was never tried", 0.001, LOWEST_REFUSED, None),
             ("one load", 0.001, ONE_LOAD, None),
-            ("too few to tell", 0.0, FEW, None),
-            ("nearly all", 0.001, BROKEN, None),
+            ("too few to tell", 0.0, FEW_FAILED, None),
+            ("nearly all", 0.001, NEARLY_ALL_FAILED, None),
             ("nothing was tried", 0.001, &[], None),
         ] {
             let loads = loads.iter().map(|&(rps, requests, failed)| LoadFailures { rps, requests, failed }).collect();
@@ -195,13 +196,15 @@ mod tests {
         ];
         const ALMOST_NONE: Loads =
             &[(48.0, 2.0, false, 0, 0.0), (370.0, 1.0, false, 3, 0.0), (800.0, 1.0, false, 8, 0.0)];
-        const SPARED: Loads = &[(24.0, 4.0, false, 0, 0.0), (48.0, 2.0, false, 6, 0.02), (370.0, 1.0, true, 12, 0.06)];
-        const QUEUE: Loads = &[(50.0, 4.0, false, 8, 0.0), (75.0, 1.0, true, 4, 0.3), (100.0, 1.0, true, 5, 0.5)];
+        const LOW_LOAD_SPARED: Loads =
+            &[(24.0, 4.0, false, 0, 0.0), (48.0, 2.0, false, 6, 0.02), (370.0, 1.0, true, 12, 0.06)];
+        const GROWING_QUEUE_LOADS: Loads =
+            &[(50.0, 4.0, false, 8, 0.0), (75.0, 1.0, true, 4, 0.3), (100.0, 1.0, true, 5, 0.5)];
         for (name, loads, expect) in [
             ("one of 16, of which a load of 24 had none", ONE_OF_16, Some((48.0, 370.0))),
             ("as many as may", ALMOST_NONE, None),
-            ("none where there should have been", SPARED, None),
-            ("a queue that grows", QUEUE, None),
+            ("none where there should have been", LOW_LOAD_SPARED, None),
+            ("a queue that grows", GROWING_QUEUE_LOADS, None),
         ] {
             let history: Vec<TrialOutcome> = loads
                 .iter()

@@ -8,7 +8,7 @@ use super::chance::{
     is_within_chance,
 };
 use super::failing::{ConstantFailure, SloBreakKind};
-use super::line_distribution::{HIGH, LOW};
+use super::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 use super::line_estimate::LineEstimate;
 use super::log_rate::LogRate;
 use super::peak::{self, Knee, Peak};
@@ -30,7 +30,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose};
 
 /// Confidence with which trials must prove the success bound of the SLO.
-const CONFIDENCE: f64 = 0.99;
+const SUCCESS_CONFIDENCE: f64 = 0.99;
 /// A search reports a doubt if a trial's requests in flight differ from rate x response time
 /// (Little's law) by more than this share.
 const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
@@ -62,7 +62,7 @@ pub struct LoadLine {
 
 impl LoadLine {
     /// Probability that the interval contains the load line.
-    pub const CONFIDENCE: f64 = 0.9;
+    pub const INTERVAL_CONFIDENCE: f64 = 0.9;
     /// The value for a search without a load line.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
     /// A search states an estimate of the load line only if the estimate is at most this multiple
@@ -213,7 +213,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
 /// rule. Returns `None` for a bound of 100 %, which no number proves.
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
-        .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })
+        .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - SUCCESS_CONFIDENCE).ln() / success_min.ln()).ceil() })
 }
 
 /// Computes the result of a search from its trials. `history` contains all trials in order.
@@ -233,12 +233,12 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         other => other,
     };
     let all = history;
-    let era = PresentCapacityTrials::current(all);
+    let era = PresentCapacityTrials::since_last_change(all);
     let present = PresentCapacityTrials::trials_at_present_capacity(all, era);
     let history = &present[..];
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
-    let quantiles = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
+    let quantiles = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
     let dispersion = backlog_dispersion(&known, line.capacity.as_ref());
     let shared = CapacityRange::from_history(history, line.capacity.as_ref(), dispersion);
     let tried_rates = shared.map(|_| TriedRates::from_history(history, dispersion));
@@ -265,7 +265,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         .stalls
         .as_ref()
         .is_some_and(|s| s.impossible_bound.is_some() || s.too_many || s.recur && !load_line.confirmed);
-    let quota = QuotaEstimate::from_history(all).quota();
+    let quota = QuotaEstimate::from_history(all).observed_quota();
     // A trial in which by chance no request failed is no evidence for a load line.
     let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
@@ -280,7 +280,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         load_line = LoadLine { upper: Some(era.present_rps), ..LoadLine::NONE };
     }
     if let Some(quota) = quota {
-        load_line = match quota.line(&settings.slo, settings.arrivals) {
+        load_line = match quota.load_line_interval(&settings.slo, settings.arrivals) {
             Some((lower, middle, upper)) => LoadLine::new([lower, middle, upper]),
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
@@ -539,7 +539,7 @@ fn trial_doubts(
         doubts.add(DoubtKind::Server, format!("{}: no rate meets {promise}.", failing.text()));
     }
     if let Some(quota) = quota {
-        doubts.add(DoubtKind::Server, quota.sentence());
+        doubts.add(DoubtKind::Server, quota.consequence_sentence());
     }
     // A server process that ended refuses connections, but not because of the load.
     match highest_rejection_share(trials)
@@ -578,7 +578,7 @@ fn trial_doubts(
         );
     }
     if let Some(era) = era.filter(|era| quota.is_none() && era.is_reported()) {
-        let (kind, text) = era.doubt();
+        let (kind, text) = era.capacity_change_doubt();
         doubts.add(kind, text);
     } else if let Some(drift) = capacity_drift(trials) {
         doubts.add(

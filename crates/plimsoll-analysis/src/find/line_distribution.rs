@@ -23,9 +23,9 @@ use crate::slo::Slo;
 /// when the interval is short. With this stopping rule, tails of 5 % would contain the load line in
 /// 6 to 7 % of the searches. Tails of 3.75 % contain the load line in 5 % of the searches (`truth
 /// -- find`, docs/explanation/coverage.md).
-pub(super) const LOW: f64 = 0.0375;
+pub(super) const LINE_QUANTILE_LOW: f64 = 0.0375;
 /// The probability that the load line lies below the upper end of its 90 % interval.
-pub(super) const HIGH: f64 = 1.0 - LOW;
+pub(super) const LINE_QUANTILE_HIGH: f64 = 1.0 - LINE_QUANTILE_LOW;
 /// Prior probability of the model of the server whose capacity comes from saturated trials.
 const PRIOR_CAPACITY: f64 = 0.7;
 /// Prior probability of the model of the server whose capacity comes from open trials with a
@@ -179,7 +179,7 @@ fn decisive_rate_rps(weights: &[f64], models: &[(f64, ModelFit)]) -> Option<f64>
         let mut draws = fit.lines.clone();
         draws.sort_by(|a, b| a.0.total_cmp(&b.0));
         let distribution = LoadLineDistribution { draws, ..LoadLineDistribution::default() };
-        [LOW, 0.5, HIGH].map(|p| distribution.quantile(p))
+        [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| distribution.quantile(p))
     };
     let strong = weights.iter().zip(models).filter(|(weight, _)| **weight > REFUTED_WEIGHT * sum);
     let found: Vec<[f64; 3]> = strong.map(|(_, model)| interval(&model.1)).collect();

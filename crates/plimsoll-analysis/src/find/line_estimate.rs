@@ -4,10 +4,10 @@
 //! Not here: the choice of the next trial ([`super::choice`]).
 
 use super::capacity::Capacity;
-use super::line_distribution::{LOW, LoadLineDistribution};
+use super::line_distribution::{LINE_QUANTILE_LOW, LoadLineDistribution};
 use super::plans::round_rate;
 use super::search_state::SearchState;
-use super::terms::{RATE_MIN, StopReason, limited};
+use super::terms::{RATE_MIN, StopReason, is_void_by_generator};
 use crate::judge::TrialOutcome;
 
 /// The highest rate that a search tries, as a share of the lowest rate that exceeded plimsoll's
@@ -29,7 +29,7 @@ pub(super) struct LineEstimate {
 impl LineEstimate {
     pub(super) fn new(known: &SearchState) -> LineEstimate {
         let history = known.history;
-        let capacity = known.capacity();
+        let capacity = known.estimate_capacity();
         let belief = LoadLineDistribution::new(
             history,
             capacity.as_ref(),
@@ -42,9 +42,9 @@ impl LineEstimate {
             line.rate_max = most;
         }
         // The search tries only rates below the lowest rate that plimsoll could not generate.
-        let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
+        let void = history.iter().filter(|trial| is_void_by_generator(trial)).filter_map(TrialOutcome::offered_rps);
         let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
-        let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));
+        let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && is_void_by_generator(trial));
         let made = history.iter().filter(|trial| trial.concurrency().is_some()).map(|trial| trial.achieved_rps);
         let own = if lowest.is_finite() {
             round_rate(lowest).max(RATE_MIN)
@@ -67,6 +67,6 @@ impl LineEstimate {
 
     /// Returns whether the load line is almost certainly above the highest rate that can be tried.
     pub(super) fn is_above_rate_max(&self) -> bool {
-        self.belief.quantile(LOW) >= self.rate_max
+        self.belief.quantile(LINE_QUANTILE_LOW) >= self.rate_max
     }
 }

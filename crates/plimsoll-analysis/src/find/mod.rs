@@ -74,8 +74,9 @@ pub enum SearchStep {
 /// Equal arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = valid_copies(history);
-    let present = PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::current(&all));
-    match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).step() {
+    let present =
+        PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::since_last_change(&all));
+    match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).next_trial() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => SearchStep::Stop(Box::new(findings::compute(settings, history, elapsed_ns, stopped_by))),
     }
@@ -90,10 +91,11 @@ pub fn contradicts_load_line(
     line: LoadLine,
 ) -> bool {
     let all = valid_copies(history);
-    let present = PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::current(&all));
+    let present =
+        PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::since_last_change(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
-    let dispersion = chance::backlog_dispersion(&known, known.capacity().as_ref());
+    let dispersion = chance::backlog_dispersion(&known, known.estimate_capacity().as_ref());
     line.lower > 0.0 && at_most && chance::breaks_slo_beyond_noise(later, dispersion)
 }
 

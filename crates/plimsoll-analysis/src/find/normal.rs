@@ -3,7 +3,7 @@
 //! Not here: any other distribution.
 
 /// Returns the density of the standard normal distribution at `z`.
-pub(super) fn density(z: f64) -> f64 {
+pub(super) fn normal_density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
@@ -16,7 +16,7 @@ pub(super) fn upper_tail(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let poly =
         t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
-    density(z) * poly
+    normal_density(z) * poly
 }
 
 /// Returns the `p` quantile of the standard normal distribution (Acklam's rational approximation,

@@ -71,7 +71,7 @@ struct TrialCapacity {
 impl PresentCapacityTrials {
     /// Finds the present era, the period since the last change of the server's capacity. Returns
     /// `None` if the capacity did not change.
-    pub(super) fn current(history: &[TrialOutcome]) -> Option<PresentCapacityTrials> {
+    pub(super) fn since_last_change(history: &[TrialOutcome]) -> Option<PresentCapacityTrials> {
         let shown = TrialCapacity::from_history(history);
         let splits = change_indices(&shown);
         let last = *splits.last()?;
@@ -152,7 +152,7 @@ impl PresentCapacityTrials {
     }
 
     /// Returns the doubt that describes the change and its consequence for the load line.
-    pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
+    pub(super) fn capacity_change_doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.has_fallen(), self.is_trend()) {
             (true, false) => ("fell", "as with an exhausted credit"),
             (true, true) => ("fell repeatedly, most recently", "as with a leak or growing data"),
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_server_change_differs_from_noise_and_interference() {
-        const SAME: [f64; 6] = [1000.0; 6];
-        check(&SAME, 0.02, None);
+        const EQUAL_CAPACITIES: [f64; 6] = [1000.0; 6];
+        check(&EQUAL_CAPACITIES, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));
         check(&[500.0, 500.0, 500.0, 1000.0, 1010.0, 990.0], 0.02, Some((3, 500.0, 1000.0)));
         // The last two trials may be disturbed, and a single trial before the change as well.

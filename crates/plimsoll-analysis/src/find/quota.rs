@@ -6,7 +6,7 @@
 //! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
 //! requests of an overload but serve the next low load at once.
 
-use super::normal::{density, upper_tail};
+use super::normal::{normal_density, upper_tail};
 use super::plans::{Planner, cost_ns};
 use super::terms::{Measure, StopReason};
 use crate::format;
@@ -150,7 +150,7 @@ impl QuotaEstimate {
 
     /// Returns the quota that the trials show; `None` without a quota. The length of its window is
     /// known after two openings.
-    pub(super) fn quota(&self) -> Option<Quota> {
+    pub(super) fn observed_quota(&self) -> Option<Quota> {
         let refused_s = self.longest_wait_ns as f64 / 1e9;
         let unseen =
             |granted, rps_max| Some(Quota { granted, rejected_s: refused_s, window_s: None, windows: 0, rps_max });
@@ -175,7 +175,7 @@ impl QuotaEstimate {
 
 impl Quota {
     /// Returns a sentence about the quota and its consequence for the load line.
-    pub(super) fn sentence(&self) -> Sentence {
+    pub(super) fn consequence_sentence(&self) -> Sentence {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
             Some(window_s) => Sentence::from(format!(
@@ -196,7 +196,7 @@ impl Quota {
     /// Returns the lower end, the middle and the upper end of the load line, 1/s. Arrivals beyond
     /// the quota of a window fail. At the load line, their share equals the share of requests that
     /// may fail under the SLO. Returns `None` if no complete window was observed.
-    pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
+    pub(super) fn load_line_interval(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             Arrivals::Poisson => arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
             Arrivals::Constant | Arrivals::Replayed => self.granted,
@@ -217,7 +217,7 @@ fn arrivals_mean_within_quota(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
         let spread = mean.sqrt().max(1e-9);
         let z = (granted - mean) / spread;
-        spread * (density(z) - z * upper_tail(z)) / mean
+        spread * (normal_density(z) - z * upper_tail(z)) / mean
     };
     let (mut low, mut high) = (granted * 1e-3, granted);
     for _ in 0..60 {
@@ -252,29 +252,29 @@ mod tests {
                 }
             })
             .collect();
-        let quota = QuotaEstimate::from_history(&trials).quota();
+        let quota = QuotaEstimate::from_history(&trials).observed_quota();
         assert_eq!(quota.map(|it| (it.granted.round(), it.window_s)), expect, "{rows:?}");
     }
 
     #[test]
     fn quota_is_distinct_from_overload() {
-        const SPENT: TrialRow = (Purpose::Peak, 0, 500, 6000.0, 0.2);
-        const SHUT: TrialRow = (Purpose::Peak, 500, 500, 0.0, 0.0);
-        const OPENS: TrialRow = (Purpose::Settle, 1000, 9000, 0.2, 0.02);
+        const QUOTA_SPENT: TrialRow = (Purpose::Peak, 0, 500, 6000.0, 0.2);
+        const QUOTA_STILL_SPENT: TrialRow = (Purpose::Peak, 500, 500, 0.0, 0.0);
+        const QUOTA_REOPENS: TrialRow = (Purpose::Settle, 1000, 9000, 0.2, 0.02);
         const SPENT_AGAIN: TrialRow = (Purpose::Peak, 10_000, 1000, 2998.0, 0.3);
         const OPENS_AGAIN: TrialRow = (Purpose::Settle, 11_000, 9000, 0.0, 0.02);
         check(&[], None);
-        check(&[SPENT], None);
-        check(&[SPENT, SHUT], None);
-        check(&[SPENT, SHUT, OPENS], Some((3000.0, None)));
-        check(&[SPENT, SHUT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
-        check(&[SPENT, SHUT, OPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
+        check(&[QUOTA_SPENT], None);
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT], None);
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS], Some((3000.0, None)));
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
         // The server was overloaded, and served the next low load at once.
-        check(&[SPENT, SHUT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
         // The server was unavailable, and then served every request.
-        check(&[SPENT, SHUT, OPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
         // No request ever succeeded.
-        check(&[SHUT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], None);
+        check(&[QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], None);
     }
 
     #[test]

@@ -59,16 +59,24 @@ mod tests {
 
     #[test]
     fn queueing_at_a_higher_rate_is_not_a_rejection() {
-        const MANY: TrialCase = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
-        const FEW: TrialCase = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
+        const MANY_FAILED_TRIAL: TrialCase = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
+        const FEW_FAILED_TRIAL: TrialCase = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
         let cases: [(&str, &[TrialCase], usize); 7] = [
-            ("a limiter", &[MANY, (Purpose::Climb, 2000.0, 500, 0, 0.0, true)], 2),
-            ("many, whatever waits above", &[MANY, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 1),
-            ("a few above its limit", &[FEW], 1),
-            ("and none at a higher rate, where more wait", &[FEW, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 0),
-            ("and a higher rate that was held", &[FEW, (Purpose::Climb, 1100.0, 0, 0, 0.0, false)], 1),
-            ("and more wait at the same rate", &[FEW, (Purpose::Line, 1000.0, 0, 90, 0.1, false)], 1),
-            ("and none where a bucket was to be emptied", &[FEW, (Purpose::Settle, 3000.0, 0, 600, 0.0, false)], 0),
+            ("a limiter", &[MANY_FAILED_TRIAL, (Purpose::Climb, 2000.0, 500, 0, 0.0, true)], 2),
+            ("many, whatever waits above", &[MANY_FAILED_TRIAL, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 1),
+            ("a few above its limit", &[FEW_FAILED_TRIAL], 1),
+            (
+                "and none at a higher rate, where more wait",
+                &[FEW_FAILED_TRIAL, (Purpose::Line, 1100.0, 0, 90, 0.1, false)],
+                0,
+            ),
+            ("and a higher rate that was held", &[FEW_FAILED_TRIAL, (Purpose::Climb, 1100.0, 0, 0, 0.0, false)], 1),
+            ("and more wait at the same rate", &[FEW_FAILED_TRIAL, (Purpose::Line, 1000.0, 0, 90, 0.1, false)], 1),
+            (
+                "and none where a bucket was to be emptied",
+                &[FEW_FAILED_TRIAL, (Purpose::Settle, 3000.0, 0, 600, 0.0, false)],
+                0,
+            ),
         ];
         for (name, trials, expect) in cases {
             let history: Vec<TrialOutcome> = trials.iter().map(trial).collect();

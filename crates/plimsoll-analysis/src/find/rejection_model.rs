@@ -4,7 +4,7 @@
 //! Not here: whether a server rejects requests ([`super::capacity`]).
 
 use super::line_models::OpenTrial;
-use super::normal::{density, upper_tail};
+use super::normal::{normal_density, upper_tail};
 
 /// At low loads, the number of requests that may wait has less effect than near the capacity. The
 /// formula reduces this number by this share for each unit of the logarithm of the headroom. The
@@ -72,10 +72,10 @@ impl RejectionModel {
 fn maximum_mean(drift: f64, deviation: f64) -> f64 {
     let m = drift / deviation;
     if m.abs() < 1e-6 {
-        return 2.0 * density(0.0) * deviation;
+        return 2.0 * normal_density(0.0) * deviation;
     }
     let below = 1.0 - upper_tail(m);
-    (drift * below + deviation * density(m) + deviation / (2.0 * m) * (2.0 * below - 1.0)).max(0.0)
+    (drift * below + deviation * normal_density(m) + deviation / (2.0 * m) * (2.0 * below - 1.0)).max(0.0)
 }
 
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server

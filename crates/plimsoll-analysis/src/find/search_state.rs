@@ -27,7 +27,7 @@ impl<'a> SearchState<'a> {
             NoResponsePeriods::Stalls(stalls) => Some(stalls),
             NoResponsePeriods::None | NoResponsePeriods::WhenFull => None,
         };
-        let pace = Pace::after(settings, history, stalls.as_ref());
+        let pace = Pace::from_history(settings, history, stalls.as_ref());
         SearchState { settings, history, stalls, pace }
     }
 
@@ -39,7 +39,7 @@ impl<'a> SearchState<'a> {
 
     /// Returns the throughput of the server while requests always wait, with its error. Returns
     /// `None` without a saturated trial.
-    pub(super) fn capacity(&self) -> Option<Capacity> {
+    pub(super) fn estimate_capacity(&self) -> Option<Capacity> {
         Capacity::new(self.history, self.service_s())
     }
 }

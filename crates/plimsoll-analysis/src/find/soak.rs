@@ -11,7 +11,7 @@
 
 use super::chance::{are_explained_by_chance, backlog_dispersion, breaks_slo_beyond_noise};
 use super::search_state::SearchState;
-use super::terms::{Settings, limited, valid_copies};
+use super::terms::{Settings, is_void_by_generator, valid_copies};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
@@ -19,7 +19,7 @@ use plimsoll_model::units::SECOND;
 
 /// A soak consists of this number of segments, within the limits of a segment's length
 /// ([`SEGMENT_NS`]).
-const SEGMENTS: u64 = 30;
+const SEGMENT_COUNT: u64 = 30;
 /// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
 const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
@@ -40,7 +40,7 @@ const BACKLOG_GROWTH_MAX: f64 = 0.02;
 
 /// Returns the length of a segment of a soak of `soak_ns`, ns, and the number of segments.
 pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
-    let piece_ns = (soak_ns / SEGMENTS).clamp(*SEGMENT_NS.start(), *SEGMENT_NS.end()).min(soak_ns.max(1));
+    let piece_ns = (soak_ns / SEGMENT_COUNT).clamp(*SEGMENT_NS.start(), *SEGMENT_NS.end()).min(soak_ns.max(1));
     (piece_ns, soak_ns.div_ceil(piece_ns))
 }
 
@@ -105,10 +105,10 @@ impl Soak {
         // segment broke the SLO. Otherwise interference may be the reason, and the segment is void.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
-            limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
+            is_void_by_generator(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
-        let dispersion = backlog_dispersion(&known, known.capacity().as_ref());
+        let dispersion = backlog_dispersion(&known, known.estimate_capacity().as_ref());
         let broken: Vec<bool> = valid.iter().map(|piece| breaks_slo_beyond_noise(piece, dispersion)).collect();
         let at = broken.windows(CONSECUTIVE_BREAKS_MIN).position(|row| row.iter().all(|it| *it));
         let planned = soak_pieces(asked_ns).1 as usize;

@@ -36,7 +36,7 @@ const FORBID_TRIALS_FEW: usize = 2;
 /// larger share of the trials, the server itself stalls.
 const STALL_DISTURBANCE_SHARE: f64 = 0.06;
 /// Probability of error of the conclusion that the server itself stalls.
-const ERROR: f64 = 0.05;
+const STALL_ERROR_PROBABILITY: f64 = 0.05;
 /// Probability of error of the conclusion that no rate meets the SLO because of stalls. The
 /// conclusion ends the search and is tested after every trial, so the probability must be small.
 const NO_LINE_ERROR: f64 = 0.01;
@@ -161,8 +161,9 @@ impl Stalls {
             trials.len()
         };
         let few = settings.budget_ns < SMALL_BUDGET_NS;
-        let own =
-            |hits: usize| hits >= 2 && (few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, ERROR));
+        let own = |hits: usize| {
+            hits >= 2 && (few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, STALL_ERROR_PROBABILITY))
+        };
         let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
         let recur = own(hit(0)) && (!few || stalled_ns as f64 > SMALL_BUDGET_STALL_SHARE * time_ns as f64);
         // The time before the first stall and the time after the last stall are also parts of a
@@ -275,17 +276,17 @@ fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
 /// server without stalls exceeds the result in one of a hundred searches. With fewer than fifty
 /// responses of the single user, the p99 is too uncertain and does not count.
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
-    const LIGHT: f64 = 2.0;
-    const TELLING: f64 = 50.0;
+    const LIGHT_TAIL_FACTOR_MAX: f64 = 2.0;
+    const P99_RESPONSES_MIN: f64 = 50.0;
     let answered = |trial: &TrialOutcome| trial.achieved_rps * trial.duration_ns as f64 / 1e9;
     let single = history.iter().find(|trial| trial.concurrency() == Some(1) && trial.evidence.service_mean_ns > 0.0);
     let Some(single) = single else { return 0 };
     let (mean_ns, p99_ns) = (single.evidence.service_mean_ns, single.p99_ns as f64);
-    if answered(single) >= TELLING && p99_ns <= LIGHT * mean_ns {
+    if answered(single) >= P99_RESPONSES_MIN && p99_ns <= LIGHT_TAIL_FACTOR_MAX * mean_ns {
         return (3.0 * p99_ns) as u64;
     }
     let all: f64 = history.iter().map(answered).sum();
-    let tail_ns = if answered(single) >= TELLING { mean_ns.max(p99_ns / 100f64.ln()) } else { mean_ns };
+    let tail_ns = if answered(single) >= P99_RESPONSES_MIN { mean_ns.max(p99_ns / 100f64.ln()) } else { mean_ns };
     (tail_ns * (100.0 * all.max(1.0)).ln()) as u64
 }
 
@@ -298,8 +299,8 @@ fn two_digits(ns: u64) -> f64 {
 /// probability. The result is the 20 % quantile of a gamma distribution with shape `count`, divided
 /// by its mean.
 fn certain_share(count: usize) -> f64 {
-    const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
-    FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
+    const SMALL_COUNT_SHARES: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
+    SMALL_COUNT_SHARES.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
 
 /// Returns whether stalls in `hits` of `trials` trials are more than chance disturbances explain.
@@ -395,7 +396,7 @@ mod tests {
         let settings = search_settings(base_plan(), 60 * SECOND);
         // Each load has a rate, whether it passed, and its number of stalls in a second.
         type Loads = &'static [(f64, bool, usize)];
-        const FULL: Loads = &[
+        const STALLS_ABOVE_CAPACITY: Loads = &[
             (157.0, true, 0),
             (313.0, false, 2),
             (224.0, true, 0),
@@ -404,7 +405,7 @@ mod tests {
             (253.0, false, 2),
         ];
         for (name, loads, when_full) in [
-            ("only above what holds", FULL, true),
+            ("only above what holds", STALLS_ABOVE_CAPACITY, true),
             (
                 "seldom, as stalls are",
                 &[(157.0, true, 0), (224.0, true, 0), (313.0, false, 1), (240.0, true, 0)],

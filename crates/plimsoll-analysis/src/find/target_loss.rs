@@ -67,13 +67,13 @@ mod tests {
         // Each load has a start in s, and for 100 requests the number of successes and of failed
         // connections.
         type Loads = &'static [(u64, u64, u64)];
-        const ALIVE: (u64, u64, u64) = (0, 100, 0);
+        const ALIVE_LOAD: (u64, u64, u64) = (0, 100, 0);
         for (name, loads, expect) in [
-            ("gone", &[ALIVE, (1, 0, 99), (3, 0, 100), (6, 0, 100)] as Loads, Some(1)),
-            ("not for long", &[ALIVE, (1, 0, 100), (2, 0, 100), (3, 0, 100)], None),
-            ("few loads", &[ALIVE, (1, 0, 100), (9, 0, 100)], None),
-            ("it is back", &[ALIVE, (1, 0, 100), (3, 0, 100), (6, 0, 100), (7, 60, 40)], None),
-            ("it breaks off, and takes connections", &[ALIVE, (1, 0, 50), (3, 0, 50), (6, 0, 50)], None),
+            ("gone", &[ALIVE_LOAD, (1, 0, 99), (3, 0, 100), (6, 0, 100)] as Loads, Some(1)),
+            ("not for long", &[ALIVE_LOAD, (1, 0, 100), (2, 0, 100), (3, 0, 100)], None),
+            ("few loads", &[ALIVE_LOAD, (1, 0, 100), (9, 0, 100)], None),
+            ("it is back", &[ALIVE_LOAD, (1, 0, 100), (3, 0, 100), (6, 0, 100), (7, 60, 40)], None),
+            ("it breaks off, and takes connections", &[ALIVE_LOAD, (1, 0, 50), (3, 0, 50), (6, 0, 50)], None),
             ("it never was there", &[(1, 0, 100), (3, 0, 100), (6, 0, 100)], None),
             ("nothing was tried", &[], None),
         ] {

@@ -112,7 +112,7 @@ pub(super) fn valid_copies(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
 }
 
 /// Returns whether a trial is void because its load exceeded plimsoll's capacity.
-pub(super) fn limited(trial: &TrialOutcome) -> bool {
+pub(super) fn is_void_by_generator(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.evidence.generator_limited
 }
 

@@ -49,7 +49,7 @@ pub struct LadderFinding<'a> {
     pub ladder: Ladder,
 }
 
-pub(super) fn prove<'a>(
+pub(super) fn prove_finding<'a>(
     experiment: &'a Experiment,
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
@@ -70,7 +70,7 @@ pub(super) fn prove<'a>(
     Ok(Assessment::new(doubts, ProveFinding { blocks: measured, proof, narrowing }))
 }
 
-pub(super) fn ladder<'a>(
+pub(super) fn ladder_finding<'a>(
     experiment: &'a Experiment,
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {

@@ -36,11 +36,11 @@ pub struct Bottleneck {
     pub how: String,
 }
 
-pub(super) fn conclude<'a>(
+pub(super) fn explain_finding<'a>(
     experiment: &'a Experiment,
     spec: &ExplainSpec,
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
-    let searched = search::conclude(experiment, &spec.search)?;
+    let searched = search::search_finding(experiment, &spec.search)?;
     let loads = loads(&experiment.trials, &searched.doubts_and_figures().1.settings.slo);
     let experiments = changed(&experiment.trials, &spec.setting_values);
     let explained = explain_with_experiments(&searched, &loads, &experiments);
@@ -68,7 +68,7 @@ pub(super) fn conclude<'a>(
 /// The recording has no finding ([`NoFinding`]).
 pub fn contrast_of_recording(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
-    let searched = search::conclude(experiment, &spec.search)?;
+    let searched = search::search_finding(experiment, &spec.search)?;
     let found = searched.doubts_and_figures().1;
     let loads = loads(&experiment.trials, &found.settings.slo);
     let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.setting_values));

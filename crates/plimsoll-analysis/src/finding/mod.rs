@@ -48,18 +48,20 @@ pub enum Finding<'a> {
 /// Computes the finding of an experiment from its record, even if the record was cut off.
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.spec {
-        ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
-        ExperimentSpec::Sweep(spec) => sweep::conclude(experiment, spec).map(Finding::Sweep),
-        ExperimentSpec::Find(spec) => search::conclude(experiment, spec)?.map(|found| Finding::Find(Box::new(found))),
+        ExperimentSpec::Run(_) => run::run_finding(experiment)?.map(|found| Finding::Run(Box::new(found))),
+        ExperimentSpec::Sweep(spec) => sweep::sweep_finding(experiment, spec).map(Finding::Sweep),
+        ExperimentSpec::Find(spec) => {
+            search::search_finding(experiment, spec)?.map(|found| Finding::Find(Box::new(found)))
+        }
         ExperimentSpec::Explain(spec) => {
-            explain::conclude(experiment, spec)?.map(|found| Finding::Explain(Box::new(found)))
+            explain::explain_finding(experiment, spec)?.map(|found| Finding::Explain(Box::new(found)))
         }
         ExperimentSpec::Overload(spec) => {
-            overload::conclude(experiment, spec)?.map(|found| Finding::Overload(Box::new(found)))
+            overload::overload_finding(experiment, spec)?.map(|found| Finding::Overload(Box::new(found)))
         }
         ExperimentSpec::Prove(spec) => {
-            blocks::prove(experiment, &spec.blocks)?.map(|found| Finding::Prove(Box::new(found)))
+            blocks::prove_finding(experiment, &spec.blocks)?.map(|found| Finding::Prove(Box::new(found)))
         }
-        ExperimentSpec::Ladder(spec) => blocks::ladder(experiment, &spec.blocks)?.map(Finding::Ladder),
+        ExperimentSpec::Ladder(spec) => blocks::ladder_finding(experiment, &spec.blocks)?.map(Finding::Ladder),
     })
 }

@@ -29,7 +29,7 @@ pub struct OverloadFinding<'a> {
     pub server: ServerView<'a>,
 }
 
-pub(super) fn conclude<'a>(
+pub(super) fn overload_finding<'a>(
     experiment: &'a Experiment,
     spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
@@ -38,7 +38,7 @@ pub(super) fn conclude<'a>(
     // began.
     let searched = match spec.line_rps {
         Some(_) => None,
-        None => Some(search::conclude(experiment, &spec.search)?.doubts_and_figures().1.findings.clone()),
+        None => Some(search::search_finding(experiment, &spec.search)?.doubts_and_figures().1.findings.clone()),
     };
     let line_rps = spec.line_rps.or(searched.as_ref().map(overload_base_rps)).unwrap_or(0.0);
     let trial = of(false).ok_or(match &searched {

@@ -20,7 +20,7 @@ pub struct RunFinding<'a> {
     pub server: ServerView<'a>,
 }
 
-pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<'_>>, NoFinding> {
+pub(super) fn run_finding(experiment: &Experiment) -> Result<Assessment<RunFinding<'_>>, NoFinding> {
     let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let doubts = server.doubt().into_iter().chain(cut_off_doubt(experiment));

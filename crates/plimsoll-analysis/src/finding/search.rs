@@ -121,7 +121,7 @@ impl SearchFinding<'_> {
     }
 }
 
-pub(super) fn conclude<'a>(
+pub(super) fn search_finding<'a>(
     experiment: &'a Experiment,
     spec: &FindSpec,
 ) -> Result<Assessment<SearchFinding<'a>>, NoFinding> {

@@ -157,7 +157,7 @@ impl<'a> SweepFinding<'a> {
     }
 }
 
-pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Assessment<SweepFinding<'a>> {
+pub(super) fn sweep_finding<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Assessment<SweepFinding<'a>> {
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = visits_of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {

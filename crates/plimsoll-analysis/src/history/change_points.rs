@@ -49,11 +49,11 @@ pub const SERIES_MIN: usize = 8;
 /// deviations of the noise, as in `prove`.
 const OUTLIER_DEVIATIONS: f64 = 4.0;
 /// Number of neighbours on each side of a run that belong to its neighbourhood.
-const NEIGHBOURS: usize = 2;
+const NEIGHBOURS_PER_SIDE: usize = 2;
 /// Number of random permutations that the permutation test draws.
-const ORDERS: u32 = 999;
+const PERMUTATION_COUNT: u32 = 999;
 /// Confidence level of the interval of a change, 0..1.
-const CONFIDENCE: f64 = 0.95;
+const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.95;
 
 /// A change of the level of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +100,8 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     if noise <= 0.0 {
         return logs.to_vec();
     }
-    let near = |at: usize| &logs[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(logs.len())];
+    let near =
+        |at: usize| &logs[at.saturating_sub(NEIGHBOURS_PER_SIDE)..(at + NEIGHBOURS_PER_SIDE + 1).min(logs.len())];
     let brought = |(at, log): (usize, &f64)| {
         let middle = median(near(at)).unwrap_or(*log);
         log.clamp(middle - OUTLIER_DEVIATIONS * noise, middle + OUTLIER_DEVIATIONS * noise)
@@ -152,9 +153,9 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
 /// [`FALSE_ALARM`].
 fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
-    let most = (FALSE_ALARM * f64::from(ORDERS + 1)).round() as u32;
+    let most = (FALSE_ALARM * f64::from(PERMUTATION_COUNT + 1)).round() as u32;
     let mut as_great = 0u32;
-    for _ in 0..ORDERS {
+    for _ in 0..PERMUTATION_COUNT {
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
@@ -167,7 +168,7 @@ fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
             }
         }
     }
-    f64::from(as_great + 1) / f64::from(ORDERS + 1)
+    f64::from(as_great + 1) / f64::from(PERMUTATION_COUNT + 1)
 }
 
 /// Returns the mean of the values, and the sum of their squared deviations from the mean.
@@ -184,7 +185,7 @@ fn mean_difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     let freedom = (before.len() + after.len()).saturating_sub(2).max(1);
     let variance = (first_squares + second_squares) / freedom as f64;
     let each = 1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64;
-    (second - first, student_quantile((1.0 + CONFIDENCE) / 2.0, freedom) * (variance * each).sqrt())
+    (second - first, student_quantile((1.0 + CHANGE_INTERVAL_CONFIDENCE) / 2.0, freedom) * (variance * each).sqrt())
 }
 
 /// Returns the t with P(T <= t) = `p` for Student's T with `freedom` degrees of freedom, for 0.5 <=

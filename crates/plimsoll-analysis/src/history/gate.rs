@@ -21,9 +21,9 @@ use crate::prove::stats::ConfidenceInterval;
 /// between runs.
 pub const REFERENCE_MIN: usize = 5;
 /// The margin, as a share: smaller changes do not matter, as in `prove`.
-pub const MARGIN: f64 = 0.02;
+pub const CHANGE_MARGIN_SHARE: f64 = 0.02;
 /// Confidence level of the interval of the change, 0..1.
-const CONFIDENCE: f64 = 0.98;
+const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.98;
 
 /// The verdict on a new commit, compared with a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,10 +145,12 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     // One commit has too few runs to estimate their scatter. So its runs are assumed to scatter
     // like the runs of the branch.
     let deviation = (squares / (n - 1) as f64).sqrt();
-    let half = student_quantile((1.0 + CONFIDENCE) / 2.0, n - 1) * deviation * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
+    let half = student_quantile((1.0 + CHANGE_INTERVAL_CONFIDENCE) / 2.0, n - 1)
+        * deviation
+        * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
     let shift = new_level - old_level;
     let interval = ConfidenceInterval { lower: shift - half, upper: shift + half };
-    let margin = (1.0 + MARGIN).ln();
+    let margin = (1.0 + CHANGE_MARGIN_SHARE).ln();
     let verdict = match () {
         () if interval.upper < 0.0 && shift < -margin => GateVerdict::Worse,
         () if interval.lower > 0.0 && shift > margin => GateVerdict::Better,

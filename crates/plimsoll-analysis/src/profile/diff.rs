@@ -184,7 +184,7 @@ pub fn diff(
     basis: CostDivisor,
     sort: Sort,
 ) -> Result<ProfileDiff, DiffError> {
-    let [first, second] = sides(before, after, basis)?;
+    let [first, second] = comparison_sides(before, after, basis)?;
     let mut sums = CostSums::default();
     sums.add(&first, false);
     sums.add(&second, true);
@@ -353,7 +353,7 @@ impl CostSums {
 }
 
 /// Returns both sides of a comparison, each with the divisor of its values.
-pub(super) fn sides<'a>(
+pub(super) fn comparison_sides<'a>(
     before: (&'a Profile, &'a View),
     after: (&'a Profile, &'a View),
     basis: CostDivisor,

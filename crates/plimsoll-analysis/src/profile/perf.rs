@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use crate::profile::read as given;
 
-    const TEXT: &str = "# captured on some day\n\
+    const PERF_SCRIPT_SAMPLE: &str = "# captured on some day\n\
         node worker 12/34 [001]  5.678901:     250000 cpu-clock:u: \n\
         \t    7f12 LazyCompile:*handle /app/a.js:3+0x1a (/tmp/perf-12.map)\n\
         \t    7f13 [unknown] (/usr/lib/libc.so.6)\n\
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn samples_have_frames_threads_and_events() {
-        assert!(is_perf_output(TEXT));
-        let profile = given(TEXT.as_bytes()).expect("reads");
+        assert!(is_perf_output(PERF_SCRIPT_SAMPLE));
+        let profile = given(PERF_SCRIPT_SAMPLE.as_bytes()).expect("reads");
         let types: Vec<_> = profile.sample_types.iter().map(|t| (t.kind.as_str(), t.unit.as_str())).collect();
         assert_eq!(types, [("samples", "count"), ("cpu-clock:u", "nanoseconds"), ("cycles", "count")]);
         assert_eq!(profile.sample_type_default, 1);
@@ -264,6 +264,9 @@ mod tests {
         for text in ["main;a 3\n", "hello\n", "12 13 14\n", "", "a 1.5: \n"] {
             assert!(!is_perf_output(text), "{text}");
         }
-        assert!(matches!(given(format!("{TEXT}\nwhat is this").as_bytes()), Err(ReadError::Line { line: 13, .. })));
+        assert!(matches!(
+            given(format!("{PERF_SCRIPT_SAMPLE}\nwhat is this").as_bytes()),
+            Err(ReadError::Line { line: 13, .. })
+        ));
     }
 }

@@ -249,7 +249,7 @@ fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueTy
 
 /// Memory that a growing table needs, as a multiple of its size. While the table grows, the old
 /// copy and a new copy of twice the size exist.
-const GROWING: usize = 3;
+const TABLE_GROWTH_FACTOR: usize = 3;
 
 /// Decodes a pprof profile that is not compressed.
 pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
@@ -292,7 +292,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
                     if function != 0 {
                         let known = functions.get(function);
                         inlined.push(known.ok_or_else(|| pprof_error(fields.at, "a line names no function"))?);
-                        room.check_memory(&builder, GROWING * size_of::<FunctionId>() * inlined.len())?;
+                        room.check_memory(&builder, TABLE_GROWTH_FACTOR * size_of::<FunctionId>() * inlined.len())?;
                     }
                 }
                 _ => {}
@@ -387,7 +387,7 @@ fn read_samples(
             // A packed number has at least one byte, so the length in bytes limits the count of
             // numbers.
             let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
-            room.check_memory(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
+            room.check_memory(builder, if field == 1 { TABLE_GROWTH_FACTOR * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
                 (1, content) => fields.for_each_number(content, |id| {
                     let place = places.get(id).ok_or_else(|| pprof_error(fields.at, "a stack names no location"))?;

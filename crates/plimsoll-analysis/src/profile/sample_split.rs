@@ -10,7 +10,7 @@
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 
 /// The group name of samples without a group.
-pub const OTHERS: &str = "(none)";
+pub const UNGROUPED_NAME: &str = "(none)";
 
 /// The rule that assigns a group to each sample.
 pub enum SampleSplit<'a> {
@@ -70,7 +70,7 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
         stack.extend(sample.functions_from_root());
         stack.iter().rev().for_each(|function| builder.push_place(places[*function as usize]));
         let group = by.group_name(profile, &sample);
-        let root = builder.function(&format!("{name}: {}", group.as_deref().unwrap_or(OTHERS)), "");
+        let root = builder.function(&format!("{name}: {}", group.as_deref().unwrap_or(UNGROUPED_NAME)), "");
         let root = builder.place(&[root]);
         builder.push_place(root);
         for label in sample.labels() {

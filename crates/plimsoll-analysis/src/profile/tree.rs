@@ -15,7 +15,7 @@
 //! Not here: pixels, colours, and the inverted tree, which is derived from this tree.
 
 use super::View;
-use super::diff::{CostDivisor, DiffError, events_variance, sides};
+use super::diff::{CostDivisor, DiffError, comparison_sides, events_variance};
 use plimsoll_model::profile::{Function, Profile};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -321,7 +321,7 @@ pub fn diff_tree(
     basis: CostDivisor,
     frames_max: usize,
 ) -> Result<Tree, DiffError> {
-    let [before, after] = sides(before, after, basis)?;
+    let [before, after] = comparison_sides(before, after, basis)?;
     let mut functions: Vec<&Function> = Vec::new();
     let mut known: HashMap<&str, u32> = HashMap::new();
     let mut builder = Builder::default();

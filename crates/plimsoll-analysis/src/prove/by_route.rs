@@ -12,8 +12,8 @@
 //! The result of a route never changes the verdict on the whole comparison. Not here: the primary
 //! measure, which decides.
 
-use super::compared::{JudgementTerms, MeasureComparison, compare};
-use super::interim_looks::{ERROR, InterimLook};
+use super::compared::{JudgementTerms, MeasureComparison, compare_measure};
+use super::interim_looks::{INTERVAL_ERROR_PROBABILITY, InterimLook};
 use super::reading::{Block, RouteReading};
 use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{Quantity, Rules};
@@ -83,7 +83,7 @@ struct Test {
 /// the routes.
 pub(super) fn can_prove_routes(counted: &[Block], look: InterimLook) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
-    let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
+    let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
@@ -96,7 +96,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
     for (number, route) in first.routes.iter().enumerate() {
         let (both, sides) = common_blocks(counted, number);
         for measure in RouteMeasure::ALL {
-            if let Ok(effect) = measure.effect_quantity(&sides).effect(&both) {
+            if let Ok(effect) = measure.effect_quantity(&sides).compute_effect(&both) {
                 let p = (effect.p_two_sided() / look.part()).min(1.0);
                 tests.push(Test { route: number, measure, effect, p });
             }
@@ -112,14 +112,14 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
     let mut family = tests.len();
     for at in order {
         families[at] = family;
-        if adjusted[at] <= ERROR {
+        if adjusted[at] <= INTERVAL_ERROR_PROBABILITY {
             family -= 1;
         }
     }
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
         let more_is_better = test.measure == RouteMeasure::Success;
         let judged = JudgementTerms { margin: settings.margin, look, family, primary: false, more_is_better };
-        let mut compared = compare(&test.effect, test.measure, judged, &[]);
+        let mut compared = compare_measure(&test.effect, test.measure, judged, &[]);
         compared.p = p;
         routes[test.route].measures.push(compared);
     }

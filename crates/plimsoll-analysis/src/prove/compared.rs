@@ -127,7 +127,7 @@ pub(super) struct JudgementTerms {
 /// Compares one measure at one evaluation, by its effect. The resulting p-value applies to this
 /// evaluation alone. `ratios_by_block` contains ln(B/A) of each block. Only the primary measure
 /// needs these ratios.
-pub(super) fn compare<M>(
+pub(super) fn compare_measure<M>(
     effect: &ProvedEffect,
     measure: M,
     judged: JudgementTerms,

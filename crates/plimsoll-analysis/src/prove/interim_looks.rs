@@ -11,10 +11,10 @@ use super::stats::ConfidenceInterval;
 
 /// Probability that an interval misses the true value, over all evaluations of a comparison
 /// together.
-pub const ERROR: f64 = 0.05;
+pub const INTERVAL_ERROR_PROBABILITY: f64 = 0.05;
 /// Probability that the test of the mean finds a false difference in the primary measure, over all
-/// evaluations together. The value is smaller than [`ERROR`], the error of the stated interval,
-/// because a false alarm costs more than some additional blocks.
+/// evaluations together. The value is smaller than [`INTERVAL_ERROR_PROBABILITY`], the error of the
+/// stated interval, because a false alarm costs more than some additional blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
 /// Probability that the test of the ranks finds a false difference in the primary measure, over all
 /// evaluations together.
@@ -81,15 +81,15 @@ pub struct Look {
     pub number: InterimLook,
     /// The estimate of ln(B/A), from all valid blocks.
     pub estimate: f64,
-    /// Interval of the estimate, at this evaluation's part of [`ERROR`]; `None` with too few
-    /// blocks.
+    /// Interval of the estimate, at this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`];
+    /// `None` with too few blocks.
     pub interval: Option<ConfidenceInterval>,
     /// Interval of the estimate, at this evaluation's part of [`MEAN_ALARM_ERROR`]; `None` with too
     /// few blocks.
     pub wide: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
-    /// tests, each at this evaluation's part of [`ERROR`]. So the error probability of the interval
-    /// is twice that part.
+    /// tests, each at this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`]. So the error
+    /// probability of the interval is twice that part.
     pub equivalence: Option<ConfidenceInterval>,
     /// Two-sided p-value of the hypothesis "no difference", for this evaluation alone.
     pub p: f64,
@@ -98,11 +98,11 @@ pub struct Look {
 }
 
 impl Look {
-    /// Computes the look at `effect` at one evaluation. The evaluation's part of [`ERROR`] is
-    /// divided among `family` measures.
+    /// Computes the look at `effect` at one evaluation. The evaluation's part of
+    /// [`INTERVAL_ERROR_PROBABILITY`] is divided among `family` measures.
     pub fn from_effect(effect: &ProvedEffect, number: InterimLook, family: usize) -> Look {
         let family = family.max(1) as f64;
-        let share = ERROR / family;
+        let share = INTERVAL_ERROR_PROBABILITY / family;
         Look {
             number,
             estimate: effect.estimate,

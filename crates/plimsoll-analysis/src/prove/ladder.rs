@@ -6,7 +6,7 @@
 //! A ladder has no verdict, and is not evaluated early. The budget determines the number of blocks
 //! (one load on each rung). The intervals hold for all rungs together.
 
-use super::interim_looks::ERROR;
+use super::interim_looks::INTERVAL_ERROR_PROBABILITY;
 use super::reading::{self, Block};
 use super::resample::{BlockAmount, ProvedEffect};
 use super::stats::ConfidenceInterval;
@@ -60,7 +60,7 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         let per = sum(|amount| amount.per);
         if per > 0.0 { sum(|amount| amount.of) / per } else { 0.0 }
     };
-    let alpha = ERROR / rungs.saturating_sub(1).max(1) as f64;
+    let alpha = INTERVAL_ERROR_PROBABILITY / rungs.saturating_sub(1).max(1) as f64;
     let weights = vec![1.0; counted.len()];
     let mut out: Vec<Rung> = Vec::with_capacity(rungs);
     for rung in 0..rungs {

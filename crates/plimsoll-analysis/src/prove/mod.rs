@@ -40,7 +40,7 @@ use crate::interference::Interference;
 use crate::sentence::Sentence;
 use interim_looks::{InterimLook, Look};
 use rules::{EffectUnavailable, valid_blocks};
-use verdict::{Decision, decide};
+use verdict::{Decision, decide_verdict};
 
 /// Number of void blocks after which a comparison may end. The comparison ends if it also has more
 /// than twice as many void blocks as valid blocks.
@@ -118,7 +118,7 @@ fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook,
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
-    let decision = decide(settings, counted, number);
+    let decision = decide_verdict(settings, counted, number);
     (decision.verdict != ProveVerdict::Inconclusive).then_some((number, decision))
 }
 
@@ -145,7 +145,7 @@ pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEst
 }
 
 fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) -> Option<InterimEstimate> {
-    let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, look, 1);
+    let seen = Look::from_effect(&rules::effect_of_measure(counted, settings.primary).ok()?, look, 1);
     Some(InterimEstimate {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
@@ -168,7 +168,8 @@ pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstim
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = valid_blocks(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain_decision(settings, &counted) } else { None };
-    let (look, decision) = early.unwrap_or_else(|| (InterimLook::Last, decide(settings, &counted, InterimLook::Last)));
+    let (look, decision) =
+        early.unwrap_or_else(|| (InterimLook::Last, decide_verdict(settings, &counted, InterimLook::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
     let mut routes = by_route::compare_routes(settings, &counted, look);

@@ -2,7 +2,7 @@
 //! comparison would give a verdict.
 
 use super::reading::Block;
-use super::rules::{EffectUnavailable, Rules, effect, requests_needed, valid_blocks};
+use super::rules::{EffectUnavailable, Rules, effect_of_measure, requests_needed, valid_blocks};
 use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
@@ -24,7 +24,7 @@ const VERDICT_BLOCKS_MIN: usize = 10;
 /// requests so far, the total is the number of blocks with enough requests.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
-    let effect = match effect(counted, settings.primary) {
+    let effect = match effect_of_measure(counted, settings.primary) {
         Ok(effect) => effect,
         Err(EffectUnavailable::TooFew { q, requests }) if requests > 0.0 => {
             let needed = (QUANTILE_REQUESTS_FACTOR * requests_needed(q) * n as f64 / requests).ceil() as usize;

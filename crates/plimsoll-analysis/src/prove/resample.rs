@@ -20,16 +20,16 @@
 //! Not here: when to evaluate, and what to conclude (`interim_looks`, `verdict`).
 
 use super::stats::{ConfidenceInterval, median, normal_quantile, normal_tail};
-use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
+use plimsoll_model::histogram::{BUCKET_COUNT, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
 /// Up to this number of blocks, all halves (subsets of the blocks) are used. With more blocks,
-/// [`HALVES`] random halves are used.
+/// [`RANDOM_HALVES_COUNT`] random halves are used.
 const EXACT_BLOCKS_MAX: usize = 12;
 /// Number of random halves (subsets of the blocks). This number equals the number of all non-empty
 /// subsets of [`EXACT_BLOCKS_MAX`] blocks.
-const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
+const RANDOM_HALVES_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// The order statistic of this rank, counted from either end, is the outermost one that is used
 /// directly. Farther out, chance in the random halves would decide. So a normal tail replaces the
 /// order statistics there. Sums of random signs have lighter tails, so the error makes the interval
@@ -133,7 +133,7 @@ pub struct ProvedEffect {
 fn halves_of_blocks(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
-    let count = if exact { (1usize << blocks) - 1 } else { HALVES };
+    let count = if exact { (1usize << blocks) - 1 } else { RANDOM_HALVES_COUNT };
     (1..=count).map(move |number| {
         let mut bits = number as u64;
         let mut half = Vec::with_capacity(blocks);
@@ -364,7 +364,7 @@ impl Cuts {
         until.extend(buckets.iter().map(|(_, last)| weighted(*last)));
         let mut ends_ns = vec![(start_ns, start_ns)];
         let ends = |(first, last): &(u32, u32)| {
-            (lowest_of(*first as usize) as f64, highest_of((*last as usize).min(BUCKETS - 1)) as f64)
+            (lowest_of(*first as usize) as f64, highest_of((*last as usize).min(BUCKET_COUNT - 1)) as f64)
         };
         ends_ns.extend(buckets.iter().map(ends));
         let scheduled = times.iter().zip(weights).map(|(one, weight)| one.scheduled as f64 * weight).collect();

@@ -75,7 +75,7 @@ pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -
 }
 
 /// Returns the quantity of a measure; `None` if the measure is missing in some block.
-pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
+pub(super) fn quantity_of_measure(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
     }
@@ -125,7 +125,7 @@ impl Quantity<'_> {
 
     /// Computes the effect of B compared with A. For a quantile, each side needs enough requests
     /// beyond the quantile.
-    pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
+    pub(super) fn compute_effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
         let weights = self.block_weights(blocks);
         match self {
             Quantity::Counts(amounts) => {
@@ -147,14 +147,14 @@ impl Quantity<'_> {
 }
 
 /// Computes the effect of B compared with A for one measure, from these blocks.
-pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, EffectUnavailable> {
-    quantity(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.effect(blocks)
+pub(super) fn effect_of_measure(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, EffectUnavailable> {
+    quantity_of_measure(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.compute_effect(blocks)
 }
 
 /// Returns ln(B/A) of each single block for a measure. The result is empty if the measure is
 /// missing in some block.
 pub(super) fn ratios_by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
-    quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
+    quantity_of_measure(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
 }
 
 /// Returns the blocks that are not void and have a value of the primary measure on every arm.

@@ -1,15 +1,15 @@
-//! Decides the verdict at one evaluation of the blocks measured so far ([`decide`]). The verdict is
-//! that of the primary measure, unless other evidence contradicts it. Contradicting evidence is
-//! failed requests, different responses, outliers among the blocks, or a difference that changes
-//! with time.
+//! Decides the verdict at one evaluation of the blocks measured so far ([`decide_verdict`]). The
+//! verdict is that of the primary measure, unless other evidence contradicts it. Contradicting
+//! evidence is failed requests, different responses, outliers among the blocks, or a difference
+//! that changes with time.
 //!
 //! Not here: when to evaluate (`interim_looks`), and how one measure is judged (`compared`).
 
-use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
+use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
 use super::interim_looks::{InterimLook, Look, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
 use super::resample::{BlockAmount, ProvedEffect};
-use super::rules::{EffectUnavailable, Rules, effect, ratios_by_block, side_values};
+use super::rules::{EffectUnavailable, Rules, effect_of_measure, ratios_by_block, side_values};
 use super::stats::{self, ConfidenceInterval};
 use crate::format;
 use plimsoll_model::Criterion;
@@ -68,7 +68,7 @@ const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
 /// Makes the decision at an evaluation, from all valid blocks.
-pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> Decision {
+pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimLook) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
         look,
@@ -78,7 +78,7 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
     };
     let success = compare_success_rates(counted, look);
     let secondary = compare_secondary_measures(settings, counted, judged, look);
-    let effect = match effect(counted, settings.primary) {
+    let effect = match effect_of_measure(counted, settings.primary) {
         Ok(effect) => effect,
         Err(why) => {
             let fallen = success.is_some_and(|success| success.has_fallen);
@@ -90,7 +90,7 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
         }
     };
     let values = ratios_by_block(counted, settings.primary);
-    let mut primary = compare(&effect, settings.primary, judged(settings.primary, true, 1), &values);
+    let mut primary = compare_measure(&effect, settings.primary, judged(settings.primary, true, 1), &values);
     primary.p = (primary.p / look.part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
@@ -123,8 +123,9 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> 
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimLook) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
-    let verdict = effect(counted, settings.primary)
-        .map(|effect| compare(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict);
+    let verdict = effect_of_measure(counted, settings.primary).map(|effect| {
+        compare_measure(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict
+    });
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
         || compare_success_rates(counted, look).is_some_and(|success| success.has_fallen)
 }
@@ -142,11 +143,11 @@ fn compare_secondary_measures(
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
-    let taken = |measure| Some((measure, effect(counted, measure).ok()?));
+    let taken = |measure| Some((measure, effect_of_measure(counted, measure).ok()?));
     let effects: Vec<(Criterion, ProvedEffect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
     let mut compared: Vec<MeasureComparison> = effects
         .iter()
-        .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len()), &[]))
+        .map(|(measure, effect)| compare_measure(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
     let p: Vec<f64> = compared.iter().map(|one| (one.p / look.part()).min(1.0)).collect();
     for (one, p) in compared.iter_mut().zip(stats::holm_adjusted_p(&p)) {
@@ -271,7 +272,8 @@ fn describe_trend(counted: &[Block], measure: Criterion) -> Option<String> {
         return None;
     }
     let (first, second) = counted.split_at(counted.len() / 2);
-    let half = |blocks: &[Block]| effect(blocks, measure).ok().map(|effect| (effect.estimate.exp() - 1.0) * 100.0);
+    let half =
+        |blocks: &[Block]| effect_of_measure(blocks, measure).ok().map(|effect| (effect.estimate.exp() - 1.0) * 100.0);
     let (first, second) = (half(first)?, half(second)?);
     Some(format!(
         "the difference changes while it is measured: {first:+.1} % in the first half of the blocks, {second:+.1} % in the second"

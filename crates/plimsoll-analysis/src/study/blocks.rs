@@ -89,7 +89,7 @@ impl Comparison {
         // All arms of a block get the same seed, and so the same arrivals.
         let seed = mix(self.spec.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
-        Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
+        Step::measure_trial(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
     /// Returns the step that takes the next profile, if the user requested profiles. If the blocks
@@ -97,7 +97,7 @@ impl Comparison {
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
-                profiling::sides(profiles, &self.spec, &self.blocks.whole, history)
+                profiling::next_comparison_step(profiles, &self.spec, &self.blocks.whole, history)
             }
             _ => Step::Stop,
         }
@@ -114,7 +114,7 @@ impl Comparison {
         for arm in 0..self.spec.arms.len() as u8 {
             let tag = self.tag(Purpose::Peak, arm, 0);
             let of_arm: Vec<&Trial> = trials.iter().filter(|trial| trial.tag == tag).collect();
-            peaks.push(climb::climb(&self.spec, tag, &of_arm)?);
+            peaks.push(climb::find_arm_peak(&self.spec, tag, &of_arm)?);
             climbed_ns = of_arm.last().map_or(climbed_ns, |last| end_ns(last));
         }
         let left_ns = self.spec.budget_ns.saturating_sub(climbed_ns);

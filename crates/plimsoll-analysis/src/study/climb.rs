@@ -11,7 +11,7 @@ use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Tag, Trial};
 
 /// Numbers of users that the climb (the search for an arm's load) tries, in order.
-const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
+const CLIMB_USER_COUNTS: [u64; 6] = [1, 4, 16, 64, 256, 1024];
 /// Shortest length of each load of the climb (the search for an arm's load), ns.
 const CLIMB_NS: u64 = 250 * MS;
 /// Shortest length of a load of the climb (the search for an arm's load), as a multiple of the
@@ -136,11 +136,11 @@ impl ArmLoad {
 /// Returns the peak of an arm: its highest goodput and number of users. The error is the next step,
 /// usually the next load of the climb, which searches for the peak. If a flag gives the number of
 /// users, only that number is tried. `tag` is the tag of the climb's loads.
-pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
+pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // With a fixed rate, the climb measures only the response time, with one user.
     let given = spec.users.or(spec.rate.map(|_| 1));
-    let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
+    let levels = given.map_or_else(|| CLIMB_USER_COUNTS.to_vec(), |users| vec![users]);
     let part_ns = spec.budget_ns / (CLIMB_BUDGET_DIVISOR * spec.arms.len() as u64);
     let finish_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
@@ -153,7 +153,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
                 let mut plan = closed_loop_plan(&spec.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
                 plan.load.warmup_ns = if tried.is_empty() { warmup_ns(spec, 0.0, 0) } else { 0 };
-                return Err(Step::measure(tag, plan, StopRule::End));
+                return Err(Step::measure_trial(tag, plan, StopRule::End));
             };
             if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));

@@ -131,7 +131,7 @@ const RESERVED_STEADY_LOAD_NS: u64 = 1200 * MS;
 /// peak. So many users certainly saturate the server.
 const INTERVENTION_USERS_FACTOR: u64 = 2;
 /// Smallest and largest number of users of an experiment's load.
-const USERS: std::ops::RangeInclusive<u64> = 16..=512;
+const EXPERIMENT_USERS_RANGE: std::ops::RangeInclusive<u64> = 16..=512;
 /// A limit of the number of users of an experiment's load. If the users exceed the requests that
 /// the server completes in this time, s, they would only wait. If twice the service time of a
 /// request is longer, that time applies instead.
@@ -404,7 +404,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             ..plan.load
         };
-        Step::measure(tag, PlanRecord { load, ..plan }, StopRule::End)
+        Step::measure_trial(tag, PlanRecord { load, ..plan }, StopRule::End)
     }
 
     /// Returns the plan of a closed loop with enough users to saturate the server.
@@ -414,7 +414,10 @@ impl Explain {
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (reference_rate(findings) * INTERVENTION_WAIT_MAX_S.max(2.0 * alone_s)).ceil() as u64;
-        let users = (INTERVENTION_USERS_FACTOR * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
+        let users = (INTERVENTION_USERS_FACTOR * peak)
+            .min(answered)
+            .clamp(*EXPERIMENT_USERS_RANGE.start(), *EXPERIMENT_USERS_RANGE.end())
+            .min(most);
         // While a dependency is paused, enough users must remain that keep the server busy.
         let bridging = (reference_rate(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
@@ -524,7 +527,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             new_users: false,
         };
-        Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::End)
+        Step::measure_trial(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::End)
     }
 }
 

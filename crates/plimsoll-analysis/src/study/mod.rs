@@ -118,7 +118,7 @@ impl Study {
                         }
                         None => StopRule::End,
                     };
-                    Step::measure(Tag::for_purpose(Purpose::Run), run.plan.clone(), until)
+                    Step::measure_trial(Tag::for_purpose(Purpose::Run), run.plan.clone(), until)
                 }
                 _ => Step::Stop,
             },
@@ -136,7 +136,13 @@ impl Study {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
                 (Some(profiles), Some(trial)) => {
                     let (shape, summary) = (&run.plan.load.shape, Summary::from_run(&trial.run));
-                    profiling::levels(profiles, &run.plan, shape.arrivals(), steady_rps(&summary, shape), history)
+                    profiling::next_single_target_step(
+                        profiles,
+                        &run.plan,
+                        shape.arrivals(),
+                        steady_rps(&summary, shape),
+                        history,
+                    )
                 }
                 _ => Step::Stop,
             },

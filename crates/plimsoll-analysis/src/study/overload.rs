@@ -8,7 +8,7 @@
 
 use super::search::{SEARCH_PART, Search};
 use super::step::{History, Step, StopRule};
-use crate::overload::{FACTORS, overload_base_rps};
+use crate::overload::{STEP_RATE_FACTORS, overload_base_rps};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
@@ -24,7 +24,7 @@ const OVERHEAD_NS: u64 = SECOND;
 /// load line is not given (`has_line` is false), the budget includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
     // The sum includes the grace period and the time before the first load, together 2 s.
-    let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
+    let steps_ns = STEP_NS.start() * (STEP_RATE_FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
 }
@@ -45,7 +45,7 @@ pub struct Overload {
 /// Returns the tag of the overload's load on the first target, or on the second target if
 /// `against`.
 pub fn overload_tag(against: bool) -> Tag {
-    Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::for_purpose(Purpose::Overload) }
+    Tag { arm: against.then_some(ArmIndex::SECOND_TARGET), ..Tag::for_purpose(Purpose::Overload) }
 }
 
 impl Overload {
@@ -62,7 +62,7 @@ impl Overload {
             let base = self.against.as_ref().filter(|_| whole && made(true).is_none());
             return base.map_or(Step::Stop, |base| {
                 let plan = PlanRecord { load: first.run.plan.load.clone(), ..base.clone() };
-                Step::measure(overload_tag(true), plan, StopRule::End)
+                Step::measure_trial(overload_tag(true), plan, StopRule::End)
             });
         }
         if self.line_rps.is_none() {
@@ -75,7 +75,7 @@ impl Overload {
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.against.is_some()));
         let left_ns = left_ns.saturating_sub(OVERHEAD_NS + grace_ns);
-        let step_ns = (left_ns / (FACTORS.len() as u64 + 1)).min(*STEP_NS.end()) / SECOND * SECOND;
+        let step_ns = (left_ns / (STEP_RATE_FACTORS.len() as u64 + 1)).min(*STEP_NS.end()) / SECOND * SECOND;
         if line_rps <= 0.0 || step_ns < *STEP_NS.start() {
             return Step::Stop;
         }
@@ -85,10 +85,10 @@ impl Overload {
     fn rising_load_step(&self, line_rps: f64, step_ns: u64, grace_ns: u64) -> Step {
         let base = &self.search.settings.base;
         let stage = |(number, factor): (usize, f64)| {
-            let (level, back) = (factor * line_rps, number + 1 == FACTORS.len());
+            let (level, back) = (factor * line_rps, number + 1 == STEP_RATE_FACTORS.len());
             Stage { from: level, to: level, duration_ns: Some(if back { 2 * step_ns } else { step_ns }) }
         };
-        let rate = Curve { stages: FACTORS.into_iter().enumerate().map(stage).collect() };
+        let rate = Curve { stages: STEP_RATE_FACTORS.into_iter().enumerate().map(stage).collect() };
         let load = Load {
             duration_ns: rate.duration_ns(),
             shape: LoadShape::Open { rate, arrivals: self.search.settings.arrivals },
@@ -99,7 +99,7 @@ impl Overload {
             interval_ns: Plan::TICK_NS,
             ..base.load.clone()
         };
-        Step::measure(overload_tag(false), PlanRecord { load, ..base.clone() }, StopRule::End)
+        Step::measure_trial(overload_tag(false), PlanRecord { load, ..base.clone() }, StopRule::End)
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(budget_ns / SECOND, expect_s, "{has_line} {targets}");
             let searched_ns = if has_line { 0 } else { search_part_ns(budget_ns) };
             let left_ns = (budget_ns - searched_ns - SECOND / 2) / targets - OVERHEAD_NS - SECOND;
-            assert!(left_ns / (FACTORS.len() as u64 + 1) >= *STEP_NS.start(), "{has_line} {targets}");
+            assert!(left_ns / (STEP_RATE_FACTORS.len() as u64 + 1) >= *STEP_NS.start(), "{has_line} {targets}");
         }
     }
 }

@@ -19,9 +19,9 @@ use plimsoll_model::{
 
 /// The side (0 or 1) of each profile, in the order in which profiles are taken. This order makes
 /// drift of the machine affect both sides equally.
-const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
+const SIDES_BY_TURN: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
 /// Number of profiles of both sides together.
-pub const TURNS_OF_SIDES: usize = TURNS.len();
+pub const TURNS_OF_SIDES: usize = SIDES_BY_TURN.len();
 /// Warm-up before a profile of one side of a comparison, ns. A newly started build gets its usual
 /// warm-up in addition.
 const WARMUP_NS: u64 = SECOND;
@@ -39,16 +39,16 @@ pub fn level_tag(turn: u32) -> Tag {
     Tag { turn, ..Tag::for_purpose(Purpose::Profile) }
 }
 
-/// Returns the tag of profile number `turn` of a comparison, in the order of [`TURNS`].
+/// Returns the tag of profile number `turn` of a comparison, in the order of [`SIDES_BY_TURN`].
 fn side_tag(turn: usize) -> Tag {
-    let repetition = TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count();
-    Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(TURNS[turn])), turn: repetition as u32 }
+    let repetition = SIDES_BY_TURN[..turn].iter().filter(|arm| **arm == SIDES_BY_TURN[turn]).count();
+    Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(SIDES_BY_TURN[turn])), turn: repetition as u32 }
 }
 
-/// Returns the index of a tag in [`TURNS`]; `None` for a tag that belongs to no profile of a
-/// comparison.
+/// Returns the index of a tag in [`SIDES_BY_TURN`]; `None` for a tag that belongs to no profile of
+/// a comparison.
 pub fn side_turn_index(tag: &Tag) -> Option<usize> {
-    (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
+    (0..SIDES_BY_TURN.len()).find(|turn| side_tag(*turn) == *tag)
 }
 
 /// Returns when the first load for a profile began, in ns since the experiment began. If there are
@@ -74,7 +74,7 @@ pub(super) fn next_unprofiled_tag(history: &History) -> Option<Tag> {
 
 /// Returns the next step of profiling a single target: first at a low rate, then at `level_rps`,
 /// 1/s. The loads have the traffic of the plan `base`.
-pub(super) fn levels(
+pub(super) fn next_single_target_step(
     spec: &ProfilesSpec,
     base: &PlanRecord,
     arrivals: Arrivals,
@@ -106,22 +106,27 @@ pub(super) fn levels(
         interval_ns: Plan::TICK_NS,
         new_users: false,
     };
-    Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
+    Step::measure_trial(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
 /// Returns the next step of profiling both sides of a comparison. The rate comes from the complete
 /// blocks `whole`.
-pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
+pub(super) fn next_comparison_step(
+    spec: &ProfilesSpec,
+    blocks: &BlocksSpec,
+    whole: &[Block],
+    history: &History,
+) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
         // Without a rate no profile can be taken. The missing rate is recorded once per side, in
         // place of the side's first profile.
         let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
         return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NoCommonLoad));
     };
-    let Some(turn) = (0..TURNS.len()).find(|turn| !is_profile_done(history, side_tag(*turn))) else {
+    let Some(turn) = (0..SIDES_BY_TURN.len()).find(|turn| !is_profile_done(history, side_tag(*turn))) else {
         return Step::Stop;
     };
-    let Some(arm) = blocks.arms.get(usize::from(TURNS[turn])) else { return Step::Stop };
+    let Some(arm) = blocks.arms.get(usize::from(SIDES_BY_TURN[turn])) else { return Step::Stop };
     let fresh = blocks.arms.iter().any(|arm| arm.started);
     let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
     let profiled_ns = u64::from(spec.seconds) * SECOND + GAP_NS;
@@ -134,7 +139,7 @@ pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], h
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(arm.plan.carriage.connections_max),
         ..arm.plan.load.clone()
     };
-    Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
+    Step::measure_trial(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
 /// Returns the rate at which both sides are profiled, 1/s. This rate is the fixed rate of the
@@ -160,7 +165,7 @@ mod tests {
 
     #[test]
     fn profiling_turns_alternate_between_sides() {
-        let names: Vec<String> = (0..TURNS.len())
+        let names: Vec<String> = (0..SIDES_BY_TURN.len())
             .map(|turn| {
                 let tag = side_tag(turn);
                 assert_eq!(side_turn_index(&tag), Some(turn));
@@ -177,7 +182,7 @@ mod tests {
         let spec = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
         let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
             let history = History { trials, remarks, elapsed_ns: SECOND };
-            levels(&spec, &base, Arrivals::Constant, level_rps, &history)
+            next_single_target_step(&spec, &base, Arrivals::Constant, level_rps, &history)
         };
         let Step::Measure(low) = step(&[], &[], 1000.0) else { panic!("a load at the low level") };
         assert_eq!((low.tag, low.plan.load.shape.curve().max()), (level_tag(0), rates(1000.0)[0]));

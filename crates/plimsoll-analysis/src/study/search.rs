@@ -128,7 +128,7 @@ impl Search {
         match find::next(&self.settings, &self.outcomes, history.elapsed_ns) {
             find::SearchStep::Measure(measure) => {
                 let find::Measure { purpose, plan, watch } = *measure;
-                Step::measure(Tag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
+                Step::measure_trial(Tag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
             }
             find::SearchStep::Stop(_) => match self.next_headroom_step(history) {
                 Step::Stop => self.next_soak_step(history),
@@ -155,7 +155,7 @@ impl Search {
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady_load_plan(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
-        Step::measure(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
+        Step::measure_trial(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
     /// Returns the plan of a steady load at `rate`, 1/s. `number` gives each such load another
@@ -188,7 +188,7 @@ impl Search {
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
         let plan = self.steady_load_plan(line_rps * (1.0 - headroom), self.planned_ns, HEADROOM_WARMUP_NS, 0);
-        Step::measure(planned_tag(), plan, StopRule::End)
+        Step::measure_trial(planned_tag(), plan, StopRule::End)
     }
 
     /// Returns the next step of taking the requested profiles at the load line.
@@ -196,7 +196,7 @@ impl Search {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
         let line_rps = self.so_far(searched_ns).rps;
-        profiling::levels(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
+        profiling::next_single_target_step(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
     /// Returns the load line that the search would report after `elapsed_ns` of the study.

@@ -102,7 +102,7 @@ pub enum StudyFailure {
 }
 
 impl Step {
-    pub(super) fn measure(tag: Tag, plan: PlanRecord, until: StopRule) -> Step {
+    pub(super) fn measure_trial(tag: Tag, plan: PlanRecord, until: StopRule) -> Step {
         Step::Measure(Box::new(TrialPlan { tag, plan, until }))
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
                 1 => length_ns,
                 visits => length_ns / visits / STEP_NS * STEP_NS,
             });
-            Step::measure(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
+            Step::measure_trial(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
         }
         Lengths::Budget(budget_ns) => {
             let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
@@ -156,7 +156,7 @@ fn step_within_share(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now
         plan.load.duration_ns = Some(pilot_ns(level_ns));
         plan.load.warmup_ns = 0;
         plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);
-        return Step::measure(trial_tag(Purpose::Settle, level.turn), plan, StopRule::End);
+        return Step::measure_trial(trial_tag(Purpose::Settle, level.turn), plan, StopRule::End);
     };
     plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / STEP_NS * STEP_NS);
     let rest_ns = share_ns - plan.load.warmup_ns;
@@ -164,5 +164,5 @@ fn step_within_share(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now
     plan.load.duration_ns = Some(length_ns.max(STEP_NS));
     let finish_ns = now_ns + plan.load.warmup_ns + length_ns;
     plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(finish_ns).max(GRACE_MIN_NS));
-    Step::measure(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
+    Step::measure_trial(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
 }

@@ -536,7 +536,7 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
     let mut run = Run::new(plan.clone());
     run.window_ns = (from_ns, end_ns);
     run.ending = Some(LoadEnd::Finished);
-    let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
+    let mut arrivals = schedule.arrivals(Stripe::WHOLE_SCHEDULE).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => {
             // In the first stage, if it rises, users start one after another.

@@ -16,7 +16,9 @@ use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
 use plimsoll_wire::AuthorAnswer;
-use render::{AbReport, BANNER, announcement, gnuplot, heartbeat, percentages, render};
+use render::{
+    AbReport, BANNER, format_gnuplot_file, format_percentile_csv, render, requests_per_progress_line, start_message,
+};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +56,7 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
         }
         AbCommand::Load(asked) => return load(&asked, run),
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
@@ -64,7 +66,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         Some(path) => files::read(path.as_ref(), Use::Body)
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
-    let request = asked.request(&host_header_value(&url.origin), &url.path, &body);
+    let request = asked.encode_request(&host_header_value(&url.origin), &url.path, &body);
     let (mut question, terms) = run.parse(&asked.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
     // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
@@ -75,13 +77,13 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     // No connection is opened before the load, because the times that ab reports include
     // connecting.
     question.plan.load.connections_ready = 0;
-    let every = heartbeat(asked);
+    let every = requests_per_progress_line(asked);
     let told = Arc::new(AtomicU64::new(0));
     let progress = Arc::clone(&told);
     let request_bytes = request.len() as u64;
     if !asked.json {
         output::print(BANNER);
-        output::print(&announcement(&url.origin.host, every.is_some()));
+        output::print(&start_message(&url.origin.host, every.is_some()));
         if asked.verbosity >= 2 {
             let head = request.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
             let head = head.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
@@ -106,22 +108,22 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         follows: None,
     });
     let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
-    let mut tally = heard.tally();
+    let mut tally = heard.merged_tally();
     let window_ns = measured.run().window_ns;
     let print_results = measured.results()?;
     if asked.json {
         print_results(true, true);
-    } else if let Some(failure) = heard.failed() {
-        output::note(&format!(
+    } else if let Some(failure) = heard.fatal_failure() {
+        output::print_to_stderr(&format!(
             "{reason}\nTotal of {requests} requests completed",
             reason = failure_message(failure),
-            requests = tally.answered()
+            requests = tally.response_count()
         ));
     } else {
         match every {
             Some(every) => {
                 print_progress(&told, every, tally.ended_count());
-                output::note(&format!("Finished {} requests", tally.ended_count()));
+                output::print_to_stderr(&format!("Finished {} requests", tally.ended_count()));
             }
             None => output::print("..done\n"),
         }
@@ -131,7 +133,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             port: url.origin.port,
             path: &url.path,
             tally: &tally,
-            first: &heard.first(),
+            first: &heard.first_answer(),
             agreed: heard.tls_parameters(),
             seconds: (window_ns.1 - window_ns.0) as f64 / 1e9,
             request_bytes,
@@ -147,24 +149,24 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         let written = output_file::write(path.as_ref(), text.as_bytes());
         written.map_err(|error| Failure::start(format!("'{path}' cannot be written: {}", system_text(&error))))
     };
-    if let (Some(path), true) = (&asked.csv, tally.answered() > 0) {
-        write(path, percentages(&tally.total))?;
+    if let (Some(path), true) = (&asked.csv, tally.response_count() > 0) {
+        write(path, format_percentile_csv(&tally.total))?;
     }
-    if let (Some(path), true) = (&asked.gnuplot, tally.answered() > 0) {
+    if let (Some(path), true) = (&asked.gnuplot, tally.response_count() > 0) {
         if tally.omitted_rows > 0 {
-            output::note(&format!(
+            output::print_to_stderr(&format!(
                 "warning: -g: {requests} requests are beyond the maximum number of lines of '{path}'",
                 requests = tally.omitted_rows
             ));
         }
-        write(path, gnuplot(&mut tally.rows, heard.wall_us()))?;
+        write(path, format_gnuplot_file(&mut tally.rows, heard.wall_us()))?;
     }
     drop(print_results);
     measured.end(&[]);
     // As in ab, failed responses do not change the exit code. Only ^C, and a failed request that
     // ended the load, change it.
-    let whole = heard.failed().is_none() && !plimsoll_sys::signal::interrupted();
-    Ok(if whole { exit::DONE } else { exit::CROSSED })
+    let whole = heard.fatal_failure().is_none() && !plimsoll_sys::signal::interrupted();
+    Ok(if whole { exit::SUCCESS } else { exit::NEGATIVE_RESULT })
 }
 
 /// Prints a progress line for each multiple of `every` up to `done`, the number of completed
@@ -172,7 +174,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
 fn print_progress(told: &AtomicU64, every: u64, done: u64) {
     while told.load(Ordering::Relaxed) + every <= done {
         let count = told.fetch_add(every, Ordering::Relaxed) + every;
-        output::note(&format!("Completed {count} requests"));
+        output::print_to_stderr(&format!("Completed {count} requests"));
     }
 }
 

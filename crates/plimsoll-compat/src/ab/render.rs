@@ -35,12 +35,12 @@ pub const BANNER: &str = concat!(
 );
 
 /// Returns the text that ab prints before the load.
-pub fn announcement(host: &str, has_heartbeat: bool) -> String {
+pub fn start_message(host: &str, has_heartbeat: bool) -> String {
     format!("Benchmarking {host} (be patient){}", if has_heartbeat { "\n" } else { "..." })
 }
 
 /// Returns the number of requests after which ab prints a progress line; `None` if ab prints none.
-pub fn heartbeat(asked: &AbOptions) -> Option<u64> {
+pub fn requests_per_progress_line(asked: &AbOptions) -> Option<u64> {
     (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
 }
 
@@ -68,7 +68,7 @@ pub fn render(load: &AbReport) -> String {
     let connect = tally.failure_count(RequestFailure::Connect) + tally.failure_count(RequestFailure::Tls);
     let cut = tally.failure_count(RequestFailure::ClosedEarly);
     let length = if asked.lengths_vary { 0 } else { tally.different_lengths } + cut;
-    let received = tally.ended_count() - tally.answered() - connect - cut;
+    let received = tally.ended_count() - tally.response_count() - connect - cut;
     let failed = connect + received + length;
     let done = tally.ended_count();
     let _ = writeln!(text, "\nConcurrency Level:      {}", asked.concurrency);
@@ -113,10 +113,10 @@ pub fn render(load: &AbReport) -> String {
         let _ = writeln!(text, "                        {:.2} kb/s sent", kb(sent));
         let _ = writeln!(text, "                        {:.2} kb/s total", kb(transferred + sent));
     }
-    if tally.answered() > 0 {
+    if tally.response_count() > 0 {
         text += &connection_times_table(asked, tally);
     }
-    if asked.shows_percentiles && tally.answered() > 1 {
+    if asked.shows_percentiles && tally.response_count() > 1 {
         text += "\nPercentage of the requests served within a certain time (ms)\n";
         for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
             let within = tally.total.quantile_ns(f64::from(percent) / 100.0);
@@ -193,7 +193,7 @@ fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
 
 /// Formats the output file of `-e`. For each percentage of the requests, the file has the time in
 /// ms within which they were answered.
-pub fn percentages(total: &Histogram) -> String {
+pub fn format_percentile_csv(total: &Histogram) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {
         let within = if percent == 0 { total.min_ns() } else { total.quantile_ns(f64::from(percent) / 100.0) };
@@ -204,7 +204,7 @@ pub fn percentages(total: &Histogram) -> String {
 
 /// Formats the output file of `-g` for gnuplot: a line for each request, sorted by response time.
 /// `wall_us` is the Unix time in us at which the load's clock was 0.
-pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
+pub fn format_gnuplot_file(rows: &mut [ResponseRow], wall_us: u64) -> String {
     rows.sort_by_key(|row| row.total_us);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
     for row in rows {
@@ -225,15 +225,16 @@ pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
 
 /// Formats a Unix time as C's `ctime` does, in UTC: `Sun Nov 22 13:48:27 2026`.
 fn ctime_text(unix_s: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const WEEKDAYS_FROM_THURSDAY: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTH_NAMES: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     // The date has the format `2026-11-22 13:48:27 UTC`.
     let date = plimsoll_model::calendar::date(unix_s * 1000);
     let mut parts = date.split(['-', ' ']);
     let mut next = || parts.next().unwrap_or_default();
     let (year, month, day, time) = (next(), next(), next(), next());
-    let month = month.parse().ok().and_then(|month: usize| MONTHS.get(month.wrapping_sub(1))).unwrap_or(&"");
-    format!("{} {month} {day} {time} {year}", DAYS[(unix_s / 86_400 % 7) as usize])
+    let month = month.parse().ok().and_then(|month: usize| MONTH_NAMES.get(month.wrapping_sub(1))).unwrap_or(&"");
+    format!("{} {month} {day} {time} {year}", WEEKDAYS_FROM_THURSDAY[(unix_s / 86_400 % 7) as usize])
 }
 
 #[cfg(test)]
@@ -342,13 +343,13 @@ Document Path:          /
     fn output_files_match_ab() {
         let mut total = Histogram::new();
         (1..=200).for_each(|n| total.record(n * 1_000_000));
-        let text = percentages(&total);
+        let text = format_percentile_csv(&total);
         assert!(text.starts_with("Percentage served,Time in ms\n0,1.000\n1,2."), "{text}");
         assert_eq!(text.lines().count(), 101);
         let row =
             |total_us| ResponseRow { intended_us: 1_500_000, connect_us: 600, wait_us: 1400, total_us, status: 200 };
         assert_eq!(
-            gnuplot(&mut [row(7200), row(3100)], 1_795_355_306_000_000),
+            format_gnuplot_file(&mut [row(7200), row(3100)], 1_795_355_306_000_000),
             "starttime\tseconds\tctime\tdtime\tttime\twait
 Sun Nov 22 13:48:27 2026\t1795355307\t1\t3\t3\t1
 Sun Nov 22 13:48:27 2026\t1795355307\t1\t7\t7\t1

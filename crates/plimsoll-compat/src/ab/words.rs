@@ -55,10 +55,10 @@ pub struct AbOptions {
 /// The letters of ab's flags that have a value.
 const FLAGS_WITH_VALUE: &str = "nctspuTvCHAgemBEbPXZfxyz";
 /// The letters of ab's flags that have no value.
-const SWITCHES: &str = "kiqlrdSVhIw";
+const FLAGS_WITHOUT_VALUE: &str = "kiqlrdSVhIw";
 /// The letters of ab's flags that plimsoll does not support, each with the reason or the
 /// alternative.
-const REFUSED: [(char, &str); 10] = [
+const UNSUPPORTED_FLAGS: [(char, &str); 10] = [
     ('b', "the system sets the size of socket buffers"),
     ('P', "plimsoll does not use proxies"),
     ('X', "plimsoll does not use proxies"),
@@ -121,16 +121,17 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
         };
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
-            let value = match (FLAGS_WITH_VALUE.contains(letter), SWITCHES.contains(letter), letters.as_str()) {
-                (false, false, _) => return Err(format!("ab: invalid option -{letter}")),
-                (false, true, _) => "",
-                (true, _, "") => words.next().ok_or_else(|| format!("-{letter}: the value is missing"))?,
-                (true, _, rest) => {
-                    letters = "".chars();
-                    rest
-                }
-            };
-            if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == letter) {
+            let value =
+                match (FLAGS_WITH_VALUE.contains(letter), FLAGS_WITHOUT_VALUE.contains(letter), letters.as_str()) {
+                    (false, false, _) => return Err(format!("ab: invalid option -{letter}")),
+                    (false, true, _) => "",
+                    (true, _, "") => words.next().ok_or_else(|| format!("-{letter}: the value is missing"))?,
+                    (true, _, rest) => {
+                        letters = "".chars();
+                        rest
+                    }
+                };
+            if let Some((_, why)) = UNSUPPORTED_FLAGS.iter().find(|(refused, _)| *refused == letter) {
                 return Err(format!("-{letter} is not supported: {why}"));
             }
             match letter {
@@ -244,7 +245,7 @@ impl AbOptions {
     }
 
     /// Returns the bytes of the request exactly as ab sends it, with `body` as its body.
-    pub fn request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    pub fn encode_request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
         let given = |name: &str| {
             self.lines
                 .iter()
@@ -348,7 +349,7 @@ mod tests {
             ),
             ("-i -H Host:~o -H Accept:~a -H User-Agent:~u h", "", "HEAD / HTTP/1.0|Host: o|Accept: a|User-Agent: u||"),
         ] {
-            let written = load(line).request("h:1", "/", body.as_bytes());
+            let written = load(line).encode_request("h:1", "/", body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }
     }
@@ -362,7 +363,7 @@ mod tests {
             let words = crate::mangled_words::random_command_line(seed, &flags);
             if let Ok(AbCommand::Load(asked)) = parse(&words) {
                 understood_n += 1;
-                let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");
+                let written = String::from_utf8(asked.encode_request("h", "/", b"")).expect("text");
                 assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
             }
         }

@@ -14,7 +14,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url::{Url, host_header_value};
-use render::{csv, summary};
+use render::{format_csv, format_summary};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{HeyOptions, parse};
@@ -47,7 +47,7 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
         None => output::print(USAGE),
         Some(asked) => return load(&asked, run),
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
@@ -58,10 +58,10 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
     let (mut question, terms) = run.parse(&asked.as_run())?;
-    let first = asked.first(&host_header_value(&url.origin), &url.path);
+    let first = asked.first_hop(&host_header_value(&url.origin), &url.path);
     // Over HTTP/2, the load sends the request of its plan.
     let request = match asked.is_2 {
-        false => asked.request(&first, &body),
+        false => asked.encode_request(&first, &body),
         true => Vec::new(),
     };
     let follows = (asked.follows && !asked.is_2).then(|| {
@@ -71,7 +71,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             origin: url.origin.clone(),
             chain_requests_max: REDIRECTED_MAX,
             has_body: !body.is_empty(),
-            write: Box::new(move |hop| asked.request(hop, &body)),
+            write: Box::new(move |hop| asked.encode_request(hop, &body)),
         }
     });
     let route = &mut question.plan.traffic.routes[0];
@@ -96,16 +96,16 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         ..ResponseLogSpec::default()
     });
     let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
-    let tally = heard.tally();
+    let tally = heard.merged_tally();
     let (from_ns, to_ns) = measured.run().window_ns;
     let print_results = measured.results()?;
     if asked.json {
         print_results(true, true);
     } else if asked.is_csv {
         let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
-        output::print(&csv(&tally.rows, began_us));
+        output::print(&format_csv(&tally.rows, began_us));
         if tally.omitted_rows > 0 {
-            output::note(&format!(
+            output::print_to_stderr(&format!(
                 "warning: -o csv: {responses} responses are beyond the maximum number of lines, and have no line",
                 responses = tally.omitted_rows
             ));
@@ -113,7 +113,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
         // The text is printed unchanged, because it contains tabs as in hey.
-        output::print_unescaped(&summary(asked, &host, &tally, to_ns - from_ns));
+        output::print_unescaped(&format_summary(asked, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
             // On a terminal, plimsoll's own results are printed below, because the format of hey
             // has no fields for them.
@@ -130,5 +130,5 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     drop(print_results);
     measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
     // As in hey, the exit code is 0 even if requests failed or ^C ended the load.
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

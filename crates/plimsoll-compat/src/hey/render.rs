@@ -8,7 +8,7 @@ use plimsoll_model::{Histogram, RequestFailure};
 use std::fmt::Write;
 
 /// The number of equal steps of the histogram between the fastest and the slowest response.
-const STEPS: u32 = 10;
+const HISTOGRAM_STEPS: u32 = 10;
 /// The length of the longest histogram bar, in characters.
 const BAR_CELLS: u64 = 40;
 
@@ -18,7 +18,7 @@ fn format_seconds(ns: f64) -> String {
 
 /// Formats hey's summary. `total_ns` is the time from the first request to the last response in ns;
 /// `host` includes the port.
-pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
+pub fn format_summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
     let total = &tally.total;
     let rps = if total_ns == 0 { 0.0 } else { tally.ended_count() as f64 * 1e9 / total_ns as f64 };
     let mut text = format!(
@@ -30,7 +30,7 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
         average = format_seconds(total.mean_ns()),
     );
     if tally.content_bytes > 0 {
-        let each = tally.content_bytes / tally.answered().max(1);
+        let each = tally.content_bytes / tally.response_count().max(1);
         let _ = writeln!(
             text,
             "  Total data:\t{content_bytes} bytes\n  Size/request:\t{each} bytes",
@@ -88,10 +88,15 @@ fn format_histogram(total: &Histogram) -> String {
         return String::new();
     }
     let (least, most) = (total.min_ns(), total.max_ns());
-    let bound =
-        |step: u32| if step == STEPS { most } else { least + (most - least) * u64::from(step) / u64::from(STEPS) };
+    let bound = |step: u32| {
+        if step == HISTOGRAM_STEPS {
+            most
+        } else {
+            least + (most - least) * u64::from(step) / u64::from(HISTOGRAM_STEPS)
+        }
+    };
     let mut below = 0;
-    let steps: Vec<(u64, u64)> = (0..=STEPS)
+    let steps: Vec<(u64, u64)> = (0..=HISTOGRAM_STEPS)
         .map(|step| {
             let within = total.count() - total.count_above(bound(step));
             let count = within - below;
@@ -124,7 +129,7 @@ fn go_error_message(asked: &HeyOptions, host: &str, failure: RequestFailure) -> 
 
 /// Formats a CSV line for each response. `began_us` is the start of the load in us on the load's
 /// clock.
-pub fn csv(rows: &[ResponseRow], began_us: u64) -> String {
+pub fn format_csv(rows: &[ResponseRow], began_us: u64) -> String {
     let mut text =
         "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n".to_owned();
     let seconds = |us: u32| f64::from(us) / 1e6;
@@ -164,7 +169,8 @@ mod tests {
             tally.read.record(100_000);
         }
         tally.statuses.extend([(200, 90), (404, 10)]);
-        let text = summary(&parse_options("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
+        let text =
+            format_summary(&parse_options("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
         let expect = "
 Summary:
   Total:\t2.0000 secs
@@ -190,10 +196,10 @@ Response time histogram:
             assert!(text.contains(part), "{part}: {text}");
         }
         tally.lost.extend([(RequestFailure::Connect, 3), (RequestFailure::Timeout, 1)]);
-        let text = summary(&parse_options("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
+        let text = format_summary(&parse_options("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
         let error = "\nError distribution:\n  [3]\tPost \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n  [1]\tPost";
         assert!(text.contains(error), "{text}");
-        let none = summary(&parse_options("http://h/"), "h:80", &ResponseTally::default(), 0);
+        let none = format_summary(&parse_options("http://h/"), "h:80", &ResponseTally::default(), 0);
         assert!(none.contains("  Average:\t0.0000 secs\n") && !none.contains("NaN"), "{none}");
     }
 
@@ -201,7 +207,7 @@ Response time histogram:
     fn csv_lines_match_hey() {
         let row = ResponseRow { intended_us: 2_500_000, connect_us: 600, wait_us: 1400, total_us: 2300, status: 404 };
         assert_eq!(
-            csv(&[row], 2_000_000),
+            format_csv(&[row], 2_000_000),
             "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset
 0.0023,0.0006,0.0000,0.0000,0.0014,0.0003,404,0.5000
 "

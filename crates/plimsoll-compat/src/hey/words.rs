@@ -2,7 +2,7 @@
 
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_redirect::RedirectHop;
-use crate::go_request::{GoRequest, canonical};
+use crate::go_request::{GoRequest, canonical_header_name};
 use plimsoll_traffic::target_url::{Url, basic};
 
 /// The options of a load, with hey's names and defaults.
@@ -42,9 +42,9 @@ pub struct HeyOptions {
 }
 
 /// The boolean flags, which take a value only after an equals sign.
-const SWITCHES: [&str; 6] =
+const BOOLEAN_FLAGS: [&str; 6] =
     ["h2", "disable-compression", "disable-keepalive", "disable-redirects", "allow-public", "json"];
-const AGENT: &str = "hey/0.0.1";
+const HEY_USER_AGENT: &str = "hey/0.0.1";
 /// The timeout in seconds for hey's `-t 0` (no timeout): one hour, the maximum that `run` accepts.
 const TIMEOUT_S_MAX: u64 = 3600;
 
@@ -72,7 +72,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         passed_flags: Vec::new(),
     };
     let mut said = HeadOptions { content_type: "text/html".to_owned(), ..HeadOptions::default() };
-    let rest = go_flags("hey", &SWITCHES, words, &mut |flag, value| {
+    let rest = go_flags("hey", &BOOLEAN_FLAGS, words, &mut |flag, value| {
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no whole number"));
         let truth = || match value {
             "true" | "1" | "t" => Ok(true),
@@ -173,7 +173,7 @@ impl HeadOptions {
     fn headers(self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: String| {
-            let name = canonical(name);
+            let name = canonical_header_name(name);
             all.retain(|(other, _)| *other != name);
             all.push((name, value));
         };
@@ -191,7 +191,10 @@ impl HeadOptions {
         if !self.agent.is_empty() {
             agent = self.agent;
         }
-        set("User-Agent", if agent.is_empty() { AGENT.to_owned() } else { format!("{agent} {AGENT}") });
+        set(
+            "User-Agent",
+            if agent.is_empty() { HEY_USER_AGENT.to_owned() } else { format!("{agent} {HEY_USER_AGENT}") },
+        );
         if let Some(value) = self.authorization {
             set("Authorization", value);
         }
@@ -202,12 +205,12 @@ impl HeadOptions {
 
 impl HeyOptions {
     /// Returns the first request of a redirect chain, to this host and path.
-    pub fn first(&self, host: &str, path: &str) -> RedirectHop {
-        RedirectHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
+    pub fn first_hop(&self, host: &str, path: &str) -> RedirectHop {
+        RedirectHop::first_hop(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
     }
 
     /// Encodes one request of a redirect chain with this body, exactly as Go does over HTTP/1.1.
-    pub fn request(&self, hop: &RedirectHop, body: &[u8]) -> Vec<u8> {
+    pub fn encode_request(&self, hop: &RedirectHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
             method: &hop.method,
             path: &hop.path,
@@ -298,7 +301,7 @@ mod tests {
             ),
         ] {
             let asked = load(line);
-            let written = asked.request(&asked.first("h:1", "/"), body.as_bytes());
+            let written = asked.encode_request(&asked.first_hop("h:1", "/"), body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }
     }
@@ -314,7 +317,7 @@ mod tests {
             let words = crate::mangled_words::random_command_line(seed, &flags);
             if let Ok(Some(asked)) = parse(&words) {
                 understood_n += 1;
-                let written = String::from_utf8(asked.request(&asked.first("h", "/"), b"")).expect("text");
+                let written = String::from_utf8(asked.encode_request(&asked.first_hop("h", "/"), b"")).expect("text");
                 assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
             }
         }

@@ -9,7 +9,7 @@
 use super::output_target::{open_output, refuse_bytes_on_terminal, write_failure};
 use super::words::AttackOptions;
 use crate::go_redirect::{RedirectHop, RedirectStep};
-use crate::go_request::{GoRequest, canonical};
+use crate::go_request::{GoRequest, canonical_header_name};
 use crate::output;
 use crate::run_verb::RunVerb;
 use plimsoll_model::failure::{Failure, exit};
@@ -39,7 +39,7 @@ const TARGETS_MEMORY_BYTES_MAX: usize = 512 << 20;
 const TARGET_BYTES: usize = 1_024;
 
 /// The error text for a request that got no response before its timeout.
-const LATE: &str = "no response within the timeout";
+const TIMEOUT_ERROR_TEXT: &str = "no response within the timeout";
 
 /// A target whose origin is resolved and whose body is read, so that its request can be sent.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Targets {
         let in_ascii = host_header_value(&url.origin);
         let written = if written.is_ascii() { written } else { in_ascii.as_str() };
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
-        let first = RedirectHop::first(&target.method, &target.url, &url.path, &host);
+        let first = RedirectHop::first_hop(&target.method, &target.url, &url.path, &host);
         Ok(Some(Arc::new(ReadyTarget { target, first, origin: url.origin, body })))
     }
 }
@@ -191,7 +191,7 @@ impl Attacker {
         let redirects_max = lock_ignoring_poison(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
         let here = hop.as_ref().unwrap_or(&ready.first);
-        Some((redirects_max, here.after(answer, &ready.origin, (!ready.body.is_empty(), true))))
+        Some((redirects_max, here.next_step(answer, &ready.origin, (!ready.body.is_empty(), true))))
     }
 
     /// Removes a request from the list of requests in flight. Returns a result with the request's
@@ -258,7 +258,7 @@ impl Author for Attacker {
             Some((redirects_max, RedirectStep::Asks(next))) => {
                 let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
                 let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
-                Some(here.map(|here| here.refusal(answer, redirects_max)))
+                Some(here.map(|here| here.redirect_limit_error(answer, redirects_max)))
             }
             Some((_, RedirectStep::Elsewhere)) => {
                 self.shared.redirects.fetch_add(1, Ordering::Relaxed);
@@ -270,13 +270,13 @@ impl Author for Attacker {
         if let Some(refusal) = unfinished {
             // Without a refusal the redirect is valid, so the next request was not sent for lack of
             // time.
-            let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
+            let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {TIMEOUT_ERROR_TEXT}", begun.method, begun.url));
             return self.send_result(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
         let mut headers: Vec<(String, Vec<String>)> = Vec::new();
         for (name, value) in answer.fields() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let (name, value) = (canonical(&text(name)), text(value));
+            let (name, value) = (canonical_header_name(&text(name)), text(value));
             match headers.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, values)) => values.push(value),
                 None => headers.push((name, vec![value])),
@@ -297,7 +297,7 @@ impl Author for Attacker {
     fn miss(&mut self, lost: &LostResponse) {
         let begun = self.remove_open_request(lost.mark);
         let what = match lost.failure {
-            RequestFailure::Timeout => LATE,
+            RequestFailure::Timeout => TIMEOUT_ERROR_TEXT,
             RequestFailure::Connect => "connection refused",
             RequestFailure::Reset => "connection reset by peer",
             RequestFailure::ClosedEarly => "EOF",
@@ -461,17 +461,17 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     drop((measured, shared));
     writing.join().map_err(|_| Failure::start("the results could not be written"))??;
     if redirects > 0 {
-        output::note(&format!(
+        output::print_to_stderr(&format!(
             "warning: {redirects} responses redirect to another server, and plimsoll does not follow these redirects"
         ));
     }
     if limited {
-        output::note(
+        output::print_to_stderr(
             "warning: plimsoll was the limit of this attack, not the server: the latencies include plimsoll's share",
         );
     }
     // As in vegeta, the exit code is that of a success if ^C ended the attack.
-    failed.map_or(Ok(exit::DONE), |why| Err(Failure::usage(why)))
+    failed.map_or(Ok(exit::SUCCESS), |why| Err(Failure::usage(why)))
 }
 
 /// Writes results when they arrive, until every sender has closed its channel.

@@ -60,7 +60,7 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
         VegetaCommand::Plot(asked) => write_plot(&asked, run)?,
         VegetaCommand::Encode(asked) => encode(&asked)?,
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
@@ -71,9 +71,9 @@ fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
     })?;
     let text = match asked.shape {
         ReportShape::Text => render::text(&mut figures),
-        ReportShape::Json => render::json(&mut figures),
-        ReportShape::Histogram => render::histogram(&figures),
-        ReportShape::Plot => render::plot(&mut figures),
+        ReportShape::Json => render::format_json_report(&mut figures),
+        ReportShape::Histogram => render::format_histogram_report(&figures),
+        ReportShape::Plot => render::format_hdr_plot(&mut figures),
     };
     match &asked.output {
         None => output::print(&text),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// The shares of requests (0 to 1) at which the HdrHistogram plot has points. The list is that of
 /// vegeta.
-const SHARES: &[f64] = &[
+const HISTOGRAM_PLOT_SHARES: &[f64] = &[
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.8875, 0.9, 0.9125,
     0.925, 0.9375, 0.94375, 0.95, 0.95625, 0.9625, 0.96875, 0.971875, 0.975, 0.978125, 0.98125, 0.984375, 0.985938,
     0.9875, 0.989062, 0.990625, 0.992188, 0.992969, 0.99375, 0.994531, 0.995313, 0.996094, 0.996484, 0.996875,
@@ -47,7 +47,7 @@ pub fn text(figures: &mut VegetaFigures) -> String {
 }
 
 /// Formats the report of `-type json`.
-pub fn json(figures: &mut VegetaFigures) -> String {
+pub fn format_json_report(figures: &mut VegetaFigures) -> String {
     let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
     let VegetaFigures {
         requests,
@@ -88,7 +88,7 @@ pub fn json(figures: &mut VegetaFigures) -> String {
 }
 
 /// Formats the report of `-type hist[...]`.
-pub fn histogram(figures: &VegetaFigures) -> String {
+pub fn format_histogram_report(figures: &VegetaFigures) -> String {
     let mut rows = vec![["Bucket", "", "#", "%", "Histogram"].map(str::to_owned)];
     for (at, (bound, count)) in figures.buckets.iter().enumerate() {
         let next = figures.buckets.get(at + 1).map_or_else(|| "+Inf".to_owned(), |(next, _)| go_duration(*next));
@@ -107,9 +107,9 @@ pub fn histogram(figures: &VegetaFigures) -> String {
 }
 
 /// Formats the report of `-type hdrplot`.
-pub fn plot(figures: &mut VegetaFigures) -> String {
+pub fn format_hdr_plot(figures: &mut VegetaFigures) -> String {
     let mut rows = vec![["Value(ms)", "Percentile", "TotalCount", "1/(1-Percentile)"].map(str::to_owned)];
-    for share in SHARES {
+    for share in HISTOGRAM_PLOT_SHARES {
         let value_ms = figures.quantile_ns(*share) as f64 / 1e6;
         let count = (share * figures.requests as f64 + 0.5) as u64;
         let over = if *share < 1.0 { 1.0 / (1.0 - share) } else { 1e7 };
@@ -203,14 +203,14 @@ mod tests {
     #[test]
     fn reports_match_vegeta_exactly() {
         assert_eq!(text(&mut fixture_figures(&[])), fixture!("report.txt"));
-        assert_eq!(json(&mut fixture_figures(&[])).trim_end(), fixture!("report.json").trim_end());
+        assert_eq!(format_json_report(&mut fixture_figures(&[])).trim_end(), fixture!("report.json").trim_end());
         assert_eq!(
-            histogram(&fixture_figures(&[0, 100_000, 200_000, 500_000, 1_000_000])),
+            format_histogram_report(&fixture_figures(&[0, 100_000, 200_000, 500_000, 1_000_000])),
             fixture!("report-hist.txt")
         );
-        assert_eq!(plot(&mut fixture_figures(&[])), fixture!("report-hdrplot.txt"));
+        assert_eq!(format_hdr_plot(&mut fixture_figures(&[])), fixture!("report-hdrplot.txt"));
         assert!(
-            json(&mut fixture_figures(&[0, 1_000_000]))
+            format_json_report(&mut fixture_figures(&[0, 1_000_000]))
                 .contains("\"min\":100400},\"buckets\":{\"0\":118,\"1000000\":2},\"bytes_in\"")
         );
     }
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn a_report_of_zero_results_is_valid() {
         let none = &mut VegetaFigures::new(&[0]);
-        assert!(text(none).contains("0, 0.00, 0.00\n") && json(none).contains("\"requests\":0,"));
-        assert!(histogram(none).contains("+Inf]") && plot(none).lines().count() == 95);
+        assert!(text(none).contains("0, 0.00, 0.00\n") && format_json_report(none).contains("\"requests\":0,"));
+        assert!(format_histogram_report(none).contains("+Inf]") && format_hdr_plot(none).lines().count() == 95);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Not here: executing the commands.
 
 use crate::go_flags::{go_duration_ns, go_flags};
-use crate::go_request::canonical;
+use crate::go_request::canonical_header_name;
 use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
 
 /// A parsed command line of vegeta: its command with the options.
@@ -200,7 +200,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
                     value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
                 let field = field.filter(|(name, value)| is_field(name, value));
                 let (name, value) = field.ok_or("-header: write the header as 'Name: value'")?;
-                asked.headers.push((canonical(&name), value));
+                asked.headers.push((canonical_header_name(&name), value));
             }
             "max-body" => asked.body_max = if value == "-1" { usize::MAX } else { number()? as usize },
             "keepalive" => asked.keep_alive = truth()?,
@@ -354,7 +354,7 @@ fn encoding_of_suffix(path: &str) -> VegetaEncoding {
 }
 
 /// The boolean flags, which take a value only after an equals sign.
-const SWITCHES: [&str; 8] =
+const BOOLEAN_FLAGS: [&str; 8] =
     ["lazy", "keepalive", "insecure", "http2", "h2c", "session-tickets", "chunked", "allow-public"];
 
 /// Parses the flags of a command. Returns the files after the flags, without `stdin` and `-`, which
@@ -364,7 +364,7 @@ fn parse_flags(
     words: &[String],
     each: &mut dyn FnMut(&str, &str) -> Result<bool, String>,
 ) -> Result<Option<Vec<String>>, String> {
-    let mut files = go_flags(&format!("vegeta {command}"), &SWITCHES, words, each)?;
+    let mut files = go_flags(&format!("vegeta {command}"), &BOOLEAN_FLAGS, words, each)?;
     files.iter_mut().for_each(|files| files.retain(|file| file != "stdin" && file != "-"));
     Ok(files)
 }

@@ -28,7 +28,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
         Ok(asked) => asked,
         Err(WrkRefusal(why)) => {
             if let Some(why) = why {
-                output::note(&why);
+                output::print_to_stderr(&why);
             }
             output::print(usage_text(dialect));
             // As in wrk, a usage error gives the exit code 1.
@@ -83,7 +83,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     measured.end(&notes);
     // As in wrk, the exit code is 0 even if requests failed or ^C ended the load. Only a failed
     // script changes the exit code.
-    Ok(if failed.is_some() { exit::CROSSED } else { exit::DONE })
+    Ok(if failed.is_some() { exit::NEGATIVE_RESULT } else { exit::SUCCESS })
 }
 
 /// Returns the equivalent arguments of `plimsoll run`.

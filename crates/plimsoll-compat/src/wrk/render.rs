@@ -3,7 +3,7 @@
 //!
 //! Not here: measuring the figures, and plimsoll's own results, which are printed below.
 
-use super::units::{binary, metric, time_s, time_us};
+use super::units::{format_binary_units, format_metric_units, time_s, time_us};
 use plimsoll_script::{ScriptFigures, ScriptSummary};
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ pub fn render(run: &WrkReport) -> String {
     let WrkReport { summary, latency_us, requests, distribution } = run;
     let mut text = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
     text += &stats_line("Latency", latency_us, time_us);
-    text += &stats_line("Req/Sec", requests, metric);
+    text += &stats_line("Req/Sec", requests, format_metric_units);
     match distribution {
         Distribution::Hidden => {}
         Distribution::Short => {
@@ -90,7 +90,7 @@ pub fn render(run: &WrkReport) -> String {
         "  {requests} requests in {duration}, {amount}B read",
         requests = summary.requests,
         duration = time_us(summary.duration_us as f64),
-        amount = binary(summary.bytes as f64)
+        amount = format_binary_units(summary.bytes as f64)
     );
     let ScriptSummary {
         errors_connect: connect, errors_read: read, errors_write: write, errors_timeout: timeout, ..
@@ -102,7 +102,7 @@ pub fn render(run: &WrkReport) -> String {
         let _ = writeln!(text, "  Non-2xx or 3xx responses: {responses}", responses = summary.errors_status);
     }
     let _ = writeln!(text, "Requests/sec: {:>9.2}", a_second(summary.requests));
-    let _ = writeln!(text, "Transfer/sec: {:>10}B", binary(a_second(summary.bytes)));
+    let _ = writeln!(text, "Transfer/sec: {:>10}B", format_binary_units(a_second(summary.bytes)));
     text
 }
 

@@ -10,8 +10,8 @@ struct Units {
 
 const TIME_US: Units = Units { scale: 1000.0, base: "us", names: &["ms", "s"] };
 const TIME_S: Units = Units { scale: 60.0, base: "s", names: &["m", "h"] };
-const BINARY: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "T", "P"] };
-const METRIC: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
+const BINARY_UNITS: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "T", "P"] };
+const METRIC_UNITS: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
 
 impl Units {
     /// Formats a number with its unit. A larger unit is used if the number is at least 0.85 of that
@@ -40,13 +40,13 @@ pub fn time_s(s: f64) -> String {
 }
 
 /// Formats a number of bytes without the letter `B`, such as `1.50M`.
-pub fn binary(bytes: f64) -> String {
-    BINARY.format_with_unit(bytes, 2)
+pub fn format_binary_units(bytes: f64) -> String {
+    BINARY_UNITS.format_with_unit(bytes, 2)
 }
 
 /// Formats a number with decimal units, such as `12.34k`.
-pub fn metric(number: f64) -> String {
-    METRIC.format_with_unit(number, 2)
+pub fn format_metric_units(number: f64) -> String {
+    METRIC_UNITS.format_with_unit(number, 2)
 }
 
 /// Parses a count: digits, optionally followed by `k`, `M`, `G`, `T` or `P`.
@@ -103,8 +103,8 @@ mod tests {
             assert_eq!(time_us(us), expect, "{us}");
         }
         assert_eq!([10.0, 30.0, 60.0, 120.0, 3600.0].map(time_s), ["10s", "30s", "1m", "2m", "60m"]);
-        assert_eq!([0.0, 800.0, 900.0, 1.5 * 1048576.0].map(binary), ["0.00", "800.00", "0.88K", "1.50M"]);
-        assert_eq!([999.0, 12_340.0, 1e6].map(metric), ["1.00k", "12.34k", "1.00M"]);
+        assert_eq!([0.0, 800.0, 900.0, 1.5 * 1048576.0].map(format_binary_units), ["0.00", "800.00", "0.88K", "1.50M"]);
+        assert_eq!([999.0, 12_340.0, 1e6].map(format_metric_units), ["1.00k", "12.34k", "1.00M"]);
     }
 
     #[test]

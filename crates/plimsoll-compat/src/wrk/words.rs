@@ -46,7 +46,7 @@ pub struct WrkRefusal(pub Option<String>);
 
 /// The flags of wrk and wrk2: letter, long name, whether the flag has a value, and whether it
 /// exists only in wrk2.
-const FLAGS: [(char, &str, bool, bool); 15] = [
+const WRK_FLAGS: [(char, &str, bool, bool); 15] = [
     ('c', "connections", true, false),
     ('d', "duration", true, false),
     ('t', "threads", true, false),
@@ -92,7 +92,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
             asked.words.extend(words.by_ref().cloned());
         } else if let Some(long) = word.strip_prefix("--") {
             let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let mut fit: Vec<_> = FLAGS.iter().filter(|flag| known(flag.3) && flag.1.starts_with(name)).collect();
+            let mut fit: Vec<_> = WRK_FLAGS.iter().filter(|flag| known(flag.3) && flag.1.starts_with(name)).collect();
             if let Some(whole) = fit.iter().position(|flag| flag.1 == name) {
                 fit = vec![fit[whole]];
             }
@@ -114,7 +114,8 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
             while let Some(letter) = rest.next() {
                 // The letters `J` and `A` are only internal, because `--json` and `--allow-public`
                 // have no short form.
-                let flag = FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && !['J', 'A'].contains(&letter));
+                let flag =
+                    WRK_FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && !['J', 'A'].contains(&letter));
                 let Some((_, _, has_value, _)) = flag else {
                     return Err(usage(format!("invalid option -- '{letter}'")));
                 };

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 /// The maximum number of events that one fetch returns. A busy loop rarely needs a second fetch,
 /// and handling this number of events does not delay arrivals noticeably.
-const EVENTS: usize = 256;
+const EVENTS_PER_FETCH_MAX: usize = 256;
 
 /// The network of this machine, for one worker.
 pub struct RealNet {
@@ -20,7 +20,7 @@ impl RealNet {
     /// Creates the network of one worker. If `close_reset` is true, connections are closed with a
     /// TCP reset.
     pub fn new(close_reset: bool) -> io::Result<RealNet> {
-        Ok(RealNet { epoll: Epoll::new(EVENTS)?, close_reset })
+        Ok(RealNet { epoll: Epoll::new(EVENTS_PER_FETCH_MAX)?, close_reset })
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Simulation<'a> {
 
 /// Executes `plan` on an ideal machine against `server`, with random numbers from `seed`.
 pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
-    Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }
+    Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()))
 }
 

@@ -8,7 +8,7 @@
 
 mod serving;
 
-use super::server::{FLOOD, FLOOD_READ_NS, Fault, SimServer, SimStall};
+use super::server::{FLOOD_CHUNK, FLOOD_READ_NS, Fault, SimServer, SimStall};
 use super::streams::SimStreams;
 use crate::net::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
 use plimsoll_model::rng::Rng;
@@ -20,15 +20,15 @@ use std::rc::Rc;
 /// The simulated duration of a poll without events, ns.
 const POLL_NS: u64 = 500;
 /// The maximum number of events that one wait returns.
-const EVENTS: usize = 256;
+const EVENTS_PER_WAIT_MAX: usize = 256;
 /// The maximum number of reads and sends between two waits. A worker that exceeds this number
 /// neglects its other connections, so the test fails.
 const CALLS_BETWEEN_WAITS_MAX: u32 = 10_000;
 /// The maximum number of consecutive waits without events or progress. A worker that exceeds this
 /// number is stuck, so the test fails.
 const WAITS_WITHOUT_PROGRESS_MAX: u32 = 100_000;
-const REFUSED: ConnectError = 111;
-const RESET: ConnectError = 104;
+const ECONNREFUSED: ConnectError = 111;
+const ECONNRESET: ConnectError = 104;
 const NO_PORT: ConnectError = 99;
 
 /// The simulated machine of the client: the CPU time of each operation, and the latency of a
@@ -182,7 +182,8 @@ struct Link {
     idle: bool,
     /// The number of bytes of the current response that the client has not read.
     reply_left: usize,
-    /// For an endless chunked response, the position in [`FLOOD`]; `None` for other responses.
+    /// For an endless chunked response, the position in [`FLOOD_CHUNK`]; `None` for other
+    /// responses.
     flood_at: Option<usize>,
     /// The number of bytes that the client sent and the server has not read yet.
     in_pipe: usize,
@@ -341,7 +342,7 @@ impl SimWorld {
                     self.schedule_client_event(at_ns, link, SimEventKind::Breaks);
                 } else if it.streams.is_some() {
                     it.in_pipe -= count;
-                    self.hear(at_ns, link, count);
+                    self.handle_h2_bytes(at_ns, link, count);
                 } else {
                     it.arrived += count;
                     it.activity += 1;
@@ -352,11 +353,11 @@ impl SimWorld {
                 it.taking = false;
                 self.read(at_ns, link);
             }
-            SimEventKind::Answers => self.answer(at_ns, link),
+            SimEventKind::Answers => self.answer_request(at_ns, link),
             SimEventKind::AnswersStream(stream, left) => self.answer_stream(at_ns, link, stream, left),
             SimEventKind::AnswersAgain => {
                 if !it.server_closed {
-                    self.say(at_ns, link, None, 0);
+                    self.send_response(at_ns, link, None, 0);
                 }
             }
             SimEventKind::Closes => self.close(at_ns, link),
@@ -482,8 +483,8 @@ impl SimWorld {
     fn finish_connect(&mut self, link: usize) -> Result<(), ConnectError> {
         let it = &mut self.links[link];
         match it.standing {
-            SocketState::Refused => Err(REFUSED),
-            SocketState::Dead if std::mem::take(&mut it.error) => Err(RESET),
+            SocketState::Refused => Err(ECONNREFUSED),
+            SocketState::Dead if std::mem::take(&mut it.error) => Err(ECONNRESET),
             _ => {
                 self.account.connected += 1;
                 self.set_idle(link, true);
@@ -557,8 +558,8 @@ impl SimWorld {
         }
         if let Some(at) = it.flood_at.as_mut().filter(|_| count == 0) {
             for byte in &mut buffer[..] {
-                *byte = FLOOD[*at];
-                *at = (*at + 1) % FLOOD.len();
+                *byte = FLOOD_CHUNK[*at];
+                *at = (*at + 1) % FLOOD_CHUNK.len();
             }
             count = buffer.len();
         }
@@ -634,7 +635,7 @@ impl SimWorld {
 
     fn take_ready_events(&mut self, ready: &mut Vec<Ready>) {
         let mut fetched = 0;
-        while fetched < EVENTS
+        while fetched < EVENTS_PER_WAIT_MAX
             && let Some(link) = self.ready.pop_front()
         {
             let it = &mut self.links[link];

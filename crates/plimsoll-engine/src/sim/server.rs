@@ -119,7 +119,7 @@ pub enum Fault {
 /// The length of a huge body in bytes. It is several times what the client reads in one turn.
 const HUGE_BYTES: usize = 3_000_000;
 /// The chunk that an endless response repeats.
-pub const FLOOD: &[u8] = b"30\r\n................................................\r\n";
+pub const FLOOD_CHUNK: &[u8] = b"30\r\n................................................\r\n";
 /// The client's CPU time, ns, for each read from an endless response. It is about the cost of
 /// parsing tiny chunks.
 pub const FLOOD_READ_NS: u64 = 200_000;

@@ -6,7 +6,7 @@
 
 use super::server::SimH2;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const CONNECTION_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -20,9 +20,9 @@ const REFUSED_STREAM: u8 = 7;
 /// The encoded response head `:status: 200`, as an index into HPACK's static table.
 const HEAD_OK: &[u8] = &[0x88];
 /// The encoded trailers `grpc-status: 0`, as an HPACK literal.
-const TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
+const GRPC_STATUS_TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
 /// The bytes of an empty gRPC message.
-const MESSAGE: &[u8] = &[0; 5];
+const EMPTY_GRPC_MESSAGE: &[u8] = &[0; 5];
 
 /// The server's reaction to received bytes.
 #[derive(Debug)]
@@ -94,11 +94,11 @@ impl SimStreams {
     pub fn next(&mut self, arrived: usize) -> Option<StreamAction> {
         self.arrived += arrived;
         if !self.begun {
-            if self.arrived < PREFACE.len() {
+            if self.arrived < CONNECTION_PREFACE.len() {
                 return None;
             }
             self.begun = true;
-            if self.take(PREFACE.len()) != PREFACE {
+            if self.take(CONNECTION_PREFACE.len()) != CONNECTION_PREFACE {
                 return Some(StreamAction::Wrong);
             }
         }
@@ -168,11 +168,12 @@ impl SimStreams {
                 [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, END_STREAM, stream, b"hello")]
                     .concat()
             }
-            0 => encode_frame(HEADERS, END_HEADERS | END_STREAM, stream, TRAILERS),
+            0 => encode_frame(HEADERS, END_HEADERS | END_STREAM, stream, GRPC_STATUS_TRAILERS),
             _ if left == messages => {
-                [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, 0, stream, MESSAGE)].concat()
+                [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE)]
+                    .concat()
             }
-            _ => encode_frame(DATA, 0, stream, MESSAGE),
+            _ => encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE),
         };
         if left == 0 {
             self.active.remove(at);

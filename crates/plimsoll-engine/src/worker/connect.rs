@@ -137,7 +137,7 @@ impl<N: Net> Worker<N> {
         if connection.conn.is_h2() {
             self.recorder.speaks_h2();
         }
-        self.feed(slot);
+        self.send_requests_while_room(slot);
         // In some protocols, such as HTTP/2, the client sends bytes before its first request.
         if self.connections[slot as usize].conn.wants_to_send() {
             self.send(slot);
@@ -146,14 +146,14 @@ impl<N: Net> Worker<N> {
     }
 
     /// Sends waiting exchanges on the slot's open connection, until it cannot take another one.
-    pub(super) fn feed(&mut self, slot: u32) {
+    pub(super) fn send_requests_while_room(&mut self, slot: u32) {
         loop {
             let connection = &mut self.connections[slot as usize];
             if !connection.has_room() {
                 return;
             }
             let Some(number) = self.exchanges.take_first(&mut connection.waiting) else { return };
-            self.ask(slot, number);
+            self.send_request(slot, number);
         }
     }
 
@@ -162,7 +162,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn send_waiting_requests(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
-            State::Standing => self.feed(slot),
+            State::Standing => self.send_requests_while_room(slot),
             State::Free => {
                 if self.open(slot).is_err() {
                     self.give_up(slot, RequestFailure::Connect);

@@ -56,7 +56,7 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn send_or_queue_request(&mut self, slot: u32, number: u32) {
         if self.connections[slot as usize].has_room() {
-            self.ask(slot, number);
+            self.send_request(slot, number);
         } else {
             self.wait_for_room(slot, number);
         }
@@ -114,7 +114,7 @@ impl<N: Net> Worker<N> {
     /// Always inlined, because this function runs once per request and a call would cost as much as
     /// its body.
     #[inline(always)]
-    pub(super) fn ask(&mut self, slot: u32, number: u32) {
+    pub(super) fn send_request(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
         // A request that follows a redirect keeps the start times of the first request.
         if exchange.sent_ns == 0 {
@@ -149,7 +149,7 @@ impl<N: Net> Worker<N> {
                     room -= sent;
                     if room == 0 {
                         connection.sending = true;
-                        self.defer(slot, Readiness::WRITABLE);
+                        self.defer_readiness(slot, Readiness::WRITABLE);
                         return;
                     }
                 }
@@ -160,7 +160,7 @@ impl<N: Net> Worker<N> {
                 }
                 SendOutcome::Broken => {
                     connection.sending = true;
-                    self.defer(slot, Readiness::BROKEN);
+                    self.defer_readiness(slot, Readiness::BROKEN);
                     return;
                 }
             }
@@ -198,7 +198,7 @@ impl<N: Net> Worker<N> {
                     taken += count;
                     if taken >= SLICE_BYTES || self.now_ns - began_ns >= SLICE_NS {
                         if self.connections[slot as usize].generation == generation {
-                            self.defer(slot, Readiness { readable: true, hangup, ..Readiness::NONE });
+                            self.defer_readiness(slot, Readiness { readable: true, hangup, ..Readiness::NONE });
                         }
                         break;
                     }
@@ -320,7 +320,7 @@ impl<N: Net> Worker<N> {
             Fact::HasBytesToSend => {
                 // The connection may now be able to take a waiting exchange.
                 if !self.connections[slot as usize].waiting.is_empty() {
-                    self.feed(slot);
+                    self.send_requests_while_room(slot);
                 }
                 // If the send buffer is full, the next writable event sends the rest.
                 if !self.connections[slot as usize].sending {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 /// SYN retransmission.
 const OPENING_MAX: u64 = 100;
 /// The number of connections that are opened in one burst, before the pace is checked again.
-const BURST: u64 = 32;
+const BURST_CONNECTIONS: u64 = 32;
 /// A time limit of the preparation, ns. A shorter request timeout lowers the limit, but not below
 /// four times the expected time. Connections that are missing at the limit are opened during the
 /// load.
@@ -39,9 +39,9 @@ impl<N: Net> Worker<N> {
         while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
             // The number of connections that should have been started by now, rounded up to whole
             // bursts.
-            let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST * 1_000_000_000) + 1;
+            let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST_CONNECTIONS * 1_000_000_000) + 1;
             let mut wait_ns = self.now_ns + 10_000_000;
-            while left > 0 && self.opening < opening_max && opened < bursts * BURST {
+            while left > 0 && self.opening < opening_max && opened < bursts * BURST_CONNECTIONS {
                 if !closed {
                     slot = self.free_slot().unwrap_or_else(|| self.add_slot());
                 }
@@ -64,8 +64,8 @@ impl<N: Net> Worker<N> {
                     }
                 }
             }
-            if left > 0 && self.opening < opening_max && opened >= bursts * BURST {
-                wait_ns = wait_ns.min(began_ns + bursts * BURST * 1_000_000_000 / self.job.ramp_per_s + 1);
+            if left > 0 && self.opening < opening_max && opened >= bursts * BURST_CONNECTIONS {
+                wait_ns = wait_ns.min(began_ns + bursts * BURST_CONNECTIONS * 1_000_000_000 / self.job.ramp_per_s + 1);
             }
             self.wait(Wait::Until(wait_ns.min(give_up_ns)));
             self.handle_ready();

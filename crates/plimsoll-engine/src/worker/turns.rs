@@ -72,7 +72,7 @@ impl<N: Net> Worker<N> {
             if connection.deferred == Readiness::NONE {
                 self.handle_readiness(slot, readiness);
             } else {
-                self.defer(slot, readiness);
+                self.defer_readiness(slot, readiness);
             }
         }
         ready.drain(..handled);
@@ -96,7 +96,7 @@ impl<N: Net> Worker<N> {
 
     /// Records the unhandled readiness of the slot's connection for the next turn.
     #[cold]
-    pub(super) fn defer(&mut self, slot: u32, readiness: Readiness) {
+    pub(super) fn defer_readiness(&mut self, slot: u32, readiness: Readiness) {
         let connection = &mut self.connections[slot as usize];
         if connection.socket.is_none() {
             return;

@@ -3,15 +3,15 @@
 /// The largest value with a bucket of its own: one hour, in ns.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 const HALF_BITS: u32 = 10;
-const HALF: u64 = 1 << HALF_BITS;
+const BUCKETS_PER_OCTAVE: u64 = 1 << HALF_BITS;
 /// Number of buckets of the geometry.
-pub const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
+pub const BUCKET_COUNT: usize = index_of(HIGHEST_NS) + 1;
 
 /// Returns the index of the bucket that counts `value_ns`; longer values belong to the last bucket.
 #[inline]
 pub const fn index_of(value_ns: u64) -> usize {
     let value = if value_ns > HIGHEST_NS { HIGHEST_NS } else { value_ns };
-    if value < 2 * HALF {
+    if value < 2 * BUCKETS_PER_OCTAVE {
         return value as usize;
     }
     let shift = 63 - value.leading_zeros() - HALF_BITS;
@@ -22,11 +22,11 @@ pub const fn index_of(value_ns: u64) -> usize {
 #[inline]
 pub const fn lowest_of(index: usize) -> u64 {
     let index = index as u64;
-    if index < 2 * HALF {
+    if index < 2 * BUCKETS_PER_OCTAVE {
         return index;
     }
     let shift = (index >> HALF_BITS) - 1;
-    ((index & (HALF - 1)) + HALF) << shift
+    ((index & (BUCKETS_PER_OCTAVE - 1)) + BUCKETS_PER_OCTAVE) << shift
 }
 
 /// Returns the largest value of bucket `index`.
@@ -68,7 +68,7 @@ impl ExactFigures {
     }
 
     /// Returns the buckets that may be occupied.
-    pub(super) fn span(&self) -> std::ops::Range<usize> {
+    pub(super) fn bucket_range(&self) -> std::ops::Range<usize> {
         if self.count == 0 { 0..0 } else { index_of(self.min_ns)..index_of(self.max_ns) + 1 }
     }
 }

@@ -1,22 +1,22 @@
 //! Counts by bucket that use memory only for occupied ranges: pages of a quarter octave each,
 //! allocated at first use.
 
-use super::geometry::BUCKETS;
+use super::geometry::BUCKET_COUNT;
 use super::sparse::Bucket;
 use std::ops::Range;
 
 /// Number of buckets of a page, and also the number of pages. One byte is the index in each case,
 /// so that neither index needs a bounds check.
-const PAGE: usize = 1 << u8::BITS;
-const _: () = assert!(BUCKETS <= PAGE * PAGE);
+const BUCKETS_PER_PAGE: usize = 1 << u8::BITS;
+const _: () = assert!(BUCKET_COUNT <= BUCKETS_PER_PAGE * BUCKETS_PER_PAGE);
 
 /// A count for each bucket, with memory only for occupied pages of buckets.
 #[derive(Clone)]
-pub(super) struct Pages<C>([Option<Box<[C; PAGE]>>; PAGE]);
+pub(super) struct Pages<C>([Option<Box<[C; BUCKETS_PER_PAGE]>>; BUCKETS_PER_PAGE]);
 
 impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
     pub(super) fn new() -> Pages<C> {
-        Pages([const { None }; PAGE])
+        Pages([const { None }; BUCKETS_PER_PAGE])
     }
 
     /// Returns the mutable count of bucket `index`; its page is allocated at the first use.
@@ -32,9 +32,9 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
     }
 
     /// Returns the occupied buckets among those in `span`: (index, count), ascending.
-    pub(super) fn occupied(&self, span: Range<usize>) -> impl Iterator<Item = (usize, C)> + '_ {
-        let pages = span.start / PAGE..span.end.div_ceil(PAGE);
-        let counts = pages.filter_map(|at| Some((at * PAGE, self.0[at].as_ref()?)));
+    pub(super) fn occupied_buckets(&self, span: Range<usize>) -> impl Iterator<Item = (usize, C)> + '_ {
+        let pages = span.start / BUCKETS_PER_PAGE..span.end.div_ceil(BUCKETS_PER_PAGE);
+        let counts = pages.filter_map(|at| Some((at * BUCKETS_PER_PAGE, self.0[at].as_ref()?)));
         let counts =
             counts.flat_map(|(first, page)| page.iter().enumerate().map(move |(at, count)| (first + at, *count)));
         counts.filter(move |(index, count)| *count > C::default() && span.contains(index))
@@ -42,15 +42,15 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
 
     /// Moves out the occupied buckets in `span`, ascending. The pages stay for later values.
     pub(super) fn take(&mut self, span: Range<usize>) -> Vec<Bucket> {
-        let first = span.start / PAGE;
+        let first = span.start / BUCKETS_PER_PAGE;
         let (mut taken, mut length) = (Vec::new(), 0);
-        for (at, page) in self.0[first..span.end.div_ceil(PAGE)].iter_mut().enumerate() {
+        for (at, page) in self.0[first..span.end.div_ceil(BUCKETS_PER_PAGE)].iter_mut().enumerate() {
             let Some(page) = page else { continue };
-            taken.resize(length + PAGE, Bucket::EMPTY);
+            taken.resize(length + BUCKETS_PER_PAGE, Bucket::EMPTY);
             // Every bucket is written, and the write is kept only if the bucket is occupied.
             // Occupied buckets form no pattern that a branch predictor could learn.
             for (index, count) in page.iter().enumerate() {
-                taken[length] = Bucket::new((first + at) * PAGE + index, (*count).into());
+                taken[length] = Bucket::new((first + at) * BUCKETS_PER_PAGE + index, (*count).into());
                 length += usize::from(*count > C::default());
             }
             page.fill(C::default());
@@ -61,12 +61,12 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
 
     /// Returns the memory of the allocated pages in bytes, without the memory of the value itself.
     pub(super) fn bytes(&self) -> usize {
-        self.0.iter().flatten().count() * size_of::<[C; PAGE]>()
+        self.0.iter().flatten().count() * size_of::<[C; BUCKETS_PER_PAGE]>()
     }
 }
 
 #[cold]
 #[inline(never)]
-fn new_page<C: Copy + Default>(place: &mut Option<Box<[C; PAGE]>>) -> &mut [C; PAGE] {
-    place.insert(Box::new([C::default(); PAGE]))
+fn new_page<C: Copy + Default>(place: &mut Option<Box<[C; BUCKETS_PER_PAGE]>>) -> &mut [C; BUCKETS_PER_PAGE] {
+    place.insert(Box::new([C::default(); BUCKETS_PER_PAGE]))
 }

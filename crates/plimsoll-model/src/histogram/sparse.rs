@@ -1,6 +1,6 @@
 //! The compact form of a histogram, as intervals and run files store it.
 
-use super::geometry::{BUCKETS, ExactFigures, index_of};
+use super::geometry::{BUCKET_COUNT, ExactFigures, index_of};
 
 /// An occupied bucket, with index and count in one word. A load with many routes has a hundred
 /// thousand buckets a second, so size matters.
@@ -9,7 +9,7 @@ pub(super) struct Bucket(u64);
 
 const COUNT_BITS: u32 = 48;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
-const _: () = assert!(BUCKETS <= 1 << (u64::BITS - COUNT_BITS));
+const _: () = assert!(BUCKET_COUNT <= 1 << (u64::BITS - COUNT_BITS));
 
 impl Bucket {
     pub(super) const EMPTY: Bucket = Bucket(0);

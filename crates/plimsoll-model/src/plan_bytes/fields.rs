@@ -1,25 +1,25 @@
 //! The encoding of all parts of a plan: tagged fields, without default values and without unknown
 //! tags.
 
-use crate::tagged_fields::{Field, Reader, field, varint};
+use crate::tagged_fields::{Field, Reader, append_field, append_varint};
 
 /// The maximum number of items of a list in a plan (routes, headers, addresses, ...): far above
 /// real plans.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
 /// Appends a number as a field, even 0, since a plan has no default values.
-pub(super) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
-    field(out, tag, |out| varint(out, value));
+pub(super) fn append_number(out: &mut Vec<u8>, tag: u32, value: u64) {
+    append_field(out, tag, |out| append_varint(out, value));
 }
 
 pub(super) fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
-    field(out, tag, |out| out.extend_from_slice(value));
+    append_field(out, tag, |out| out.extend_from_slice(value));
 }
 
 /// Reads a message, and calls `each` with the tag and value of every field. `None` means that a tag
 /// is unknown, or occurs where it must not.
 pub(super) fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
-    message.fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
+    message.read_fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
 }
 
 /// Stores the value of a field that may occur only once; `None` means that the field occurred
@@ -37,7 +37,7 @@ pub(super) fn read_text(value: Reader) -> Option<String> {
 }
 
 pub(super) fn read_flag(value: Reader) -> Option<bool> {
-    match value.number()? {
+    match value.read_number()? {
         0 => Some(false),
         1 => Some(true),
         _ => None,
@@ -45,11 +45,11 @@ pub(super) fn read_flag(value: Reader) -> Option<bool> {
 }
 
 pub(super) fn read_u32(value: Reader) -> Option<u32> {
-    value.number()?.try_into().ok()
+    value.read_number()?.try_into().ok()
 }
 
 pub(super) fn read_port(value: Reader) -> Option<u16> {
-    value.number()?.try_into().ok()
+    value.read_number()?.try_into().ok()
 }
 
 pub(super) fn read_level(value: Reader) -> Option<f64> {
@@ -57,8 +57,8 @@ pub(super) fn read_level(value: Reader) -> Option<f64> {
 }
 
 /// Appends a field with a name and a value.
-pub(super) fn pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) {
-    field(out, tag, |out| {
+pub(super) fn append_pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) {
+    append_field(out, tag, |out| {
         bytes(out, 1, name.as_bytes());
         bytes(out, 2, value.as_bytes());
     });
@@ -78,7 +78,7 @@ pub(super) fn read_pair(message: Reader) -> Option<(String, String)> {
 pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Option<T>) -> Option<Vec<T>> {
     let mut numbers = Vec::new();
     while !value.bytes.is_empty() {
-        numbers.push(each(value.varint()?)?);
+        numbers.push(each(value.read_varint()?)?);
     }
     Some(numbers)
 }
@@ -87,7 +87,7 @@ pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Op
 pub(super) fn append_times(out: &mut Vec<u8>, moments_ns: &[u64]) {
     let mut before_ns = 0;
     for at_ns in moments_ns {
-        varint(out, at_ns - std::mem::replace(&mut before_ns, *at_ns));
+        append_varint(out, at_ns - std::mem::replace(&mut before_ns, *at_ns));
     }
 }
 

@@ -1,28 +1,28 @@
 //! The bytes of a request list, with one request for each arrival.
 
 use super::fields::{
-    ITEMS_MAX, append_times, bytes, number, read, read_flag, read_moments, read_numbers, read_text, store_once,
+    ITEMS_MAX, append_number, append_times, bytes, read, read_flag, read_moments, read_numbers, read_text, store_once,
 };
 use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList};
 use crate::session_draws::{ListedSessions, SessionsFacts};
-use crate::tagged_fields::{Reader, field, varint};
+use crate::tagged_fields::{Reader, append_field, append_varint};
 
 /// Writes the distinct paths, then the request of each arrival. Storing differences of path numbers
 /// would save no bytes.
 pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
     let RequestList { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));
-    field(out, 2, |out| {
+    append_field(out, 2, |out| {
         for ListedRequest { target, route, status } in entries {
-            varint(out, u64::from(*target));
-            varint(out, u64::from(*route));
-            varint(out, u64::from(*status));
+            append_varint(out, u64::from(*target));
+            append_varint(out, u64::from(*route));
+            append_varint(out, u64::from(*status));
         }
     });
     if let Some(sessions) = sessions {
-        field(out, 8, |out| append_times(out, sessions.starts_ns()));
+        append_field(out, 8, |out| append_times(out, sessions.starts_ns()));
         for (tag, numbers) in [(9, sessions.by_session()), (10, sessions.ends())] {
-            field(out, tag, |out| numbers.iter().for_each(|number| varint(out, u64::from(*number))));
+            append_field(out, tag, |out| numbers.iter().for_each(|number| append_varint(out, u64::from(*number))));
         }
     }
     let ReplayFacts {
@@ -33,20 +33,20 @@ pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
         has_whole_seconds: spread,
         sessions: drawn_from,
     } = facts;
-    number(out, 3, *speed_milli);
-    number(out, 4, *scale_milli);
-    number(out, 5, *lines);
+    append_number(out, 3, *speed_milli);
+    append_number(out, 4, *scale_milli);
+    append_number(out, 5, *lines);
     for (why, count) in left_out {
-        field(out, 6, |out| {
+        append_field(out, 6, |out| {
             bytes(out, 1, why.as_bytes());
-            number(out, 2, *count);
+            append_number(out, 2, *count);
         });
     }
-    number(out, 7, u64::from(*spread));
+    append_number(out, 7, u64::from(*spread));
     if let Some(SessionsFacts { sessions, span_ns, busiest_minute, busiest_second }) = drawn_from {
-        field(out, 11, |out| {
+        append_field(out, 11, |out| {
             for (tag, value) in [(1, sessions), (2, span_ns), (3, busiest_minute), (4, busiest_second)] {
-                number(out, tag, *value);
+                append_number(out, tag, *value);
             }
         });
     }
@@ -59,14 +59,14 @@ pub(super) fn read_listed(message: Reader) -> Option<RequestList> {
     read(message, |tag, value| match tag {
         1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),
         2 => store_once(&mut entries, read_entries(value)?),
-        3 => store_once(&mut speed_milli, value.number()?),
-        4 => store_once(&mut scale_milli, value.number()?),
-        5 => store_once(&mut lines, value.number()?),
+        3 => store_once(&mut speed_milli, value.read_number()?),
+        4 => store_once(&mut scale_milli, value.read_number()?),
+        5 => store_once(&mut lines, value.read_number()?),
         6 => {
             let (mut why, mut count) = (None, None);
             read(value, |tag, value| match tag {
                 1 => store_once(&mut why, read_text(value)?),
-                2 => store_once(&mut count, value.number()?),
+                2 => store_once(&mut count, value.read_number()?),
                 _ => None,
             })?;
             (facts.skip_counts.len() < ITEMS_MAX && facts.skip_counts.insert(why?, count?).is_none()).then_some(())
@@ -91,7 +91,7 @@ pub(super) fn read_listed(message: Reader) -> Option<RequestList> {
 fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {
     let mut entries = Vec::new();
     while !value.bytes.is_empty() {
-        let mut next = || value.varint();
+        let mut next = || value.read_varint();
         let (target, route, status) = (next()?, next()?, next()?);
         entries.push(ListedRequest {
             target: target.try_into().ok()?,
@@ -104,7 +104,7 @@ fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {
 
 fn read_sessions_facts(message: Reader) -> Option<SessionsFacts> {
     let mut values = [None; 4];
-    read(message, |tag, value| store_once(values.get_mut((tag as usize).checked_sub(1)?)?, value.number()?))?;
+    read(message, |tag, value| store_once(values.get_mut((tag as usize).checked_sub(1)?)?, value.read_number()?))?;
     let [sessions, span_ns, busiest_minute, busiest_second] = values;
     Some(SessionsFacts {
         sessions: sessions?,

@@ -1,12 +1,12 @@
 //! The load of a plan as bytes: load model, level and times.
 
 use super::fields::{
-    append_times, bytes, number, push, read, read_flag, read_level, read_moments, read_u32, store_once,
+    append_number, append_times, bytes, push, read, read_flag, read_level, read_moments, read_u32, store_once,
 };
 use crate::arrival_times::ArrivalTimes;
 use crate::curve::{Curve, Stage};
 use crate::load::{Arrivals, Load, LoadShape};
-use crate::tagged_fields::{Reader, field};
+use crate::tagged_fields::{Reader, append_field};
 
 pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
     let Load {
@@ -20,7 +20,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
         interval_ns,
         new_users: newcomers,
     } = load;
-    number(out, 1, *seed);
+    append_number(out, 1, *seed);
     // The curve of given arrival times is computed from the times, so the curve is not written.
     let follows = Curve { stages: Vec::new() };
     let (kind, curve) = match shape {
@@ -33,28 +33,28 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
             (3, &follows)
         }
     };
-    number(out, 2, kind);
+    append_number(out, 2, kind);
     for Stage { from, to, duration_ns } in &curve.stages {
-        field(out, 3, |out| {
+        append_field(out, 3, |out| {
             bytes(out, 1, &from.to_le_bytes());
             bytes(out, 2, &to.to_le_bytes());
-            duration_ns.iter().for_each(|ns| number(out, 3, *ns));
+            duration_ns.iter().for_each(|ns| append_number(out, 3, *ns));
         });
     }
-    requests_max.iter().for_each(|requests| number(out, 4, *requests));
-    duration_ns.iter().for_each(|ns| number(out, 5, *ns));
-    number(out, 6, *warmup_ns);
-    number(out, 7, *grace_ns);
-    number(out, 8, u64::from(*connections_ready));
-    number(out, 9, *interval_ns);
-    number(out, 12, u64::from(*newcomers));
+    requests_max.iter().for_each(|requests| append_number(out, 4, *requests));
+    duration_ns.iter().for_each(|ns| append_number(out, 5, *ns));
+    append_number(out, 6, *warmup_ns);
+    append_number(out, 7, *grace_ns);
+    append_number(out, 8, u64::from(*connections_ready));
+    append_number(out, 9, *interval_ns);
+    append_number(out, 12, u64::from(*newcomers));
 }
 
 /// Appends the arrival times, and the end of the measured part in schedule time, ns.
 fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
-    field(out, 10, |out| append_times(out, arrivals.starts_ns()));
+    append_field(out, 10, |out| append_times(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);
-    number(out, 11, load.warmup_ns.saturating_add(span_ns));
+    append_number(out, 11, load.warmup_ns.saturating_add(span_ns));
 }
 
 pub(super) fn read_load(message: Reader) -> Option<Load> {
@@ -62,17 +62,17 @@ pub(super) fn read_load(message: Reader) -> Option<Load> {
     let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
     let (mut stages, mut starts_ns, mut given_end_ns, mut newcomers) = (Vec::new(), None, None, None);
     read(message, |tag, value| match tag {
-        1 => store_once(&mut seed, value.number()?),
-        2 => store_once(&mut kind, value.number()?),
+        1 => store_once(&mut seed, value.read_number()?),
+        2 => store_once(&mut kind, value.read_number()?),
         3 => push(&mut stages, read_stage(value)?),
-        4 => store_once(&mut requests_max, value.number()?),
-        5 => store_once(&mut duration_ns, value.number()?),
-        6 => store_once(&mut warmup_ns, value.number()?),
-        7 => store_once(&mut grace_ns, value.number()?),
+        4 => store_once(&mut requests_max, value.read_number()?),
+        5 => store_once(&mut duration_ns, value.read_number()?),
+        6 => store_once(&mut warmup_ns, value.read_number()?),
+        7 => store_once(&mut grace_ns, value.read_number()?),
         8 => store_once(&mut connections_ready, read_u32(value)?),
-        9 => store_once(&mut interval_ns, value.number()?),
+        9 => store_once(&mut interval_ns, value.read_number()?),
         10 => store_once(&mut starts_ns, read_moments(value)?),
-        11 => store_once(&mut given_end_ns, value.number()?),
+        11 => store_once(&mut given_end_ns, value.read_number()?),
         12 => store_once(&mut newcomers, read_flag(value)?),
         _ => None,
     })?;
@@ -106,7 +106,7 @@ fn read_stage(message: Reader) -> Option<Stage> {
     read(message, |tag, value| match tag {
         1 => store_once(&mut from, read_level(value)?),
         2 => store_once(&mut to, read_level(value)?),
-        3 => store_once(&mut duration_ns, value.number()?),
+        3 => store_once(&mut duration_ns, value.read_number()?),
         _ => None,
     })?;
     Some(Stage { from: from?, to: to?, duration_ns })

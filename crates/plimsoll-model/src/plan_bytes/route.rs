@@ -1,37 +1,37 @@
 //! A route as bytes: its request, successful statuses, expectations and captures.
 
-use super::fields::{bytes, number, pair, push, read, read_pair, read_text, read_u32, store_once};
+use super::fields::{append_number, append_pair, bytes, push, read, read_pair, read_text, read_u32, store_once};
 use crate::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
-use crate::tagged_fields::{Reader, field};
+use crate::tagged_fields::{Reader, append_field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
-pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
+pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
     let Route { label, request, weight, ok_status, timeout_ns, template_parts: filled, expect, captures, follow, grpc } =
         route;
     let Request { method, target, headers, body } = request;
     bytes(out, 1, label.as_bytes());
     bytes(out, 2, method.as_bytes());
     bytes(out, 3, target.as_bytes());
-    headers.iter().for_each(|(name, value)| pair(out, 4, name, value));
+    headers.iter().for_each(|(name, value)| append_pair(out, 4, name, value));
     bytes(out, 5, body);
-    number(out, 6, u64::from(*weight));
+    append_number(out, 6, u64::from(*weight));
     bytes(out, 7, String::from(ok_status.clone()).as_bytes());
-    number(out, 8, *timeout_ns);
+    append_number(out, 8, *timeout_ns);
     let TemplateFlags { target, headers, body } = *filled;
-    number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
-    field(out, 10, |out| write_expectations(out, expect));
-    captures.iter().for_each(|it| field(out, 11, |out| write_capture(out, it)));
+    append_number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
+    append_field(out, 10, |out| write_expectations(out, expect));
+    captures.iter().for_each(|it| append_field(out, 11, |out| write_capture(out, it)));
     if let Some(GrpcCall { ok, content, types, returns_stream, in_turn }) = grpc {
-        field(out, 12, |out| {
+        append_field(out, 12, |out| {
             bytes(out, 1, ok.to_string().as_bytes());
             content.iter().for_each(|content| bytes(out, 2, content));
             types.iter().for_each(|types| bytes(out, 3, types));
-            number(out, 4, u64::from(*returns_stream) | u64::from(*in_turn) << 1);
+            append_number(out, 4, u64::from(*returns_stream) | u64::from(*in_turn) << 1);
         });
     }
-    number(out, 13, u64::from(*follow));
+    append_number(out, 13, u64::from(*follow));
 }
 
 pub(super) fn read_route(message: Reader) -> Option<Route> {
@@ -47,12 +47,12 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
         5 => store_once(&mut body, value.bytes.to_vec()),
         6 => store_once(&mut weight, read_u32(value)?),
         7 => store_once(&mut ok_status, StatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
-        8 => store_once(&mut timeout_ns, value.number()?),
-        9 => store_once(&mut filled, value.number().filter(|bits| *bits < 8)?),
+        8 => store_once(&mut timeout_ns, value.read_number()?),
+        9 => store_once(&mut filled, value.read_number().filter(|bits| *bits < 8)?),
         10 => store_once(&mut expect, read_expectations(value)?),
         11 => push(&mut captures, read_capture(value)?),
         12 => store_once(&mut grpc, read_call(value)?),
-        13 => store_once(&mut follow, value.number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
+        13 => store_once(&mut follow, value.read_number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
         _ => None,
     })?;
     let bits = filled?;
@@ -79,7 +79,7 @@ fn read_call(message: Reader) -> Option<GrpcCall> {
         1 => store_once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => store_once(&mut content, value.bytes.to_vec()),
         3 => store_once(&mut types, value.bytes.into()),
-        4 => store_once(&mut how, value.number()?),
+        4 => store_once(&mut how, value.read_number()?),
         _ => None,
     })?;
     let how = how.filter(|how| *how < 4)?;
@@ -88,25 +88,25 @@ fn read_call(message: Reader) -> Option<GrpcCall> {
 
 fn write_expectations(out: &mut Vec<u8>, expect: &Expectations) {
     let Expectations { within_ns, headers, json, body } = expect;
-    within_ns.iter().for_each(|ns| number(out, 1, *ns));
+    within_ns.iter().for_each(|ns| append_number(out, 1, *ns));
     for (name, expected) in headers {
-        field(out, 2, |out| {
+        append_field(out, 2, |out| {
             bytes(out, 1, name.as_bytes());
-            field(out, 2, |out| text_expected(out, expected));
+            append_field(out, 2, |out| text_expected(out, expected));
         });
     }
     for (path, expected) in json {
-        field(out, 3, |out| {
+        append_field(out, 3, |out| {
             bytes(out, 1, path.text().as_bytes());
             match expected {
-                JsonExpectation::Null => number(out, 2, 0),
-                JsonExpectation::Flag(flag) => number(out, 2, 1 + u64::from(*flag)),
+                JsonExpectation::Null => append_number(out, 2, 0),
+                JsonExpectation::Flag(flag) => append_number(out, 2, 1 + u64::from(*flag)),
                 JsonExpectation::Number(text) => bytes(out, 3, text.as_bytes()),
                 JsonExpectation::Text(text) => bytes(out, 4, text.as_bytes()),
             }
         });
     }
-    body.iter().for_each(|expected| field(out, 4, |out| text_expected(out, expected)));
+    body.iter().for_each(|expected| append_field(out, 4, |out| text_expected(out, expected)));
 }
 
 fn text_expected(out: &mut Vec<u8>, expected: &TextExpectation) {
@@ -120,7 +120,7 @@ fn read_expectations(message: Reader) -> Option<Expectations> {
     let (mut within_ns, mut body) = (None, None);
     let (mut headers, mut json) = (Vec::new(), Vec::new());
     read(message, |tag, value| match tag {
-        1 => store_once(&mut within_ns, value.number()?),
+        1 => store_once(&mut within_ns, value.read_number()?),
         2 => push(&mut headers, read_header_expected(value)?),
         3 => push(&mut json, read_json_expected(value)?),
         4 => store_once(&mut body, read_text_expected(value)?),
@@ -155,7 +155,7 @@ fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
         1 => store_once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => store_once(
             &mut expected,
-            match value.number()? {
+            match value.read_number()? {
                 0 => JsonExpectation::Null,
                 1 => JsonExpectation::Flag(false),
                 2 => JsonExpectation::Flag(true),
@@ -201,7 +201,7 @@ pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
         bytes(&mut out, 4, value.as_bytes());
     }
     if !route.expect.is_empty() {
-        field(&mut out, 10, |out| write_expectations(out, &route.expect));
+        append_field(&mut out, 10, |out| write_expectations(out, &route.expect));
     }
     for AnswerCapture { name, from, default } in &route.captures {
         bytes(&mut out, 11, name.as_bytes());
@@ -209,7 +209,7 @@ pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
         default.iter().for_each(|default| bytes(&mut out, 11, default.as_bytes()));
     }
     if route.follow > 0 {
-        number(&mut out, 13, u64::from(route.follow));
+        append_number(&mut out, 13, u64::from(route.follow));
     }
     out
 }

@@ -1,18 +1,18 @@
 //! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and teardown.
 
 use super::fields::{
-    bytes, number, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32, store_once,
+    append_number, append_pair, bytes, push, read, read_flag, read_pair, read_port, read_text, read_u32, store_once,
 };
 use super::listed::{read_listed, write_listed};
-use super::route::{read_route, route, unrecorded_route_bytes};
+use super::route::{read_route, unrecorded_route_bytes, write_route};
 use crate::data::{Data, Pick};
 use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
-use crate::tagged_fields::{Reader, field};
+use crate::tagged_fields::{Reader, append_field};
 use crate::traffic::{Choice, OneOffRoute, Origin, Request, SetupTeardown, Traffic};
 use std::sync::Arc;
 
-pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
+pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     let Traffic {
         origin: Origin { scheme, host, port },
         routes,
@@ -27,8 +27,8 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     } = traffic;
     bytes(out, 1, scheme.as_bytes());
     bytes(out, 2, host.as_bytes());
-    number(out, 3, u64::from(*port));
-    number(
+    append_number(out, 3, u64::from(*port));
+    append_number(
         out,
         4,
         match choice {
@@ -37,7 +37,7 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
             Choice::Listed => 2,
         },
     );
-    number(
+    append_number(
         out,
         5,
         match redact {
@@ -46,16 +46,16 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
             Redact::SecretsButBodies => 2,
         },
     );
-    routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
-    first.iter().for_each(|first| number(out, 7, u64::from(*first)));
-    data.iter().for_each(|it| field(out, 8, |out| encode_table(out, it)));
-    variables.iter().for_each(|(name, value)| pair(out, 9, name, value));
-    scenarios.iter().for_each(|it| field(out, 10, |out| encode_scenario(out, it)));
-    listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
+    routes.iter().for_each(|it| append_field(out, 6, |out| write_route(out, it)));
+    first.iter().for_each(|first| append_number(out, 7, u64::from(*first)));
+    data.iter().for_each(|it| append_field(out, 8, |out| encode_table(out, it)));
+    variables.iter().for_each(|(name, value)| append_pair(out, 9, name, value));
+    scenarios.iter().for_each(|it| append_field(out, 10, |out| encode_scenario(out, it)));
+    listed.iter().for_each(|it| append_field(out, 20, |out| write_listed(out, it)));
     let SetupTeardown { setup, cleanup, captured_values: given } = around;
-    setup.iter().for_each(|it| field(out, 11, |out| encode_one_off_requests(out, it)));
-    cleanup.iter().for_each(|it| field(out, 12, |out| encode_one_off_requests(out, it)));
-    given.iter().for_each(|(name, value)| pair(out, 13, name, value));
+    setup.iter().for_each(|it| append_field(out, 11, |out| encode_one_off_requests(out, it)));
+    cleanup.iter().for_each(|it| append_field(out, 12, |out| encode_one_off_requests(out, it)));
+    given.iter().for_each(|(name, value)| append_pair(out, 13, name, value));
 }
 
 pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
@@ -68,7 +68,7 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
         3 => store_once(&mut port, read_port(value)?),
         4 => store_once(
             &mut choice,
-            match value.number()? {
+            match value.read_number()? {
                 0 => Choice::Weighted,
                 1 => Choice::Scenarios,
                 2 => Choice::Listed,
@@ -77,7 +77,7 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
         ),
         5 => store_once(
             &mut redact,
-            match value.number()? {
+            match value.read_number()? {
                 0 => Redact::Secrets,
                 1 => Redact::All,
                 2 => Redact::SecretsButBodies,
@@ -85,7 +85,7 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
             },
         ),
         6 => push(&mut routes, read_route(value)?),
-        7 => store_once(&mut first, value.number()?.try_into().ok()?),
+        7 => store_once(&mut first, value.read_number()?.try_into().ok()?),
         8 => push(&mut data, Arc::new(read_table(value)?)),
         9 => push(&mut variables, read_pair(value)?),
         10 => push(&mut scenarios, read_scenario(value)?),
@@ -112,9 +112,9 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
 
 fn encode_one_off_requests(out: &mut Vec<u8>, asked: &OneOffRoute) {
     let OneOffRoute { route: it, times, may_fail: may_continue } = asked;
-    field(out, 1, |out| route(out, it));
-    number(out, 2, u64::from(*times));
-    number(out, 3, u64::from(*may_continue));
+    append_field(out, 1, |out| write_route(out, it));
+    append_number(out, 2, u64::from(*times));
+    append_number(out, 3, u64::from(*may_continue));
 }
 
 fn decode_one_off_requests(message: Reader) -> Option<OneOffRoute> {
@@ -134,12 +134,12 @@ pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
         for OneOffRoute { route, times, may_fail: may_continue } in list {
-            field(&mut out, tag, |out| {
+            append_field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;
                 [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
                 bytes(out, 2, &unrecorded_route_bytes(route));
-                number(out, 3, u64::from(*times));
-                number(out, 4, u64::from(*may_continue));
+                append_number(out, 3, u64::from(*times));
+                append_number(out, 4, u64::from(*may_continue));
             });
         }
     }
@@ -151,16 +151,16 @@ pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
 fn encode_scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, cookies, ops } = scenario;
     bytes(out, 1, name.as_bytes());
-    number(out, 2, u64::from(*weight));
-    number(out, 3, u64::from(*own_connection));
-    ops.iter().for_each(|op| field(out, 4, |out| session_op(out, op)));
-    number(out, 5, u64::from(*cookies));
+    append_number(out, 2, u64::from(*weight));
+    append_number(out, 3, u64::from(*own_connection));
+    ops.iter().for_each(|op| append_field(out, 4, |out| session_op(out, op)));
+    append_number(out, 5, u64::from(*cookies));
 }
 
 fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
     let mut numbers = |kind: u64, numbers: &[u64]| {
-        number(out, 1, kind);
-        numbers.iter().for_each(|value| number(out, 2, *value));
+        append_number(out, 1, kind);
+        numbers.iter().for_each(|value| append_number(out, 2, *value));
     };
     match op {
         SessionOp::Ask { route, may_continue } => numbers(0, &[u64::from(*route), u64::from(*may_continue)]),
@@ -184,7 +184,7 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
 /// Encodes the program of a scenario for a digest, since a record does not show the whole program.
 pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
-    scenario.ops.iter().for_each(|op| field(&mut out, 4, |out| session_op(out, op)));
+    scenario.ops.iter().for_each(|op| append_field(&mut out, 4, |out| session_op(out, op)));
     out
 }
 
@@ -205,8 +205,8 @@ fn read_scenario(message: Reader) -> Option<Scenario> {
 fn read_session_op(message: Reader) -> Option<SessionOp> {
     let (mut kind, mut text, mut numbers) = (None, None, Vec::new());
     read(message, |tag, value| match tag {
-        1 => store_once(&mut kind, value.number()?),
-        2 => push(&mut numbers, value.number()?),
+        1 => store_once(&mut kind, value.read_number()?),
+        2 => push(&mut numbers, value.read_number()?),
         3 => store_once(&mut text, read_text(value)?),
         _ => None,
     })?;
@@ -242,9 +242,9 @@ fn encode_table(out: &mut Vec<u8>, data: &Data) {
         Pick::Unique => (2, 0),
         Pick::Zipf { exponent_milli } => (3, exponent_milli),
     };
-    number(out, 3, kind);
-    number(out, 4, u64::from(exponent_milli));
-    number(out, 5, u64::from(data.each_use));
+    append_number(out, 3, kind);
+    append_number(out, 4, u64::from(exponent_milli));
+    append_number(out, 5, u64::from(data.each_use));
     data.cells().for_each(|cell| bytes(out, 6, cell.as_bytes()));
 }
 
@@ -254,7 +254,7 @@ fn read_table(message: Reader) -> Option<Data> {
     read(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => push(&mut columns, read_text(value)?),
-        3 => store_once(&mut kind, value.number()?),
+        3 => store_once(&mut kind, value.read_number()?),
         4 => store_once(&mut exponent_milli, read_u32(value)?),
         5 => store_once(&mut each_use, read_flag(value)?),
         6 => {

@@ -1,35 +1,35 @@
 //! The transport of a plan as bytes: addresses, protocol, certificates.
 
-use super::fields::{bytes, number, push, read, read_flag, read_port, read_text, read_u32, store_once};
-use crate::tagged_fields::{Reader, field};
+use super::fields::{append_number, bytes, push, read, read_flag, read_port, read_text, read_u32, store_once};
+use crate::tagged_fields::{Reader, append_field};
 use crate::tls::TlsSpec;
 use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-pub(super) fn carriage(out: &mut Vec<u8>, carriage: &ConnectionPlan) {
+pub(super) fn write_connection_plan(out: &mut Vec<u8>, carriage: &ConnectionPlan) {
     let ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
         carriage;
-    addresses.iter().for_each(|it| field(out, 1, |out| encode_address(out, it)));
+    addresses.iter().for_each(|it| append_field(out, 1, |out| encode_address(out, it)));
     unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
     if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
-        field(out, 3, |out| {
+        append_field(out, 3, |out| {
             bytes(out, 1, host.as_bytes());
-            number(out, 2, u64::from(*port));
-            number(out, 3, *every_ns);
-            number(out, 4, u64::from(*public));
+            append_number(out, 2, u64::from(*port));
+            append_number(out, 3, *every_ns);
+            append_number(out, 4, u64::from(*public));
         });
     }
-    tls.iter().for_each(|it| field(out, 4, |out| tls_spec(out, it)));
-    number(out, 5, u64::from(*keep_alive));
-    number(out, 6, u64::from(*close_reset));
-    number(out, 7, u64::from(*connections_max));
+    tls.iter().for_each(|it| append_field(out, 4, |out| tls_spec(out, it)));
+    append_number(out, 5, u64::from(*keep_alive));
+    append_number(out, 6, u64::from(*close_reset));
+    append_number(out, 7, u64::from(*connections_max));
     let http = match http {
         HttpChoice::Auto => 0,
         HttpChoice::H1 => 1,
         HttpChoice::H2 => 2,
     };
-    number(out, 8, http);
-    number(out, 9, u64::from(*streams_max));
+    append_number(out, 8, http);
+    append_number(out, 9, u64::from(*streams_max));
 }
 
 pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
@@ -47,7 +47,7 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
         7 => store_once(&mut connections_max, read_u32(value)?),
         8 => store_once(
             &mut http,
-            match value.number()? {
+            match value.read_number()? {
                 0 => HttpChoice::Auto,
                 1 => HttpChoice::H1,
                 2 => HttpChoice::H2,
@@ -92,7 +92,7 @@ fn read_resolve(message: Reader) -> Option<ResolveSpec> {
     read(message, |tag, value| match tag {
         1 => store_once(&mut host, read_text(value)?),
         2 => store_once(&mut port, read_port(value)?),
-        3 => store_once(&mut every_ns, value.number()?),
+        3 => store_once(&mut every_ns, value.read_number()?),
         4 => store_once(&mut public, read_flag(value)?),
         _ => None,
     })?;
@@ -102,8 +102,8 @@ fn read_resolve(message: Reader) -> Option<ResolveSpec> {
 fn tls_spec(out: &mut Vec<u8>, tls: &TlsSpec) {
     let TlsSpec { server_name, verify, resume, alpn, roots, certificate_pem, key_pem } = tls;
     bytes(out, 1, server_name.as_bytes());
-    number(out, 2, u64::from(*verify));
-    number(out, 3, u64::from(*resume));
+    append_number(out, 2, u64::from(*verify));
+    append_number(out, 3, u64::from(*resume));
     alpn.iter().for_each(|protocol| bytes(out, 4, protocol.as_bytes()));
     roots.iter().for_each(|root| bytes(out, 5, root));
     certificate_pem.iter().for_each(|pem| bytes(out, 6, pem));

@@ -2,8 +2,8 @@
 //! time window.
 
 use super::plot::{
-    Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty_chart, margin,
-    open_axis_group,
+    Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty_chart,
+    margin_width, open_axis_group,
 };
 use super::run::{Line, draw_line, label_room, line_end_labels, line_style, open_plot_below_heading};
 use super::scale::Scale;
@@ -28,8 +28,8 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     }
     let across = Axis::new(Scale::log_covering(all().map(|p| p.0)), x.unit, 9);
     let up = Axis::new(Scale::log_covering(all().map(|p| p.1)), y.unit, 9);
-    let left = EDGE + margin(&[&up]);
-    let right = EDGE + label_room(lines);
+    let left = EDGE_MARGIN + margin_width(&[&up]);
+    let right = EDGE_MARGIN + label_room(lines);
     let (area, mut canvas) = open_plot_below_heading(heading, y.title, left, right, theme);
     draw_x_grid(&mut canvas, &area, &across);
     draw_y(&mut canvas, &area, &up);
@@ -46,14 +46,14 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
         lines.iter().flat_map(|line| line.points.iter().filter(|p| drawn(p)).map(move |p| (line, p)))
     {
         canvas.add_pointer_text((area.at_x(&across.scale, at), area.y), || {
-            format!("{} {}\n{} {}", x.title, x.unit.tick(at), line.name, y.unit.tick(value))
+            format!("{} {}\n{} {}", x.title, x.unit.tick_label(at), line.name, y.unit.tick_label(value))
         });
     }
     open_axis_group(&mut canvas, 'h', &area, &up, AxisSide::Left);
-    draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &up.scale, lines), right - EDGE);
+    draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &up.scale, lines), right - EDGE_MARGIN);
     canvas.close();
     draw_x(&mut canvas, &area, &across, x.title);
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Marks the points of a line if it has few points, so that a reader sees which values were
@@ -61,7 +61,7 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
 fn mark_sparse_points(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
     if line.points.len() <= 12 {
         for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {
-            canvas.mark(plot.point(*at, *value), Mark::Disc, 3.4, line_style(n).paint, "");
+            canvas.draw_mark(plot.point_position(*at, *value), Mark::Disc, 3.4, line_style(n).paint, "");
         }
     }
 }

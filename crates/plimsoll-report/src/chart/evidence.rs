@@ -2,7 +2,7 @@
 //! line and above it. Each signal has its own scale that begins at 0, because only its change with
 //! the load matters.
 
-use super::plot::{EDGE, Heading, SMALL, TEXT, empty_chart};
+use super::plot::{EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, empty_chart};
 use super::svg::{Canvas, Font, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, Theme};
 
@@ -18,13 +18,14 @@ pub struct EvidenceBars {
 
 /// The labels and colours of the three loads in a chart: the low load, the load line, and above the
 /// load line.
-const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
+const LOAD_LABEL_PAINTS: [(&str, Paint); 3] =
+    [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
 /// The height of a bar including the gap to the next bar, in SVG user units.
 const BAR_HEIGHT: f64 = 16.0;
 /// The height of the row with a signal's name, which is above its bars, in SVG user units.
 const NAME_HEIGHT: f64 = 24.0;
 /// The gap between two signals, in SVG user units.
-const GAP: f64 = 12.0;
+const SIGNAL_GAP_HEIGHT: f64 = 12.0;
 
 /// Draws a chart in which each signal has three bars: at the low load, at the load line and above
 /// it.
@@ -33,35 +34,35 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
         return empty_chart(heading, "no evidence for a cause was observed", theme);
     }
     let written = signals.iter().flat_map(|signal| signal.values.iter().flatten());
-    let widest = written.map(|(_, text)| text_width(text, SMALL, true)).fold(0.0, f64::max);
-    let names = LOADS.iter().map(|(name, _)| text_width(name, SMALL, false)).fold(0.0, f64::max);
-    let from_x = EDGE + names + 10.0;
-    let length = (theme.width() - EDGE - widest - 8.0 - from_x).max(40.0);
-    let row = NAME_HEIGHT + LOADS.len() as f64 * BAR_HEIGHT + GAP;
-    let top = heading.height_in(theme.width()) + 6.0;
-    let mut canvas = Canvas::new(theme, theme.width(), top + row * signals.len() as f64 + 4.0);
+    let widest = written.map(|(_, text)| text_width(text, SMALL_FONT_SIZE, true)).fold(0.0, f64::max);
+    let names = LOAD_LABEL_PAINTS.iter().map(|(name, _)| text_width(name, SMALL_FONT_SIZE, false)).fold(0.0, f64::max);
+    let from_x = EDGE_MARGIN + names + 10.0;
+    let length = (theme.chart_width() - EDGE_MARGIN - widest - 8.0 - from_x).max(40.0);
+    let row = NAME_HEIGHT + LOAD_LABEL_PAINTS.len() as f64 * BAR_HEIGHT + SIGNAL_GAP_HEIGHT;
+    let top = heading.height_in(theme.chart_width()) + 6.0;
+    let mut canvas = Canvas::new(theme, theme.chart_width(), top + row * signals.len() as f64 + 4.0);
     heading.draw(&mut canvas);
     for (number, signal) in signals.iter().enumerate() {
         let y = top + row * number as f64;
-        let name = truncate_to_width(&signal.name, TEXT, true, theme.width() - 2.0 * EDGE);
-        canvas.text((EDGE, y + 16.0), &name, Font::new(TEXT, Paint::Ink).bold());
+        let name = truncate_to_width(&signal.name, TEXT_FONT_SIZE, true, theme.chart_width() - 2.0 * EDGE_MARGIN);
+        canvas.text((EDGE_MARGIN, y + 16.0), &name, Font::new(TEXT_FONT_SIZE, Paint::Ink).bold());
         let most = signal.values.iter().flatten().map(|(value, _)| *value).fold(0.0, f64::max);
-        for (at, ((load, paint), value)) in LOADS.iter().zip(&signal.values).enumerate() {
+        for (at, ((load, paint), value)) in LOAD_LABEL_PAINTS.iter().zip(&signal.values).enumerate() {
             let base = y + NAME_HEIGHT + BAR_HEIGHT * at as f64;
             let load_at = (from_x - 8.0, base + 10.5);
-            canvas.text(load_at, load, Font::new(SMALL, Paint::Muted).anchored(TextAnchor::End));
+            canvas.text(load_at, load, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End));
             let (share, text) = match value {
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
             };
             // A value of 0 also gets a short bar, which shows that the signal was observed.
-            canvas.rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
+            canvas.draw_rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
             let end = from_x + share * length + 7.0;
-            let font = Font::new(SMALL, if value.is_some() { Paint::Ink } else { Paint::Muted });
+            let font = Font::new(SMALL_FONT_SIZE, if value.is_some() { Paint::Ink } else { Paint::Muted });
             canvas.text((end, base + 10.5), text, if value.is_some() { font.bold() } else { font });
         }
     }
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@
 
 use super::label_placement::{OccupiedArea, TextLabel};
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key_rows, draw_x,
-    draw_x_grid, draw_y, empty_chart, key_rows, margin, open_axis_group, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, TEXT_FONT_SIZE,
+    draw_key_rows, draw_x, draw_x_grid, draw_y, empty_chart, key_rows, margin_width, open_axis_group, told_apart,
 };
-use super::scale::{Scale, extent};
+use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use crate::format::{duration, rate};
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use plimsoll_analysis::summary::WORK_SHARE_MAX;
 use plimsoll_analysis::{Findings, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -99,7 +99,7 @@ fn mark_of(verdict: Verdict) -> Mark {
 }
 
 fn trial_tooltip(rate_rps: f64, trial: &TrialOutcome) -> String {
-    let reason = if trial.reason.is_empty() { String::new() } else { format!(": {}", spelled(&trial.reason)) };
+    let reason = if trial.reason.is_empty() { String::new() } else { format!(": {}", sentence_text(&trial.reason)) };
     format!(
         "{}/s for {}: p99 {}{}, {}{reason}",
         rate(rate_rps),
@@ -151,7 +151,7 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
     let most = if known > 0.0 { known * AXIS_END_RATIO } else { f64::INFINITY };
     let shown = all().map(|t| t.0).filter(|rate| *rate <= most).chain((known > 0.0).then_some(known));
-    let (lo, hi) = extent(shown).unwrap_or((0.0, 1.0));
+    let (lo, hi) = finite_extent(shown).unwrap_or((0.0, 1.0));
     if hi / lo.max(1e-9) > 300.0 {
         return Scale::log(lo / 1.2, hi * 1.2);
     }
@@ -167,7 +167,7 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
 /// `TIME_AXIS_RATIO_MAX`, and the latency bounds of the SLO.
 fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
-    let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
+    let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.value_range().1);
     let held = shown().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|(_, trial)| trial.p99_ns as f64);
     let told: Vec<f64> = bounds.chain(held).collect();
     let most = told.iter().copied().fold(0.0, f64::max) * TIME_AXIS_RATIO_MAX;
@@ -192,48 +192,62 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     // of the vertical axis has its own row, too.
     let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
     let entries = verdict_key(&all);
-    let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
-    let left = EDGE + margin(&[&y]).max(52.0);
-    let area = Area { x: left, y: below_key + labels_height, width: theme.width() - EDGE - left, height: PLOT_HEIGHT };
-    let strip = Area { y: area.bottom() + 34.0, height: STRIP_HEIGHT, ..area };
-    let mut canvas = Canvas::new(theme, theme.width(), strip.bottom() + 54.0);
+    let below_key =
+        heading.height_in(theme.chart_width()) + 9.0 + key_rows(&entries, theme.chart_width()).len() as f64 * KEY_ROW;
+    let left = EDGE_MARGIN + margin_width(&[&y]).max(52.0);
+    let area = Area {
+        x: left,
+        y: below_key + labels_height,
+        width: theme.chart_width() - EDGE_MARGIN - left,
+        height: PLOT_HEIGHT,
+    };
+    let strip = Area { y: area.bottom_edge() + 34.0, height: STRIP_HEIGHT, ..area };
+    let mut canvas = Canvas::new(theme, theme.chart_width(), strip.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    draw_key_rows(&mut canvas, heading.height_in(theme.width()) + 14.0, &entries);
+    draw_key_rows(&mut canvas, heading.height_in(theme.chart_width()) + 14.0, &entries);
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
     let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
     // The shaded interval is drawn first, so that the grid lines and all other shapes are on top of
     // it.
-    canvas.open('z', (area.y, area.bottom()), None);
+    canvas.open('z', (area.y, area.bottom_edge()), None);
     for (number, one) in searched.iter().enumerate() {
         draw_interval(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
     }
     canvas.close();
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
-    canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
+    canvas.draw_straight_line(
+        (area.x, area.bottom_edge()),
+        (area.right_edge(), area.bottom_edge()),
+        Stroke::new(Paint::Axis, 1.0),
+    );
     open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
     draw_slo_bounds(&mut canvas, &area, &y.scale, searched, &mut taken);
     canvas.close();
-    canvas.open('z', (area.y, area.bottom()), None);
+    canvas.open('z', (area.y, area.bottom_edge()), None);
     if let [one] = searched {
         draw_peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
     }
     for (number, (one, trials)) in searched.iter().zip(&all).enumerate() {
         let paints = SearchPaints::new(number, searched.len());
-        let line = Stroke::new(paints.met_slo, 1.8).opacity(0.75);
-        let line = if number == 1 { line.dashed(7.0, 4.0) } else { line };
+        let line = Stroke::new(paints.met_slo, 1.8).with_opacity(0.75);
+        let line = if number == 1 { line.with_dash(7.0, 4.0) } else { line };
         canvas.close();
         open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
-        canvas.polyline(curve_points(&plot, trials).into_iter().map(Some), line);
+        canvas.draw_polyline(curve_points(&plot, trials).into_iter().map(Some), line);
         let waterline = area.at_x(&x.scale, one.findings.load_line_rps.rps);
         if one.findings.load_line_rps.rps > 0.0 {
-            canvas.line((waterline, area.y - 4.0), (waterline, area.bottom()), Stroke::new(paints.water, 2.2));
+            canvas.draw_straight_line(
+                (waterline, area.y - 4.0),
+                (waterline, area.bottom_edge()),
+                Stroke::new(paints.water, 2.2),
+            );
         }
         draw_trials(&mut canvas, &plot, trials, &paints);
         canvas.close();
-        canvas.open('z', (area.y, area.bottom()), None);
+        canvas.open('z', (area.y, area.bottom_edge()), None);
     }
     draw_load_lines(&mut canvas, &area, &x.scale, searched, &names, change);
     canvas.close();
@@ -241,10 +255,10 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     draw_generator_strip(&mut canvas, &strip, &x, &all);
     let counted = searched.iter().map(|one| one.findings.counted).reduce(|a, b| if a == b { a } else { "arrivals" });
     draw_x(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
-    let title = Font::new(SMALL, Paint::Ink);
+    let title = Font::new(SMALL_FONT_SIZE, Paint::Ink);
     let title_y = if theme.is_narrow() { below_key + 12.0 } else { area.y - 12.0 };
-    canvas.text((EDGE, title_y), Y_NAME, title);
-    canvas.finish(&heading.label())
+    canvas.text((EDGE_MARGIN, title_y), Y_NAME, title);
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// The key entry for trials that broke the SLO, if at least one of these trials stopped early.
@@ -255,22 +269,22 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
     for (one, trials) in searched.iter().zip(all) {
-        taken.curve(&curve_points(plot, trials));
+        taken.occupy_curve(&curve_points(plot, trials));
         let line = one.findings.load_line_rps;
         for rate in [line.lower, line.upper.unwrap_or(0.0)].into_iter().filter(|rate| *rate > 0.0) {
-            taken.line((area.at_x(x, rate), area.y), (area.at_x(x, rate), area.bottom()));
+            taken.occupy_line((area.at_x(x, rate), area.y), (area.at_x(x, rate), area.bottom_edge()));
         }
         if let Some(at) = peak_position(area, x, one.findings) {
-            taken.line((at, area.y), (at, area.bottom()));
+            taken.occupy_line((at, area.y), (at, area.bottom_edge()));
         }
-        for (rate, trial) in trials.iter().filter(|t| t.0 <= x.range().1) {
+        for (rate, trial) in trials.iter().filter(|t| t.0 <= x.value_range().1) {
             let (at, up) = (trial_position(plot, *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
-            taken.point(at, 5.0);
-            taken.point((at.0, at.1 - up), 5.0);
+            taken.occupy_point(at, 5.0);
+            taken.occupy_point((at.0, at.1 - up), 5.0);
         }
         for bound in one.findings.slo.response_bounds() {
             let at = area.at_y(y, bound.bound_ns as f64);
-            taken.line((area.x, at), (area.right(), at));
+            taken.occupy_line((area.x, at), (area.right_edge(), at));
         }
     }
     taken
@@ -279,13 +293,13 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
 /// Returns the position of a trial in the plot. A trial without any response has no p99 and is
 /// drawn at the upper edge.
 fn trial_position(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
-    plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
+    plot.point_position(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.value_range().1 })
 }
 
 /// Returns whether the true p99 of a failed trial is higher than its point in the chart. The point
 /// is too low if the trial stopped early, or if its p99 is beyond the end of the time axis.
 fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
-    trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
+    trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.value_range().1 * (1.0 + 1e-9))
 }
 
 /// Draws an arrow at the right edge for each trial whose rate is beyond the end of the rate axis. A
@@ -296,19 +310,19 @@ fn draw_trials_beyond_axis(
     all: &[Vec<(f64, &TrialOutcome)>],
     taken: &mut OccupiedArea,
 ) {
-    let (area, end) = (plot.area, plot.x.range().1);
+    let (area, end) = (plot.area, plot.x.value_range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
     let far: Vec<(usize, f64, &TrialOutcome)> = numbered.filter(|(_, rate, _)| *rate > end).collect();
-    let Some((least, most)) = extent(far.iter().map(|f| f.1)) else { return };
+    let Some((least, most)) = finite_extent(far.iter().map(|f| f.1)) else { return };
     let mut place = area.y;
     for (number, rate, trial) in &far {
         let (_, at) = trial_position(plot, *rate, trial);
         let paint =
             if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::new(*number, all.len()).broke_slo };
-        let right = area.right() + 3.0;
-        canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
+        let right = area.right_edge() + 3.0;
+        canvas.draw_polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
         let hint = trial_tooltip(*rate, trial);
-        canvas.add_pointer_text((area.right(), at), || hint.replacen(": p99", "\np99", 1));
+        canvas.add_pointer_text((area.right_edge(), at), || hint.replacen(": p99", "\np99", 1));
         place = at;
     }
     let text = match rate(least) == rate(most) {
@@ -317,11 +331,11 @@ fn draw_trials_beyond_axis(
     };
     let void = far.iter().all(|f| f.2.verdict == Verdict::Void);
     let paint = if void { Paint::Muted } else { SearchPaints::new(0, all.len()).broke_slo };
-    let words = TextLabel { text: &text, size: SMALL, bold: false };
+    let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: false };
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
-    let places = heights.map(|height| ((area.right() - 3.0, height), TextAnchor::End));
-    if let Some((at, anchor)) = taken.place(&words, area, places) {
-        canvas.text(at, &text, Font::new(SMALL, paint).anchored(anchor).halo());
+    let places = heights.map(|height| ((area.right_edge() - 3.0, height), TextAnchor::End));
+    if let Some((at, anchor)) = taken.place_label(&words, area, places) {
+        canvas.text(at, &text, Font::new(SMALL_FONT_SIZE, paint).with_anchor(anchor).with_halo());
     }
 }
 
@@ -363,9 +377,9 @@ fn draw_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Finding
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
         let from = area.at_x(x, line.lower);
-        let to = line.upper.map_or(area.right(), |upper| area.at_x(x, upper).max(from + 5.0));
+        let to = line.upper.map_or(area.right_edge(), |upper| area.at_x(x, upper).max(from + 5.0));
         let opacity = if line.upper.is_some() { 0.22 } else { 0.07 };
-        canvas.rect(from, area.y, to.min(area.right()) - from, area.height, paint, opacity);
+        canvas.draw_rect(from, area.y, to.min(area.right_edge()) - from, area.height, paint, opacity);
     }
 }
 
@@ -375,7 +389,7 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
         let statistic =
             if bound.quantile >= 1.0 { "max".to_owned() } else { format!("p{}", (bound.quantile * 1e6).round() / 1e4) };
-        let text = format!("SLO: {statistic} \u{2264} {}", AxisUnit::Time.tick(bound.bound_ns as f64));
+        let text = format!("SLO: {statistic} \u{2264} {}", AxisUnit::Time.tick_label(bound.bound_ns as f64));
         if !drawn.iter().any(|d| d.1 == text) {
             drawn.push((bound.bound_ns, text));
         }
@@ -383,14 +397,18 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
     drawn.sort();
     for (bound_ns, text) in drawn {
         let at = area.at_y(y, bound_ns as f64);
-        canvas.line((area.x, at), (area.right(), at), Stroke::new(Paint::Ink, 1.4).dashed(6.0, 4.0));
-        let words = TextLabel { text: &text, size: SMALL, bold: true };
+        canvas.draw_straight_line(
+            (area.x, at),
+            (area.right_edge(), at),
+            Stroke::new(Paint::Ink, 1.4).with_dash(6.0, 4.0),
+        );
+        let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: true };
         let heights = [at - 6.0, at + 15.0, at - 22.0, at + 31.0];
         let across = [0.0, 0.25, 0.5, 0.75].map(|share| (area.x + 8.0 + share * area.width, TextAnchor::Start));
-        let across = || across.into_iter().chain([(area.right() - 8.0, TextAnchor::End)]);
+        let across = || across.into_iter().chain([(area.right_edge() - 8.0, TextAnchor::End)]);
         let places = heights.into_iter().flat_map(|height| across().map(move |(x, anchor)| ((x, height), anchor)));
-        if let Some((at, anchor)) = taken.place(&words, area, places) {
-            canvas.text(at, &text, Font::new(SMALL, Paint::Ink).bold().halo().anchored(anchor));
+        if let Some((at, anchor)) = taken.place_label(&words, area, places) {
+            canvas.text(at, &text, Font::new(SMALL_FONT_SIZE, Paint::Ink).bold().with_halo().with_anchor(anchor));
         }
     }
 }
@@ -399,17 +417,21 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
 /// with a label. Draws nothing if the peak is beyond the rate axis.
 fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
     let (Some(at), Some(peak)) = (peak_position(area, x, findings), &findings.peak) else { return };
-    canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
+    canvas.draw_straight_line(
+        (at, area.y),
+        (at, area.bottom_edge()),
+        Stroke::new(Paint::Muted, 1.2).with_dash(1.5, 4.0),
+    );
     let text = format!("peak {}/s", rate(peak.rps));
-    let words = TextLabel { text: &text, size: SMALL, bold: false };
+    let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: false };
     // The first positions tried are low in the plot, on the side of the peak that is away from the
     // load line.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
-    let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
+    let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
-    if let Some((place, anchor)) = taken.place(&words, area, places) {
-        canvas.text(place, &text, Font::new(SMALL, Paint::Muted).anchored(anchor).halo());
+    if let Some((place, anchor)) = taken.place_label(&words, area, places) {
+        canvas.text(place, &text, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(anchor).with_halo());
     }
 }
 
@@ -417,11 +439,11 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
 /// peak is beyond the axis.
 fn peak_position(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
-    (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
+    (peak.is_finite() && peak <= x.value_range().1 && peak > x.value_range().0).then(|| area.at_x(x, peak))
 }
 
 fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], paints: &SearchPaints) {
-    let mut sorted: Vec<&(f64, &TrialOutcome)> = trials.iter().filter(|t| t.0 <= plot.x.range().1).collect();
+    let mut sorted: Vec<&(f64, &TrialOutcome)> = trials.iter().filter(|t| t.0 <= plot.x.value_range().1).collect();
     sorted.sort_by_key(|(_, t)| match t.verdict {
         Verdict::Void => 0,
         Verdict::Pass => 1,
@@ -436,12 +458,12 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
         };
         if is_above(plot.y, trial) {
             let top = at.1 - 14.0;
-            canvas.line((at.0, at.1 - 5.0), (at.0, top), Stroke::new(paint, 1.4));
+            canvas.draw_straight_line((at.0, at.1 - 5.0), (at.0, top), Stroke::new(paint, 1.4));
             let head = [(at.0 - 3.0, top + 3.5), (at.0, top), (at.0 + 3.0, top + 3.5)];
-            canvas.polyline(head.map(Some), Stroke::new(paint, 1.4));
+            canvas.draw_polyline(head.map(Some), Stroke::new(paint, 1.4));
         }
         let hint = trial_tooltip(*rate, trial);
-        canvas.mark(at, mark_of(trial.verdict), radius, paint, &hint);
+        canvas.draw_mark(at, mark_of(trial.verdict), radius, paint, &hint);
         canvas.add_pointer_text(at, || hint.replacen(": p99", "\np99", 1));
     }
 }
@@ -466,8 +488,8 @@ fn draw_load_lines(
     for (number, place) in places.iter().enumerate() {
         let (Some(at), top) = (*place, row(number)) else { continue };
         let paint = SearchPaints::new(number, searched.len()).water;
-        canvas.ring((at, top), 5.5, Stroke::new(paint, 2.0));
-        canvas.line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
+        canvas.draw_ring((at, top), 5.5, Stroke::new(paint, 2.0));
+        canvas.draw_straight_line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
     }
     let name = |s: &NamedSearch| {
         let at_least = if s.findings.load_line_rps.upper.is_none() { "at least " } else { "" };
@@ -504,32 +526,32 @@ fn draw_load_lines(
 /// the point, but never over the axis title. If it fits on neither side, the label ends at the
 /// right edge.
 fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
-    let width = text_width(text, TEXT, true) + gap;
-    let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL, false) + 8.0 };
-    let (start, end) = (EDGE + y_name, area.right() + EDGE - 4.0);
-    let font = Font::new(TEXT, paint).bold().halo();
+    let width = text_width(text, TEXT_FONT_SIZE, true) + gap;
+    let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL_FONT_SIZE, false) + 8.0 };
+    let (start, end) = (EDGE_MARGIN + y_name, area.right_edge() + EDGE_MARGIN - 4.0);
+    let font = Font::new(TEXT_FONT_SIZE, paint).bold().with_halo();
     if at.0 + width <= end {
         canvas.text((at.0 + gap, at.1), text, font);
     } else if at.0 - width >= start {
-        canvas.text((at.0 - gap, at.1), text, font.anchored(TextAnchor::End));
+        canvas.text((at.0 - gap, at.1), text, font.with_anchor(TextAnchor::End));
     } else {
-        canvas.text((end, at.1), text, font.anchored(TextAnchor::End));
+        canvas.text((end, at.1), text, font.with_anchor(TextAnchor::End));
     }
 }
 
 /// Draws an arrow from the first load line to the second, with the text of the change above the
 /// arrow.
 fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
-    let half = text_width(change, TEXT, true) / 2.0;
-    let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
-    let font = Font::new(TEXT, Paint::Ink).bold().anchored(TextAnchor::Middle);
+    let half = text_width(change, TEXT_FONT_SIZE, true) / 2.0;
+    let middle = ((from + to) / 2.0).clamp(area.x + half, area.right_edge() - half);
+    let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).bold().with_anchor(TextAnchor::Middle);
     canvas.text((middle, y - 5.0), change, font);
     if (to - from).abs() < 4.0 {
         return;
     }
     let ahead = (to - from).signum();
-    canvas.line((from, y + 3.0), (to - ahead * 5.0, y + 3.0), Stroke::new(Paint::Ink, 1.5));
-    canvas.polygon(&[(to, y + 3.0), (to - ahead * 8.0, y - 1.0), (to - ahead * 8.0, y + 7.0)], Paint::Ink);
+    canvas.draw_straight_line((from, y + 3.0), (to - ahead * 5.0, y + 3.0), Stroke::new(Paint::Ink, 1.5));
+    canvas.draw_polygon(&[(to, y + 3.0), (to - ahead * 8.0, y - 1.0), (to - ahead * 8.0, y + 7.0)], Paint::Ink);
 }
 
 /// Draws the strip with the utilisation of the load generator in each trial. The utilisation is the
@@ -539,16 +561,20 @@ fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<
     draw_x_grid(canvas, strip, x);
     draw_y(canvas, strip, &y);
     let limit = strip.at_y(&y.scale, WORK_SHARE_MAX);
-    canvas.line((strip.x, limit), (strip.right(), limit), Stroke::new(Paint::Muted, 1.0).dashed(3.0, 3.0));
+    canvas.draw_straight_line(
+        (strip.x, limit),
+        (strip.right_edge(), limit),
+        Stroke::new(Paint::Muted, 1.0).with_dash(3.0, 3.0),
+    );
     let mut busiest: f64 = 0.0;
-    canvas.open('z', (strip.y, strip.bottom()), None);
+    canvas.open('z', (strip.y, strip.bottom_edge()), None);
     for (number, trials) in all.iter().enumerate() {
         let own = SearchPaints::new(number, all.len()).met_slo;
-        for (rate, trial) in trials.iter().filter(|t| t.0 <= x.scale.range().1) {
+        for (rate, trial) in trials.iter().filter(|t| t.0 <= x.scale.value_range().1) {
             let share = trial.evidence.work_share;
             let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { own };
             let (at, top) = (strip.at_x(&x.scale, *rate), strip.at_y(&y.scale, share));
-            canvas.line((at, strip.bottom()), (at, top), Stroke::new(paint, 3.0).opacity(0.55));
+            canvas.draw_straight_line((at, strip.bottom_edge()), (at, top), Stroke::new(paint, 3.0).with_opacity(0.55));
             busiest = busiest.max(share);
         }
     }
@@ -558,5 +584,5 @@ fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<
         true => format!("client busy: at most {busiest:.0} % (from {limit:.0} % on: void)"),
         false => format!("how busy the client was: at most {busiest:.0} % (from {limit:.0} % on a trial is void)"),
     };
-    canvas.text((strip.x, strip.y - 8.0), &text, Font::new(SMALL, Paint::Muted));
+    canvas.text((strip.x, strip.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, Paint::Muted));
 }

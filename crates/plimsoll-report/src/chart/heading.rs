@@ -11,7 +11,7 @@ use plimsoll_analysis::{Findings, Quantile, Summary};
 use plimsoll_model::{HttpChoice, LoadShape, PlanRecord, Purpose};
 
 /// Describes the request of a plan in a few words, without secrets.
-pub fn target(plan: &PlanRecord) -> String {
+pub fn target_title(plan: &PlanRecord) -> String {
     match plan.carriage.http {
         HttpChoice::H2 if plan.traffic.first().ok_grpc.is_none() => format!("{} over HTTP/2", plan.traffic.title()),
         HttpChoice::H2 | HttpChoice::Auto | HttpChoice::H1 => plan.traffic.title(),
@@ -94,7 +94,7 @@ fn round_down_text(value: f64) -> String {
 /// Formats the SLO as a clause: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
 fn slo_sentence(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
-        let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
+        let within = super::AxisUnit::Time.tick_label(bound.bound_ns as f64);
         if !bound.bounds_response_time() {
             return format!("{bound}{}", if of.is_empty() { String::new() } else { format!(" of{of}") });
         }
@@ -136,7 +136,7 @@ fn title_at_load(over: LoadUnit, load: f64) -> String {
 }
 
 /// Creates the heading of the chart of throughput and latency over the load.
-pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
+pub fn throughput_heading(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
     let title = match best {
         Some(best) => format!(
@@ -150,7 +150,7 @@ pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
 }
 
 /// Creates the heading of the chart of success rates over the load.
-pub fn success(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
+pub fn success_heading(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let mut levels: Vec<&Level> = levels.iter().collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
     let title = match levels.iter().find(|level| level.success_rate < 1.0) {
@@ -166,14 +166,14 @@ fn signed_percentage(change: f64) -> String {
 }
 
 fn percentage_range(values: impl Iterator<Item = f64>) -> Option<String> {
-    let (lo, hi) = super::scale::extent(values)?;
+    let (lo, hi) = super::scale::finite_extent(values)?;
     let (lo, hi) = (signed_percentage(lo), signed_percentage(hi));
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
 /// Formats how much the goodput varied within the levels of one recording, or states that the
 /// recording does not contain its variation.
-pub fn spread(name: &str, levels: &[Level]) -> String {
+pub fn goodput_variation_text(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
     match most {
@@ -200,8 +200,8 @@ pub fn comparison_caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     format!(
         "Two separate recordings prove no difference smaller than their own variation: {variation_of_a}; \
          {variation_of_b} (coefficient of variation of the goodput).",
-        variation_of_a = spread(a.0, a.1),
-        variation_of_b = spread(b.0, b.1)
+        variation_of_a = goodput_variation_text(a.0, a.1),
+        variation_of_b = goodput_variation_text(b.0, b.1)
     )
 }
 
@@ -222,7 +222,7 @@ pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 /// Creates the heading of the chart of success rates of two recordings.
 pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let changes = changes(a.1, b.1);
-    let extent = super::scale::extent(changes.iter().map(|c| c.success_points * 100.0));
+    let extent = super::scale::finite_extent(changes.iter().map(|c| c.success_points * 100.0));
     let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
     let title = match extent {
         None => format!(
@@ -266,7 +266,7 @@ fn load(plan: &PlanRecord, summary: &Summary) -> String {
     };
     format!(
         "{}; {}{length}; {} requests, {} succeeded",
-        target(plan),
+        target_title(plan),
         crate::run::load_text(plan),
         count(summary.requests),
         share(summary.success_rate),
@@ -274,7 +274,7 @@ fn load(plan: &PlanRecord, summary: &Summary) -> String {
 }
 
 /// Creates the heading of the chart of latencies by percentile.
-pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
+pub fn percentile_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
     let response = &summary.whole.response;
     let title = match response.count {
         0 => "No latency was measured".to_owned(),
@@ -295,7 +295,7 @@ pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
 }
 
 /// Creates the heading of the chart of one load over time.
-pub fn time(plan: &PlanRecord, summary: &Summary) -> Heading {
+pub fn time_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
     let title = format!("{} requests/s succeeded", rate(summary.throughput_rps));
     Heading { title, subtitle: load(plan, summary) }
 }
@@ -307,7 +307,7 @@ pub fn heat_map_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
 
 /// Creates the heading of the chart of a ladder, which measures several servers (rungs) in turn.
 /// The title compares the throughput of the last rung with that of the first rung.
-pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
+pub fn ladder_chart_heading(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),
         subtitle: format!("{load}; {}", blocks_text(ladder.blocks, ladder.blocks_void)),
@@ -323,7 +323,7 @@ fn blocks_text(counting: usize, void: usize) -> String {
 
 /// Creates the heading of the chart that compares two servers, A and B: the verdict, the two sides,
 /// and the load.
-pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
+pub fn prove_chart_heading(proof: &Proof, sides: &[String], load: &str) -> Heading {
     let mut title = crate::prove::prove_answer(proof);
     if let Some(first) = title.get(..1).map(str::to_uppercase) {
         title.replace_range(..1, &first);

@@ -4,10 +4,10 @@
 //!
 //! Not here: detecting where a series changed.
 
-use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, draw_y, empty_chart, margin};
-use super::scale::{Scale, extent};
+use super::plot::{Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, draw_y, empty_chart, margin_width};
+use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width};
-use super::theme::{Paint, SERIES, Theme};
+use super::theme::{Paint, SERIES_PAINTS, Theme};
 use crate::format::{date, rate};
 use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
@@ -27,22 +27,23 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         let (lower, upper) = point.interval.unwrap_or((point.rps, point.rps));
         [lower, upper, point.rps]
     });
-    let Some((lo, hi)) = extent(ends) else {
+    let Some((lo, hi)) = finite_extent(ends) else {
         return empty_chart(heading, "no run has a value to draw", theme);
     };
     let axis =
         Axis::new(Scale::linear((lo * (1.0 - VALUE_MARGIN)).max(0.0), hi * (1.0 + VALUE_MARGIN)), AxisUnit::Count, 5);
-    let top = heading.height_in(theme.width()) + 22.0 + Y_NAME_ROW;
-    let left = EDGE + margin(&[&axis]);
-    let area = Area { x: left, y: top, width: theme.width() - left - EDGE, height: PLOT_HEIGHT };
+    let top = heading.height_in(theme.chart_width()) + 22.0 + Y_NAME_ROW;
+    let left = EDGE_MARGIN + margin_width(&[&axis]);
+    let area = Area { x: left, y: top, width: theme.chart_width() - left - EDGE_MARGIN, height: PLOT_HEIGHT };
     let causes = lane_bottlenecks(lane);
     let key = key_places(&causes, &area);
     let key_rows = key.last().map_or(1.0, |(_, row)| row + 1.0);
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP_HEIGHT + 40.0 + key_rows * KEY_ROW);
+    let mut canvas =
+        Canvas::new(theme, theme.chart_width(), area.bottom_edge() + STRIP_HEIGHT + 40.0 + key_rows * KEY_ROW);
     heading.draw(&mut canvas);
     draw_y(&mut canvas, &area, &axis);
     let y_name = format!("{}, 1/s", lane.measure);
-    canvas.text((EDGE, area.y - 8.0 - Y_NAME_ROW), &y_name, Font::new(SMALL, Paint::Ink));
+    canvas.text((EDGE_MARGIN, area.y - 8.0 - Y_NAME_ROW), &y_name, Font::new(SMALL_FONT_SIZE, Paint::Ink));
     let step = (area.width / lane.points.len() as f64).min(STEP_MAX);
     let x = |at: usize| area.x + step * (at as f64 + 0.5);
     draw_levels(&mut canvas, &area, &axis, lane, step);
@@ -50,18 +51,22 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         let y = area.at_y(&axis.scale, point.rps);
         if let Some((lower, upper)) = point.interval {
             let ends = [lower, upper].map(|end| area.at_y(&axis.scale, end));
-            canvas.line((x(at), ends[0]), (x(at), ends[1]), Stroke::new(Paint::Blue, 2.0).opacity(0.55));
+            canvas.draw_straight_line(
+                (x(at), ends[0]),
+                (x(at), ends[1]),
+                Stroke::new(Paint::Blue, 2.0).with_opacity(0.55),
+            );
         }
         let name = point_name(lane, at, order);
         let text = format!("{name}\n{}/s", rate(point.rps));
-        canvas.mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
+        canvas.draw_mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
         canvas.add_pointer_text((x(at), y), || text.clone());
     }
     draw_bottleneck_strip(&mut canvas, &area, lane, &causes, step);
     for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
-        let y = area.bottom() + STRIP_HEIGHT + 44.0 + row * KEY_ROW;
-        canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
-        canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
+        let y = area.bottom_edge() + STRIP_HEIGHT + 44.0 + row * KEY_ROW;
+        canvas.draw_rect(x, y - 9.0, 10.0, 10.0, SERIES_PAINTS[number % SERIES_PAINTS.len()], 0.85);
+        canvas.text((x + 15.0, y), cause, Font::new(SMALL_FONT_SIZE, Paint::Muted));
     }
     // Only the first and the last point have a label below the chart.
     let labelled = [0, lane.points.len() - 1];
@@ -70,15 +75,15 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
             continue;
         }
         let anchor = if number == 0 { TextAnchor::Start } else { TextAnchor::End };
-        let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
-        let name = truncate_to_width(&point_name(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
+        let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right_edge()) };
+        let name = truncate_to_width(&point_name(lane, at, order), SMALL_FONT_SIZE, false, area.width / 2.0 - 8.0);
         // The label of the last point is omitted if it would overlap the label of the first point.
-        if number == 0 || x(at) - area.x > text_width(&name, SMALL, false) * 2.0 {
-            let font = Font::new(SMALL, Paint::Muted).anchored(anchor);
-            canvas.text((at_x, area.bottom() + STRIP_HEIGHT + 22.0), &name, font);
+        if number == 0 || x(at) - area.x > text_width(&name, SMALL_FONT_SIZE, false) * 2.0 {
+            let font = Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(anchor);
+            canvas.text((at_x, area.bottom_edge() + STRIP_HEIGHT + 22.0), &name, font);
         }
     }
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Returns the name of a point: the short commit if the series is ordered by commits, otherwise the
@@ -102,16 +107,20 @@ fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane
         let level = (logs / (to - from).max(1) as f64).exp();
         let y = area.at_y(&axis.scale, level);
         let (x1, x2) = (area.x + step * from as f64, area.x + step * to as f64);
-        canvas.line((x1, y), (x2, y), Stroke::new(Paint::Water, 1.4).opacity(0.8));
+        canvas.draw_straight_line((x1, y), (x2, y), Stroke::new(Paint::Water, 1.4).with_opacity(0.8));
         from = to;
     }
     for found in &lane.changes {
         let x = area.x + step * found.point.at as f64;
         let paint = if found.point.ratio < 1.0 { Paint::Vermilion } else { Paint::Green };
-        canvas.line((x, area.y - 4.0), (x, area.bottom()), Stroke::new(paint, 1.4).dashed(4.0, 3.0));
+        canvas.draw_straight_line(
+            (x, area.y - 4.0),
+            (x, area.bottom_edge()),
+            Stroke::new(paint, 1.4).with_dash(4.0, 3.0),
+        );
         let text = format!("{:+.1} %", (found.point.ratio - 1.0) * 100.0);
-        let anchor = if x > area.right() - 60.0 { TextAnchor::End } else { TextAnchor::Start };
-        canvas.text((x, area.y - 8.0), &text, Font::new(SMALL, paint).bold().anchored(anchor).halo());
+        let anchor = if x > area.right_edge() - 60.0 { TextAnchor::End } else { TextAnchor::Start };
+        canvas.text((x, area.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, paint).bold().with_anchor(anchor).with_halo());
     }
 }
 
@@ -138,8 +147,8 @@ fn lane_bottlenecks(lane: &HistoryLane) -> Vec<&str> {
 fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     let (mut x, mut row) = (area.x, 0.0);
     let place = |cause: &&str| {
-        let width = 15.0 + text_width(cause, SMALL, false);
-        if x > area.x && x + width > area.right() {
+        let width = 15.0 + text_width(cause, SMALL_FONT_SIZE, false);
+        if x > area.x && x + width > area.right_edge() {
             (x, row) = (area.x, row + 1.0);
         }
         let place = (x, row);
@@ -155,7 +164,14 @@ fn draw_bottleneck_strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, c
     for at in 0..lane.points.len() {
         let Some(cause) = point_bottleneck(lane, at) else { continue };
         let number = causes.iter().position(|known| *known == cause).unwrap_or(0);
-        let (x, y) = (area.x + step * at as f64 + 0.5, area.bottom() + 5.0);
-        canvas.rect(x, y, (step - 1.0).max(0.5), STRIP_HEIGHT - 4.0, SERIES[number % SERIES.len()], 0.85);
+        let (x, y) = (area.x + step * at as f64 + 0.5, area.bottom_edge() + 5.0);
+        canvas.draw_rect(
+            x,
+            y,
+            (step - 1.0).max(0.5),
+            STRIP_HEIGHT - 4.0,
+            SERIES_PAINTS[number % SERIES_PAINTS.len()],
+            0.85,
+        );
     }
 }

@@ -35,18 +35,18 @@ impl TextLabel<'_> {
 impl OccupiedArea {
     /// Marks a square around a point as occupied. `reach` is half the side of the square, in SVG
     /// user units.
-    pub fn point(&mut self, (x, y): (f64, f64), reach: f64) {
+    pub fn occupy_point(&mut self, (x, y): (f64, f64), reach: f64) {
         self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
     }
 
     /// Marks a straight line as occupied.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
+    pub fn occupy_line(&mut self, from: (f64, f64), to: (f64, f64)) {
         self.lines.push((from, to));
     }
 
     /// Marks a line through several points as occupied.
-    pub fn curve(&mut self, points: &[(f64, f64)]) {
-        points.windows(2).for_each(|pair| self.line(pair[0], pair[1]));
+    pub fn occupy_curve(&mut self, points: &[(f64, f64)]) {
+        points.windows(2).for_each(|pair| self.occupy_line(pair[0], pair[1]));
     }
 
     /// Returns the number of occupied shapes that a rectangle covers.
@@ -58,14 +58,14 @@ impl OccupiedArea {
     /// Chooses one of the positions `places` for a label inside `area`, and marks the label's
     /// rectangle as occupied. The chosen position covers the fewest shapes; of equal positions, the
     /// first is chosen. Returns `None` if no position is inside `area`.
-    pub fn place(
+    pub fn place_label(
         &mut self,
         words: &TextLabel,
         area: &Area,
         places: impl IntoIterator<Item = ((f64, f64), TextAnchor)>,
     ) -> Option<((f64, f64), TextAnchor)> {
         let inside = |room: &[f64; 4]| {
-            room[0] >= area.x && room[2] <= area.right() && room[1] >= area.y && room[3] <= area.bottom()
+            room[0] >= area.x && room[2] <= area.right_edge() && room[1] >= area.y && room[3] <= area.bottom_edge()
         };
         let rooms = places.into_iter().map(|(at, anchor)| (at, anchor, words.label_rectangle(at, anchor)));
         let best = rooms.filter(|place| inside(&place.2)).min_by_key(|place| self.count_covered(&place.2))?;
@@ -105,14 +105,14 @@ mod tests {
         let places =
             [((5.0, 50.0), TextAnchor::Start), ((195.0, 50.0), TextAnchor::End), ((100.0, 90.0), TextAnchor::Middle)];
         let mut taken = OccupiedArea::default();
-        taken.point((20.0, 45.0), 4.0);
-        assert_eq!(taken.place(&words, &area, places), Some(places[1]));
+        taken.occupy_point((20.0, 45.0), 4.0);
+        assert_eq!(taken.place_label(&words, &area, places), Some(places[1]));
         // The second position is occupied by the previous label, and a line crosses the first
         // position.
-        taken.line((0.0, 0.0), (60.0, 90.0));
-        assert_eq!(taken.place(&words, &area, places), Some(places[2]));
+        taken.occupy_line((0.0, 0.0), (60.0, 90.0));
+        assert_eq!(taken.place_label(&words, &area, places), Some(places[2]));
         let wide = TextLabel { text: "words that have no room at all, in no place of these", ..words };
-        assert_eq!(taken.place(&wide, &area, places), None);
+        assert_eq!(taken.place_label(&wide, &area, places), None);
         for (from, to, expect) in [
             ((0.0, 0.0), (10.0, 10.0), true),
             ((0.0, 4.0), (10.0, 4.0), true),

@@ -2,10 +2,12 @@
 //! the previous one. Each rung has a row. The row has the rung's goodput in every block, its median
 //! goodput, and its share of the previous rung's goodput.
 
-use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty_chart};
-use super::scale::{Scale, extent};
+use super::plot::{
+    Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, draw_x, draw_x_grid, empty_chart,
+};
+use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, text_width, truncate_to_width, wrap_to_width};
-use super::theme::{Paint, SERIES, Theme};
+use super::theme::{Paint, SERIES_PAINTS, Theme};
 use crate::format::rate;
 use crate::prove::{cost_text, share_text};
 use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
@@ -45,66 +47,70 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     };
     let rungs: Vec<Vec<(usize, f64)>> = (0..ladder.rungs.len()).map(values).collect();
     let all = || rungs.iter().flatten().map(|(_, value)| *value);
-    let Some((low, high)) = extent(all()) else {
+    let Some((low, high)) = finite_extent(all()) else {
         return empty_chart(heading, "no block is valid: there is nothing to draw", theme);
     };
     let scale = if high / low >= LOG_FROM { Scale::log_covering(all()) } else { Scale::from_zero(all(), 8) };
     let x = Axis::new(scale, AxisUnit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
-    let widest = labels.iter().map(|label| text_width(label, TEXT, true)).fold(0.0, f64::max);
+    let widest = labels.iter().map(|label| text_width(label, TEXT_FONT_SIZE, true)).fold(0.0, f64::max);
     // On a narrow screen the text of a rung needs two lines.
     let row_height = ROW_HEIGHT + if theme.is_narrow() { LINE_HEIGHT } else { 0.0 };
     let area = Area {
-        x: EDGE + 8.0,
-        y: heading.height_in(theme.width()) + 14.0,
-        width: theme.width() - 2.0 * EDGE - 16.0 - widest,
+        x: EDGE_MARGIN + 8.0,
+        y: heading.height_in(theme.chart_width()) + 14.0,
+        width: theme.chart_width() - 2.0 * EDGE_MARGIN - 16.0 - widest,
         height: row_height * rungs.len() as f64 + 6.0,
     };
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
+    let mut canvas = Canvas::new(theme, theme.chart_width(), area.bottom_edge() + 54.0);
     canvas.read_nearest(PointerMode::Point);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
     for (number, rung) in ladder.rungs.iter().enumerate() {
         let top = area.y + row_height * number as f64;
         let strip = Area { y: top + row_height - STRIP_HEIGHT - 4.0, height: STRIP_HEIGHT, ..area };
-        let paint = SERIES[number % SERIES.len()];
+        let paint = SERIES_PAINTS[number % SERIES_PAINTS.len()];
         let middle = area.at_x(&x.scale, rung.goodput_rps);
-        canvas.open('z', (strip.y, strip.bottom()), None);
+        canvas.open('z', (strip.y, strip.bottom_edge()), None);
         if let Some(before) = number.checked_sub(1).map(|before| ladder.rungs[before].goodput_rps) {
             // A dashed line connects the goodput of the previous rung with the goodput of this
             // rung.
             let (from, at) = (area.at_x(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
-            canvas.line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).dashed(3.0, 3.0));
+            canvas.draw_straight_line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).with_dash(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
             // Later blocks are drawn lower in the strip, so that points overlap less.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
             let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));
-            canvas.mark(at, Mark::Disc, 2.8, paint, &hint);
+            canvas.draw_mark(at, Mark::Disc, 2.8, paint, &hint);
             canvas.add_pointer_text(at, || hint.replace(": ", "\n"));
         }
-        canvas.line((middle, strip.y - 3.0), (middle, strip.bottom() + 3.0), Stroke::new(paint, 2.4));
-        canvas.ring((middle, strip.y - 7.5), 4.5, Stroke::new(paint, 2.0));
+        canvas.draw_straight_line(
+            (middle, strip.y - 3.0),
+            (middle, strip.bottom_edge() + 3.0),
+            Stroke::new(paint, 2.4),
+        );
+        canvas.draw_ring((middle, strip.y - 7.5), 4.5, Stroke::new(paint, 2.0));
         canvas.close();
         let name = format!("{}  {}", arm_name(number as u8), sides.get(number).map_or("", String::as_str));
-        let font = Font::new(TEXT, Paint::Ink).bold().halo();
-        canvas.text((area.x, top + 18.0), &truncate_to_width(&name, TEXT, true, area.width), font);
+        let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).bold().with_halo();
+        canvas.text((area.x, top + 18.0), &truncate_to_width(&name, TEXT_FONT_SIZE, true, area.width), font);
         canvas.text(
-            (area.right() + 10.0, strip.y + STRIP_HEIGHT / 2.0 + 4.5),
+            (area.right_edge() + 10.0, strip.y + STRIP_HEIGHT / 2.0 + 4.5),
             &labels[number],
-            Font::new(TEXT, paint).bold(),
+            Font::new(TEXT_FONT_SIZE, paint).bold(),
         );
         if let (Some(share), Some(cost)) = (share_text(rung), cost_text(rung)) {
             let before = arm_name(number as u8 - 1);
             let told = format!("{share} of {before}; cost of a request against {before}: {cost}");
-            let room = theme.width() - EDGE - area.x;
-            for (line, words) in wrap_to_width(&told, SMALL, false, room, 2).iter().enumerate() {
+            let room = theme.chart_width() - EDGE_MARGIN - area.x;
+            for (line, words) in wrap_to_width(&told, SMALL_FONT_SIZE, false, room, 2).iter().enumerate() {
                 let at = (area.x, top + 35.0 + line as f64 * LINE_HEIGHT);
-                canvas.text(at, words, Font::new(SMALL, Paint::Muted).halo());
+                canvas.text(at, words, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_halo());
             }
         }
     }
     draw_x(&mut canvas, &area, &x, "goodput, requests/s");
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }

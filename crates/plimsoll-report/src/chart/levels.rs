@@ -3,10 +3,11 @@
 //! for a comparison of two recordings.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
-    draw_x, draw_x_grid, draw_y, draw_y_right, empty_chart, margin, open_axis_group, visible_labels,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, WIDE_CHART_WIDTH,
+    draw_end_labels, draw_key, draw_x, draw_x_grid, draw_y, draw_y_right, empty_chart, margin_width, open_axis_group,
+    visible_labels,
 };
-use super::scale::{Scale, extent};
+use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
@@ -33,12 +34,12 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     let mut loads: Vec<f64> = levels.map(|l| l.load).filter(|l| l.is_finite() && *l > 0.0).collect();
     loads.sort_by(f64::total_cmp);
     loads.dedup();
-    let (lo, hi) = extent(loads.iter().copied()).unwrap_or((1.0, 10.0));
+    let (lo, hi) = finite_extent(loads.iter().copied()).unwrap_or((1.0, 10.0));
     let scale = match hi / lo {
         factor if factor >= 8.0 => Scale::log(lo / factor.powf(0.03), hi * factor.powf(0.03)),
         _ => Scale::linear((lo - (hi - lo) * 0.06).max(0.0), hi + (hi - lo).max(lo * 0.2) * 0.06),
     };
-    let ticks = if loads.len() <= 16 { loads } else { scale.ticks(10) };
+    let ticks = if loads.len() <= 16 { loads } else { scale.major_ticks(10) };
     Axis { scale, unit: AxisUnit::Count, ticks }
 }
 
@@ -52,7 +53,7 @@ fn sorted_levels(levels: &[Level]) -> Vec<&Level> {
 
 fn time_axis(values: &[f64], n: usize) -> Axis {
     let above: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
-    match extent(above.iter().copied()) {
+    match finite_extent(above.iter().copied()) {
         Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_covering(above), AxisUnit::Time, n),
         _ => Axis::new(Scale::from_zero(values.iter().copied(), n), AxisUnit::Time, n),
     }
@@ -61,27 +62,27 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
 /// Draws a line with a mark at each point. Points without a finite value are gaps in the line.
 fn draw_series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
     let places: Vec<Option<(f64, f64)>> =
-        points.iter().map(|(load, value)| value.is_finite().then(|| plot.point(*load, *value))).collect();
-    canvas.polyline(places.iter().copied(), stroke);
+        points.iter().map(|(load, value)| value.is_finite().then(|| plot.point_position(*load, *value))).collect();
+    canvas.draw_polyline(places.iter().copied(), stroke);
     for (place, (load, value)) in places.iter().zip(points) {
         if let Some(place) = place {
-            let hint = format!("{}: {}", AxisUnit::Count.tick(*load), unit.tick(*value));
-            canvas.mark(*place, mark, 4.2, stroke.paint, &hint);
+            let hint = format!("{}: {}", AxisUnit::Count.tick_label(*load), unit.tick_label(*value));
+            canvas.draw_mark(*place, mark, 4.2, stroke.paint, &hint);
         }
     }
 }
 
 fn load_text(over: LoadUnit, load: f64) -> String {
     match over {
-        LoadUnit::Concurrency => format!("concurrency {}", AxisUnit::Count.tick(load)),
-        LoadUnit::Rate => format!("{}/s offered", AxisUnit::Count.tick(load)),
-        LoadUnit::Sessions => format!("{} sessions/s offered", AxisUnit::Count.tick(load)),
+        LoadUnit::Concurrency => format!("concurrency {}", AxisUnit::Count.tick_label(load)),
+        LoadUnit::Rate => format!("{}/s offered", AxisUnit::Count.tick_label(load)),
+        LoadUnit::Sessions => format!("{} sessions/s offered", AxisUnit::Count.tick_label(load)),
     }
 }
 
 fn level_text(level: &Level) -> String {
     let told = |value: f64, text: fn(f64) -> String| if value.is_finite() { text(value) } else { "-".to_owned() };
-    let time = |ns: f64| told(ns, |ns| AxisUnit::Time.tick(ns));
+    let time = |ns: f64| told(ns, |ns| AxisUnit::Time.tick_label(ns));
     let p99 = level.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", time(p99)));
     format!(
         "{rate_rps} requests/s\nmean {mean_time}{p99}\n{success_share} succeeded",
@@ -118,8 +119,8 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
 
     let styles = (
         Stroke::new(Paint::Blue, 2.2),
-        Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0),
-        Stroke::new(Paint::Vermilion, 1.4).dashed(2.0, 4.0),
+        Stroke::new(Paint::Vermilion, 2.2).with_dash(7.0, 4.0),
+        Stroke::new(Paint::Vermilion, 1.4).with_dash(2.0, 4.0),
     );
     let entry = |name: &str, mark, line: Stroke| KeyEntry {
         paint: line.paint,
@@ -134,14 +135,14 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
         right_key.push(entry("p99", Mark::Diamond, styles.2));
     }
 
-    let area_x = EDGE + margin(&[&left]);
-    let right_margin = EDGE + margin(&[&right]) + 2.0;
-    let width = theme.width();
+    let area_x = EDGE_MARGIN + margin_width(&[&left]);
+    let right_margin = EDGE_MARGIN + margin_width(&[&right]) + 2.0;
+    let width = theme.chart_width();
     // On a narrow screen the keys of the two axes are on separate rows.
     let below = if theme.is_narrow() { KEY_ROW } else { 0.0 };
     let top = heading.height_in(width) + 40.0 + below;
     let area = Area { x: area_x, y: top, width: width - right_margin - area_x, height: 290.0 };
-    let mut canvas = Canvas::new(theme, width, area.bottom() + 54.0);
+    let mut canvas = Canvas::new(theme, width, area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &left);
@@ -158,24 +159,26 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     draw_series(&mut canvas, &on_left, &throughput, Mark::Disc, styles.0, AxisUnit::Count);
     canvas.close();
     let y = area.y - 16.0;
-    draw_key(&mut canvas, EDGE, y - below, &left_key);
+    draw_key(&mut canvas, EDGE_MARGIN, y - below, &left_key);
     let key_width = right_key.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
-    draw_key(&mut canvas, width - EDGE - key_width, y, &right_key);
-    canvas.finish(&heading.label())
+    draw_key(&mut canvas, width - EDGE_MARGIN - key_width, y, &right_key);
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Creates the axis of success rates. The axis begins at 0 %, or at a higher value if all rates are
 /// near 100 %.
 fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
-    let lowest = extent(rates).map_or(0.0, |(lo, _)| lo);
+    let lowest = finite_extent(rates).map_or(0.0, |(lo, _)| lo);
     let from = [0.999, 0.99, 0.9, 0.5].into_iter().find(|from| lowest >= *from + (1.0 - from) * 0.1).unwrap_or(0.0);
     Axis::new(Scale::linear(from, 1.0), AxisUnit::Share, 6)
 }
 
 fn success_axis_title(axis: &Axis) -> String {
-    match axis.scale.range().0 {
+    match axis.scale.value_range().0 {
         0.0 => "success rate".into(),
-        from => format!("success rate; the axis begins at {lowest_rate}", lowest_rate = AxisUnit::Share.tick(from)),
+        from => {
+            format!("success rate; the axis begins at {lowest_rate}", lowest_rate = AxisUnit::Share.tick_label(from))
+        }
     }
 }
 
@@ -184,18 +187,23 @@ fn success_axis_title(axis: &Axis) -> String {
 fn success_figure(rate: f64) -> String {
     match rate {
         r if !r.is_finite() => String::new(),
-        r if r < 0.9999 => AxisUnit::Share.tick((r * 1e4).floor() / 1e4),
+        r if r < 0.9999 => AxisUnit::Share.tick_label((r * 1e4).floor() / 1e4),
         r => crate::format::share(r),
     }
 }
 
 /// Prints the figure of each point above or below the point, if there is space.
 fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
-    let widths: Vec<(f64, f64)> = places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL, false))).collect();
+    let widths: Vec<(f64, f64)> =
+        places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL_FONT_SIZE, false))).collect();
     for ((place, text), shown) in places.iter().zip(texts).zip(visible_labels(&widths, 6.0)) {
         if shown {
             let y = if above { place.1 - 9.0 } else { place.1 + 19.0 };
-            canvas.text((place.0, y), text, Font::new(SMALL, paint).anchored(TextAnchor::Middle).halo());
+            canvas.text(
+                (place.0, y),
+                text,
+                Font::new(SMALL_FONT_SIZE, paint).with_anchor(TextAnchor::Middle).with_halo(),
+            );
         }
     }
 }
@@ -208,12 +216,12 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     }
     let x = load_axis(levels.iter().copied());
     let y = success_axis(levels.iter().map(|l| l.success_rate));
-    let left = EDGE + margin(&[&y]);
-    let width = theme.width();
-    let area = Area { x: left, y: heading.height_in(width) + 40.0, width: width - EDGE - left, height: 230.0 };
-    let mut canvas = Canvas::new(theme, width, area.bottom() + 54.0);
+    let left = EDGE_MARGIN + margin_width(&[&y]);
+    let width = theme.chart_width();
+    let area = Area { x: left, y: heading.height_in(width) + 40.0, width: width - EDGE_MARGIN - left, height: 230.0 };
+    let mut canvas = Canvas::new(theme, width, area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE, area.y - 16.0), &success_axis_title(&y), Font::new(SMALL, Paint::Muted));
+    canvas.text((EDGE_MARGIN, area.y - 16.0), &success_axis_title(&y), Font::new(SMALL_FONT_SIZE, Paint::Muted));
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     draw_x(&mut canvas, &area, &x, load_title(over));
@@ -224,12 +232,12 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     draw_series(&mut canvas, &plot, &points, mark, stroke, AxisUnit::Share);
     if points.len() <= FIGURES_MAX {
-        let places: Vec<(f64, f64)> = points.iter().map(|p| plot.point(p.0, p.1)).collect();
+        let places: Vec<(f64, f64)> = points.iter().map(|p| plot.point_position(p.0, p.1)).collect();
         let texts: Vec<String> = points.iter().map(|p| success_figure(p.1)).collect();
         draw_figures(&mut canvas, &places, &texts, Paint::Ink, false);
     }
     canvas.close();
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// The measured loads (levels) of one recording, and the recording's name in the chart.
@@ -267,8 +275,10 @@ fn percentage_points(change: f64) -> String {
     text.replace('-', "\u{2212}")
 }
 
-const STYLES: [(Mark, Stroke); 2] =
-    [(Mark::Disc, Stroke::new(Paint::Blue, 2.2)), (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0))];
+const RECORDING_STYLES: [(Mark, Stroke); 2] = [
+    (Mark::Disc, Stroke::new(Paint::Blue, 2.2)),
+    (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).with_dash(7.0, 4.0)),
+];
 
 /// Draws panels with the figures of two recordings, one panel below the other. The row below each
 /// panel has the change from the first recording to the second at each load.
@@ -289,20 +299,20 @@ fn draw_diff_panels(
         .iter()
         .map(|panel| axis(panel, &lists.iter().flatten().map(|l| (panel.value)(l)).collect::<Vec<_>>()))
         .collect();
-    let left = EDGE + margin(&axes.iter().collect::<Vec<_>>());
-    let names: f64 = recorded.iter().map(|r| text_width(r.name, SMALL, true)).fold(0.0, f64::max);
-    let right = EDGE + names.min(150.0) + 8.0;
+    let left = EDGE_MARGIN + margin_width(&axes.iter().collect::<Vec<_>>());
+    let names: f64 = recorded.iter().map(|r| text_width(r.name, SMALL_FONT_SIZE, true)).fold(0.0, f64::max);
+    let right = EDGE_MARGIN + names.min(150.0) + 8.0;
     let height = if panels.len() > 1 { 170.0 } else { 220.0 };
     let changes = changes(recorded[0].levels, recorded[1].levels);
-    let top = heading.height() + 34.0;
+    let top = heading.height_on_wide_chart() + 34.0;
     let row = height + 84.0;
-    let mut canvas = Canvas::new(theme, WIDTH, top + row * panels.len() as f64 - 4.0);
+    let mut canvas = Canvas::new(theme, WIDE_CHART_WIDTH, top + row * panels.len() as f64 - 4.0);
     heading.draw(&mut canvas);
     for (number, (panel, y)) in panels.iter().zip(&axes).enumerate() {
         let last = number + 1 == panels.len();
-        let area = Area { x: left, y: top + row * number as f64, width: WIDTH - right - left, height };
+        let area = Area { x: left, y: top + row * number as f64, width: WIDE_CHART_WIDTH - right - left, height };
         let title = if panel.unit == AxisUnit::Share { success_axis_title(y) } else { panel.title.to_owned() };
-        canvas.text((EDGE, area.y - 13.0), &title, Font::new(SMALL, Paint::Ink));
+        canvas.text((EDGE_MARGIN, area.y - 13.0), &title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_y(&mut canvas, &area, y);
         if number == 0 {
@@ -315,7 +325,7 @@ fn draw_diff_panels(
             }
         }
         let mut ends = Vec::new();
-        for ((list, one), style) in lists.iter().zip(&recorded).zip(STYLES) {
+        for ((list, one), style) in lists.iter().zip(&recorded).zip(RECORDING_STYLES) {
             let points: Vec<(f64, f64)> = list.iter().map(|l| (l.load, (panel.value)(l))).collect();
             let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
             draw_series(&mut canvas, &plot, &points, style.0, style.1, panel.unit);
@@ -323,28 +333,28 @@ fn draw_diff_panels(
                 ends.push((area.at_y(&y.scale, end.1), one.name.to_owned(), style.1.paint));
             }
         }
-        draw_end_labels(&mut canvas, &area, &ends, right - EDGE);
+        draw_end_labels(&mut canvas, &area, &ends, right - EDGE_MARGIN);
         // The changes have their own row, below the labels of the load axis.
         draw_x(&mut canvas, &area, &x, "");
         let texts: Vec<(f64, String)> =
             changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();
-        let widths: Vec<(f64, f64)> = texts.iter().map(|(at, t)| (*at, text_width(t, SMALL, true))).collect();
+        let widths: Vec<(f64, f64)> = texts.iter().map(|(at, t)| (*at, text_width(t, SMALL_FONT_SIZE, true))).collect();
         for ((at, text), shown) in texts.iter().zip(visible_labels(&widths, 6.0)) {
             if shown {
-                let font = Font::new(SMALL, Paint::Ink).bold().anchored(TextAnchor::Middle);
-                canvas.text((*at, area.bottom() + 38.0), text, font);
+                let font = Font::new(SMALL_FONT_SIZE, Paint::Ink).bold().with_anchor(TextAnchor::Middle);
+                canvas.text((*at, area.bottom_edge() + 38.0), text, font);
             }
         }
         if !texts.is_empty() {
-            let font = Font::new(SMALL, Paint::Muted);
-            canvas.text((area.right() + 14.0, area.bottom() + 38.0), "change", font);
+            let font = Font::new(SMALL_FONT_SIZE, Paint::Muted);
+            canvas.text((area.right_edge() + 14.0, area.bottom_edge() + 38.0), "change", font);
         }
         if last {
-            let font = Font::new(SMALL + 1.0, Paint::Ink).anchored(TextAnchor::Middle);
-            canvas.text((area.x + area.width / 2.0, area.bottom() + 64.0), load_title(over), font);
+            let font = Font::new(SMALL_FONT_SIZE + 1.0, Paint::Ink).with_anchor(TextAnchor::Middle);
+            canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 64.0), load_title(over), font);
         }
     }
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Draws throughput and mean time to last byte of two recordings, with the relative change from the

@@ -35,7 +35,7 @@ pub use history::history_chart;
 pub use ladder::{LadderBlocks, ladder_chart};
 pub use levels::{NamedLevels, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
 pub use plot::{AxisUnit, Heading};
-pub use png::{PICTURE_SUFFIX, picture};
+pub use png::{PICTURE_SUFFIX, render_picture};
 pub use prove::{ComparedBlocks, prove_chart};
 pub use run::{Line, Panel, heat_chart, interval_panels, percentile_chart, time_chart};
 pub use theme::{Paint, Theme, css_variables};

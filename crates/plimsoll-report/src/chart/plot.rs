@@ -5,14 +5,14 @@ use super::scale::Scale;
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, Theme};
 
-/// The width of a wide chart in SVG user units; see [`Theme::width`]. The height varies.
-pub const WIDTH: f64 = 800.0;
+/// The width of a wide chart in SVG user units; see [`Theme::chart_width`]. The height varies.
+pub const WIDE_CHART_WIDTH: f64 = 800.0;
 /// The empty margin at the left and right edges of the chart, in SVG user units.
-pub const EDGE: f64 = 22.0;
+pub const EDGE_MARGIN: f64 = 22.0;
 /// The text size of the title, in SVG user units.
-pub const TITLE: f64 = 17.0;
-pub const TEXT: f64 = 13.0;
-pub const SMALL: f64 = 12.0;
+pub const TITLE_FONT_SIZE: f64 = 17.0;
+pub const TEXT_FONT_SIZE: f64 = 13.0;
+pub const SMALL_FONT_SIZE: f64 = 12.0;
 
 /// The unit of the values of an axis, which decides the format of tick labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl AxisUnit {
     }
 
     /// Formats `value` as the label of an axis tick: short, with its unit.
-    pub fn tick(self, value: f64) -> String {
+    pub fn tick_label(self, value: f64) -> String {
         match self {
             AxisUnit::Count if value.abs() < 999_999.5 && value.fract() == 0.0 && value >= 0.0 => {
                 crate::format::count(value as u64)
@@ -92,23 +92,23 @@ pub struct Area {
 }
 
 impl Area {
-    pub fn right(&self) -> f64 {
+    pub fn right_edge(&self) -> f64 {
         self.x + self.width
     }
 
-    pub fn bottom(&self) -> f64 {
+    pub fn bottom_edge(&self) -> f64 {
         self.y + self.height
     }
 
     /// Returns the horizontal position of `value` on `scale` in this area, in SVG user units.
     pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
-        self.x + scale.position(value) * self.width
+        self.x + scale.relative_position(value) * self.width
     }
 
     /// Returns the vertical position of `value` on `scale` in this area, in SVG user units. Larger
     /// values are higher up.
     pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
-        self.bottom() - scale.position(value) * self.height
+        self.bottom_edge() - scale.relative_position(value) * self.height
     }
 }
 
@@ -123,7 +123,7 @@ pub struct Axis {
 impl Axis {
     /// Creates an axis with at most `n` ticks at round values.
     pub fn new(scale: Scale, unit: AxisUnit, n: usize) -> Axis {
-        let mut ticks = scale.ticks(n);
+        let mut ticks = scale.major_ticks(n);
         if unit == AxisUnit::Clock && !scale.is_log() {
             ticks = clock_ticks(&scale, n);
         }
@@ -132,32 +132,32 @@ impl Axis {
 
     /// Returns the width of the widest tick label, in SVG user units.
     pub fn label_width(&self) -> f64 {
-        self.ticks.iter().map(|t| text_width(&self.unit.tick(*t), SMALL, false)).fold(0.0, f64::max)
+        self.ticks.iter().map(|t| text_width(&self.unit.tick_label(*t), SMALL_FONT_SIZE, false)).fold(0.0, f64::max)
     }
 }
 
 /// Returns the ticks of a time axis in s. For a range of more than 4 minutes the ticks are whole
 /// minutes, hours or days, otherwise round numbers of seconds.
 fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
-    let (lo, hi) = scale.range();
+    let (lo, hi) = scale.value_range();
     let step = [60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
     match step.into_iter().find(|step| (hi - lo) / step <= (n.max(2) - 1) as f64) {
         Some(step) if hi - lo > 240.0 => {
             let first = (lo / step).ceil();
             (0..n).map(|k| (first + k as f64) * step).filter(|t| *t <= hi).collect()
         }
-        _ => scale.ticks(n),
+        _ => scale.major_ticks(n),
     }
 }
 
 /// Returns the minimum width of a margin with space for the tick labels of these axes, in SVG user
 /// units.
-pub fn margin(axes: &[&Axis]) -> f64 {
+pub fn margin_width(axes: &[&Axis]) -> f64 {
     axes.iter().map(|axis| axis.label_width()).fold(0.0, f64::max) + 8.0
 }
 
-const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
-const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
+const GRID_STROKE: Stroke = Stroke::new(Paint::Grid, 1.0);
+const AXIS_STROKE: Stroke = Stroke::new(Paint::Axis, 1.0);
 
 /// A plot: its area in the chart, and the scales of its horizontal and vertical axes.
 #[derive(Clone, Copy)]
@@ -169,7 +169,7 @@ pub struct Plot<'a> {
 
 impl Plot<'_> {
     /// Returns the position in the chart of the data point (x, y), in SVG user units.
-    pub fn point(&self, x: f64, y: f64) -> (f64, f64) {
+    pub fn point_position(&self, x: f64, y: f64) -> (f64, f64) {
         (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
     }
 }
@@ -185,22 +185,22 @@ pub enum AxisSide {
 /// the group. Shapes of the class `z` follow both axes; shapes of the class `h` follow only this
 /// vertical axis.
 pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
-    let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
+    let ((lo, hi), side) = (axis.scale.value_range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
-    canvas.open_vertical_group(class, (area.y, area.bottom()), &scale);
+    canvas.open_vertical_group(class, (area.y, area.bottom_edge()), &scale);
 }
 
 /// Opens the group with the ticks of a vertical axis, which the page's script redraws after a zoom.
 /// The data of the group state the ends of each tick and the position of its label.
 fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
-    let fill = paint.css(Theme::Page);
+    let fill = paint.css_colour(Theme::Page);
     let places = match side {
-        AxisSide::Left => serde_json::json!(["l", area.x, area.right(), area.x - 7.0, "end", fill]),
+        AxisSide::Left => serde_json::json!(["l", area.x, area.right_edge(), area.x - 7.0, "end", fill]),
         AxisSide::Right => {
-            serde_json::json!(["r", area.right(), area.right() + 4.0, area.right() + 8.0, "start", fill])
+            serde_json::json!(["r", area.right_edge(), area.right_edge() + 4.0, area.right_edge() + 8.0, "start", fill])
         }
     };
-    canvas.open_vertical_group('v', (area.y, area.bottom()), &places);
+    canvas.open_vertical_group('v', (area.y, area.bottom_edge()), &places);
 }
 
 /// Draws the horizontal grid lines and the tick labels of the left vertical axis.
@@ -208,13 +208,13 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     open_ticks(canvas, area, AxisSide::Left, Paint::Muted);
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
-        canvas.line((area.x, y), (area.right(), y), GRID);
-        let font = Font::new(SMALL, Paint::Muted).anchored(TextAnchor::End);
-        canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick(*tick), font);
+        canvas.draw_straight_line((area.x, y), (area.right_edge(), y), GRID_STROKE);
+        let font = Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End);
+        canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick_label(*tick), font);
     }
     for mark in axis.scale.minor_ticks() {
         let y = area.at_y(&axis.scale, mark);
-        canvas.line((area.x - 3.0, y), (area.x, y), AXIS.opacity(0.7));
+        canvas.draw_straight_line((area.x - 3.0, y), (area.x, y), AXIS_STROKE.with_opacity(0.7));
     }
     canvas.close();
 }
@@ -224,49 +224,61 @@ pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint)
     open_ticks(canvas, area, AxisSide::Right, paint);
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
-        canvas.line((area.right(), y), (area.right() + 4.0, y), AXIS);
-        canvas.text((area.right() + 8.0, y + 4.2), &axis.unit.tick(*tick), Font::new(SMALL, paint));
+        canvas.draw_straight_line((area.right_edge(), y), (area.right_edge() + 4.0, y), AXIS_STROKE);
+        canvas.text(
+            (area.right_edge() + 8.0, y + 4.2),
+            &axis.unit.tick_label(*tick),
+            Font::new(SMALL_FONT_SIZE, paint),
+        );
     }
     canvas.close();
 }
 
 /// Draws the vertical lines of the grid.
 pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
-    canvas.open('t', (area.y, area.bottom()), None);
+    canvas.open('t', (area.y, area.bottom_edge()), None);
     for tick in &axis.ticks {
         let x = area.at_x(&axis.scale, *tick);
-        canvas.line((x, area.y), (x, area.bottom()), GRID);
+        canvas.draw_straight_line((x, area.y), (x, area.bottom_edge()), GRID_STROKE);
     }
     canvas.close();
 }
 
 /// Draws the horizontal axis: its line, its ticks, labels that do not overlap, and its title.
 pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
-    canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), AXIS);
-    let (lo, hi) = axis.scale.range();
+    canvas.draw_straight_line((area.x, area.bottom_edge()), (area.right_edge(), area.bottom_edge()), AXIS_STROKE);
+    let (lo, hi) = axis.scale.value_range();
     canvas.zoom_axis(area.x, area.width, axis.scale.kind_name(), [lo, hi], axis.unit.name());
-    canvas.open('t', (area.bottom(), area.bottom() + 4.0), Some(area.bottom() + 18.0));
-    let labels: Vec<String> = axis.ticks.iter().map(|t| axis.unit.tick(*t)).collect();
+    canvas.open('t', (area.bottom_edge(), area.bottom_edge() + 4.0), Some(area.bottom_edge() + 18.0));
+    let labels: Vec<String> = axis.ticks.iter().map(|t| axis.unit.tick_label(*t)).collect();
     let places: Vec<(f64, f64)> = axis
         .ticks
         .iter()
         .zip(&labels)
-        .map(|(t, label)| (area.at_x(&axis.scale, *t), text_width(label, SMALL, false)))
+        .map(|(t, label)| (area.at_x(&axis.scale, *t), text_width(label, SMALL_FONT_SIZE, false)))
         .collect();
     for mark in axis.scale.minor_ticks() {
         let x = area.at_x(&axis.scale, mark);
-        canvas.line((x, area.bottom()), (x, area.bottom() + 3.0), AXIS.opacity(0.7));
+        canvas.draw_straight_line(
+            (x, area.bottom_edge()),
+            (x, area.bottom_edge() + 3.0),
+            AXIS_STROKE.with_opacity(0.7),
+        );
     }
     let shown = visible_labels(&places, 8.0);
     for ((x, _), (label, shown)) in places.iter().zip(labels.iter().zip(shown)) {
-        canvas.line((*x, area.bottom()), (*x, area.bottom() + 4.0), AXIS);
+        canvas.draw_straight_line((*x, area.bottom_edge()), (*x, area.bottom_edge() + 4.0), AXIS_STROKE);
         if shown {
-            canvas.text((*x, area.bottom() + 18.0), label, Font::new(SMALL, Paint::Muted).anchored(TextAnchor::Middle));
+            canvas.text(
+                (*x, area.bottom_edge() + 18.0),
+                label,
+                Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::Middle),
+            );
         }
     }
     canvas.close();
-    let font = Font::new(TEXT, Paint::Ink).anchored(TextAnchor::Middle);
-    canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
+    let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).with_anchor(TextAnchor::Middle);
+    canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
 }
 
 /// Returns for each axis label whether it fits next to the labels shown before. Labels are pairs of
@@ -325,13 +337,21 @@ pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
 /// labels would overlap, one is moved, and a thin line connects it with the end of its line.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
-    let heights = separate_labels(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
+    let heights = separate_labels(&places, SMALL_FONT_SIZE + 2.0, area.y + 2.0, area.bottom_edge() - 2.0);
     for ((wanted, text, paint), y) in labels.iter().zip(heights) {
-        let x = area.right() + 8.0;
+        let x = area.right_edge() + 8.0;
         if (wanted - y).abs() > 5.0 {
-            canvas.line((area.right() + 1.0, *wanted), (x - 2.0, y), Stroke::new(*paint, 0.8).opacity(0.6));
+            canvas.draw_straight_line(
+                (area.right_edge() + 1.0, *wanted),
+                (x - 2.0, y),
+                Stroke::new(*paint, 0.8).with_opacity(0.6),
+            );
         }
-        canvas.text((x, y + 4.0), &truncate_to_width(text, SMALL, true, width), Font::new(SMALL, *paint).bold());
+        canvas.text(
+            (x, y + 4.0),
+            &truncate_to_width(text, SMALL_FONT_SIZE, true, width),
+            Font::new(SMALL_FONT_SIZE, *paint).bold(),
+        );
     }
 }
 
@@ -346,7 +366,7 @@ pub struct KeyEntry {
 impl KeyEntry {
     pub fn width(&self) -> f64 {
         let sample = if self.line.is_some() { 26.0 } else { 14.0 };
-        sample + text_width(&self.name, SMALL, false)
+        sample + text_width(&self.name, SMALL_FONT_SIZE, false)
     }
 }
 
@@ -356,15 +376,15 @@ pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f6
     for entry in entries {
         let sample = match entry.line {
             Some(stroke) => {
-                canvas.line((x, y - 4.0), (x + 20.0, y - 4.0), stroke);
+                canvas.draw_straight_line((x, y - 4.0), (x + 20.0, y - 4.0), stroke);
                 20.0
             }
             None => 8.0,
         };
         if let Some(mark) = entry.mark {
-            canvas.mark((x + sample / 2.0, y - 4.0), mark, 4.0, entry.paint, "");
+            canvas.draw_mark((x + sample / 2.0, y - 4.0), mark, 4.0, entry.paint, "");
         }
-        canvas.text((x + sample + 6.0, y), &entry.name, Font::new(SMALL, Paint::Muted));
+        canvas.text((x + sample + 6.0, y), &entry.name, Font::new(SMALL_FONT_SIZE, Paint::Muted));
         x += entry.width() + 18.0;
     }
     x
@@ -375,7 +395,7 @@ pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f6
 pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize {
     let rows = key_rows(entries, canvas.width());
     for (number, row) in rows.iter().enumerate() {
-        draw_key(canvas, EDGE, y + number as f64 * KEY_ROW, row);
+        draw_key(canvas, EDGE_MARGIN, y + number as f64 * KEY_ROW, row);
     }
     rows.len()
 }
@@ -388,7 +408,7 @@ pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
     let mut rows = Vec::new();
     let (mut first, mut taken) = (0, 0.0);
     for (at, entry) in entries.iter().enumerate() {
-        if at > first && taken + entry.width() > width - 2.0 * EDGE {
+        if at > first && taken + entry.width() > width - 2.0 * EDGE_MARGIN {
             rows.push(&entries[first..at]);
             (first, taken) = (at, 0.0);
         }
@@ -430,17 +450,17 @@ impl Heading {
 
     fn wrap_heading(&self, width: f64) -> (Vec<String>, Vec<String>) {
         // A narrow chart has fewer characters in a line, so its heading may have more lines.
-        let (most, width) = (if width < WIDTH { 6 } else { 2 }, width - 2.0 * EDGE);
+        let (most, width) = (if width < WIDE_CHART_WIDTH { 6 } else { 2 }, width - 2.0 * EDGE_MARGIN);
         let lines = |text: &str, size: f64, bold: bool| match text.is_empty() {
             true => Vec::new(),
             false => wrap_to_width(text, size, bold, width, most),
         };
-        (lines(&self.title, TITLE, true), lines(&self.subtitle, SMALL, false))
+        (lines(&self.title, TITLE_FONT_SIZE, true), lines(&self.subtitle, SMALL_FONT_SIZE, false))
     }
 
     /// Returns the height of the heading on a wide chart, in SVG user units.
-    pub fn height(&self) -> f64 {
-        self.height_in(WIDTH)
+    pub fn height_on_wide_chart(&self) -> f64 {
+        self.height_in(WIDE_CHART_WIDTH)
     }
 
     /// Returns the height of the heading on a chart of this width, in SVG user units.
@@ -455,18 +475,18 @@ impl Heading {
         let mut y = 12.0;
         for line in &title {
             y += 22.0;
-            canvas.text((EDGE, y - 3.0), line, Font::new(TITLE, Paint::Ink).bold());
+            canvas.text((EDGE_MARGIN, y - 3.0), line, Font::new(TITLE_FONT_SIZE, Paint::Ink).bold());
         }
         for line in &subtitle {
             y += 17.0;
-            canvas.text((EDGE, y - 1.0), line, Font::new(SMALL, Paint::Muted));
+            canvas.text((EDGE_MARGIN, y - 1.0), line, Font::new(SMALL_FONT_SIZE, Paint::Muted));
         }
         y + 4.0
     }
 
     /// Returns title and subtitle as one text, which a screen reader reads out instead of the
     /// chart.
-    pub fn label(&self) -> String {
+    pub fn accessible_label(&self) -> String {
         let said = [&self.title, &self.subtitle].into_iter().filter(|text| !text.is_empty());
         said.map(String::as_str).collect::<Vec<_>>().join(". ")
     }
@@ -474,14 +494,16 @@ impl Heading {
 
 /// Draws an empty chart that states why there is nothing to draw.
 pub fn empty_chart(heading: &Heading, reason: &str, theme: Theme) -> String {
-    let height = heading.height_in(theme.width()) + 120.0;
-    let mut canvas = Canvas::new(theme, theme.width(), height);
+    let height = heading.height_in(theme.chart_width()) + 120.0;
+    let mut canvas = Canvas::new(theme, theme.chart_width(), height);
     let top = heading.draw(&mut canvas);
-    let font = Font::new(TEXT, Paint::Muted).anchored(TextAnchor::Middle);
-    for (number, line) in wrap_to_width(reason, TEXT, false, theme.width() - 2.0 * EDGE, 3).iter().enumerate() {
-        canvas.text((theme.width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
+    let font = Font::new(TEXT_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::Middle);
+    for (number, line) in
+        wrap_to_width(reason, TEXT_FONT_SIZE, false, theme.chart_width() - 2.0 * EDGE_MARGIN, 3).iter().enumerate()
+    {
+        canvas.text((theme.chart_width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
     }
-    canvas.finish(&format!("{}. {reason}", heading.label()))
+    canvas.into_svg(&format!("{}. {reason}", heading.accessible_label()))
 }
 
 #[cfg(test)]
@@ -512,7 +534,7 @@ mod tests {
             (AxisUnit::Clock, 300.0, "5 min"),
             (AxisUnit::Bytes, 1e6, "1.00 MB"),
         ] {
-            assert_eq!(unit.tick(value), expect);
+            assert_eq!(unit.tick_label(value), expect);
         }
         let minutes = Axis::new(Scale::linear(0.0, 600.0), AxisUnit::Clock, 6);
         assert_eq!(minutes.ticks, [0.0, 120.0, 240.0, 360.0, 480.0, 600.0]);

@@ -11,18 +11,18 @@ const PIXELS_PER_UNIT: f32 = 2.0;
 /// The suffix of picture files, without a dot.
 pub const PICTURE_SUFFIX: &str = "png";
 
-static FONTS: [&[u8]; 2] =
+static CHART_FONT_FILES: [&[u8]; 2] =
     [include_bytes!("../../fonts/Inter-Regular.otf"), include_bytes!("../../fonts/Inter-SemiBold.otf")];
 
 fn font_database() -> Arc<usvg::fontdb::Database> {
-    static DATABASE: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
+    static FONT_DATABASE: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
     let make = || {
         let mut database = usvg::fontdb::Database::new();
-        FONTS.iter().for_each(|font| database.load_font_data(font.to_vec()));
+        CHART_FONT_FILES.iter().for_each(|font| database.load_font_data(font.to_vec()));
         database.set_sans_serif_family("Inter");
         Arc::new(database)
     };
-    Arc::clone(DATABASE.get_or_init(make))
+    Arc::clone(FONT_DATABASE.get_or_init(make))
 }
 
 /// Rasterises `svg`, a chart of this crate, in the colours of its theme. Returns the bytes of a PNG
@@ -31,7 +31,7 @@ fn font_database() -> Arc<usvg::fontdb::Database> {
 /// # Errors
 /// Returns an error if the drawing library panics. A chart contains names from users and servers,
 /// which may cause a panic.
-pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
+pub fn render_picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     library_panic::catch("charts", || render_png(svg))
 }
 
@@ -59,10 +59,10 @@ mod tests {
                 "no level was measured",
                 theme,
             );
-            let bytes = picture(&svg).expect("draws");
+            let bytes = render_picture(&svg).expect("draws");
             let pixmap = tiny_skia::Pixmap::decode_png(&bytes).expect("a PNG");
             assert_eq!(pixmap.width(), 1600);
-            let page = Paint::Surface.css(theme);
+            let page = Paint::Surface.css_colour(theme);
             let channel = |at: usize| u8::from_str_radix(&page[at..at + 2], 16).expect("hex");
             let page = (channel(1), channel(3), channel(5));
             let inked = pixmap.pixels().iter().filter(|p| (p.red(), p.green(), p.blue()) != page).count();

@@ -11,6 +11,6 @@ pub const PICTURE_SUFFIX: &str = "svg";
 /// # Errors
 /// This version never returns an error. Both versions have one signature, and the version in
 /// `png.rs` can fail.
-pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
+pub fn render_picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     Ok(svg.as_bytes().to_vec())
 }

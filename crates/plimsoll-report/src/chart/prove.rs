@@ -8,14 +8,14 @@
 //! is drawn only if a difference was found, and the verdict sets the colour.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
-    draw_y, empty_chart, margin, open_axis_group, separate_labels,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, TEXT_FONT_SIZE,
+    draw_key, draw_x, draw_x_grid, draw_y, empty_chart, margin_width, open_axis_group, separate_labels,
 };
-use super::scale::{Scale, extent};
+use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use plimsoll_analysis::prove::{
     Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
 };
@@ -46,8 +46,8 @@ const CHANGE_AXIS_SPACE: f64 = 2.0;
 /// Returns the colour, point mark and line style of a side of the comparison: 0 is A, 1 is B.
 fn side_style(arm: usize) -> (Paint, Mark, Stroke) {
     match arm {
-        0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).opacity(0.7)),
-        _ => (Paint::Vermilion, Mark::Square, Stroke::new(Paint::Vermilion, 1.4).dashed(5.0, 3.0).opacity(0.7)),
+        0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).with_opacity(0.7)),
+        _ => (Paint::Vermilion, Mark::Square, Stroke::new(Paint::Vermilion, 1.4).with_dash(5.0, 3.0).with_opacity(0.7)),
     }
 }
 
@@ -80,7 +80,7 @@ fn robust_range(values: &[f64]) -> (f64, f64) {
     let at = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
     let (low, high) = (at(0.05), at(0.95));
     let room = (high - low).max(high.abs() * 0.02) * 0.25;
-    let (least, most) = extent(sorted.iter().copied()).unwrap_or((low, high));
+    let (least, most) = finite_extent(sorted.iter().copied()).unwrap_or((low, high));
     ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
 }
 
@@ -140,31 +140,37 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
 
     let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.levels[arm])));
     let pointer = ChangePointer::for_verdict(proof.verdict, primary);
-    let widest =
-        labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
-    let left = EDGE + margin(&[&y, &change]);
-    let (width, top) = (theme.width(), heading.height_in(theme.width()) + 52.0);
+    let widest = labels
+        .iter()
+        .map(|l| text_width(l, TEXT_FONT_SIZE, true))
+        .fold(text_width(&pointer.text, TEXT_FONT_SIZE, true) + 14.0, f64::max);
+    let left = EDGE_MARGIN + margin_width(&[&y, &change]);
+    let (width, top) = (theme.chart_width(), heading.height_in(theme.chart_width()) + 52.0);
     // On a narrow screen the labels of the two levels are above the plot; on a wide screen they are
     // to its right.
     let area = match theme.is_narrow() {
-        true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE - 4.0 - left, height: BLOCKS_HEIGHT },
-        false => Area { x: left, y: top, width: width - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT },
+        true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE_MARGIN - 4.0 - left, height: BLOCKS_HEIGHT },
+        false => Area { x: left, y: top, width: width - EDGE_MARGIN - widest - 18.0 - left, height: BLOCKS_HEIGHT },
     };
-    let below = Area { y: area.bottom() + 46.0, height: INTERVAL_HEIGHT, ..area };
-    let mut canvas = Canvas::new(theme, width, below.bottom() + 54.0);
+    let below = Area { y: area.bottom_edge() + 46.0, height: INTERVAL_HEIGHT, ..area };
+    let mut canvas = Canvas::new(theme, width, below.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE, area.y - 12.0), title, Font::new(SMALL, Paint::Ink));
+    canvas.text((EDGE_MARGIN, area.y - 12.0), title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
     let outside = all.iter().any(|v| !(low..=high).contains(v));
     match theme.is_narrow() {
         true => {
             draw_levels_above(&mut canvas, top - 34.0, &labels, &pointer);
-            draw_side_key(&mut canvas, width - EDGE, area.y - 12.0 - KEY_ROW, outside);
+            draw_side_key(&mut canvas, width - EDGE_MARGIN, area.y - 12.0 - KEY_ROW, outside);
         }
-        false => draw_side_key(&mut canvas, area.right(), area.y - 12.0, outside),
+        false => draw_side_key(&mut canvas, area.right_edge(), area.y - 12.0, outside),
     }
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
-    canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
+    canvas.draw_straight_line(
+        (area.x, area.bottom_edge()),
+        (area.right_edge(), area.bottom_edge()),
+        Stroke::new(Paint::Axis, 1.0),
+    );
     read_blocks(&mut canvas, &area, &x.scale, measure, blocks);
     open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (arm, values) in sides.iter().enumerate() {
@@ -190,14 +196,14 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         draw_equivalence_interval(&mut canvas, &below, &x, &change, *last, interval);
     }
     draw_x(&mut canvas, &below, &x, "block");
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Returns the block numbers that have a tick: round numbers, and block 1 if the first round number
 /// is greater than 2.
 fn block_ticks(count: usize) -> Vec<f64> {
     let scale = Scale::linear(0.0, count.max(1) as f64);
-    let mut ticks: Vec<f64> = scale.ticks(10).into_iter().filter(|t| *t >= 1.0 && t.fract() == 0.0).collect();
+    let mut ticks: Vec<f64> = scale.major_ticks(10).into_iter().filter(|t| *t >= 1.0 && t.fract() == 0.0).collect();
     if ticks.first().is_none_or(|first| *first > 2.0) {
         ticks.insert(0, 1.0);
     }
@@ -216,7 +222,7 @@ fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) ->
         ends[0] - 1.0 - reach * CHANGE_AXIS_SPACE / 2.0,
         ends[1] - 1.0 + reach * CHANGE_AXIS_SPACE / 2.0,
     ];
-    let (low, high) = extent(shown).unwrap_or((-1.0, 1.0));
+    let (low, high) = finite_extent(shown).unwrap_or((-1.0, 1.0));
     Axis::new(Scale::linear(low * 1.02, high * 1.02), AxisUnit::Share, 7)
 }
 
@@ -244,7 +250,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
                 text.push_str(&format!("\n{name} {told}"));
             }
             match (block.void(), values.as_slice()) {
-                (Some(reason), _) => text.push_str(&format!("\ndoes not count: {}", spelled(reason))),
+                (Some(reason), _) => text.push_str(&format!("\ndoes not count: {}", sentence_text(reason))),
                 (None, [Some(a), Some(b)]) => text.push_str(&format!("\nB against A {}", signed_percent(b / a - 1.0))),
                 _ => {}
             }
@@ -257,19 +263,20 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
 /// axis are drawn as hollow marks at its edge.
 fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side_style(arm);
-    let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));
+    let place =
+        |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point_position(number as f64 + 1.0, value));
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
-    canvas.polyline(places.iter().copied(), line);
+    canvas.draw_polyline(places.iter().copied(), line);
     if values.len() > MARKS_MAX {
         return;
     }
     let radius = if values.len() > 60 { 2.6 } else { 3.4 };
-    let (low, high) = plot.y.range();
+    let (low, high) = plot.y.value_range();
     for (number, (place, value)) in places.iter().zip(values).enumerate() {
         if let (Some(place), Some(value)) = (place, value) {
             let outside = *value < low || *value > high;
             let hint = format!("block {}: {} {}", number + 1, ["A", "B"][arm], value_text(measure, *value));
-            canvas.mark(*place, if outside { Mark::Diamond } else { mark }, radius, paint, &hint);
+            canvas.draw_mark(*place, if outside { Mark::Diamond } else { mark }, radius, paint, &hint);
         }
     }
 }
@@ -286,11 +293,11 @@ fn draw_level_lines(
 ) {
     let places = levels.map(|value| area.at_y(y, value));
     let narrow = canvas.theme().is_narrow();
-    let end = area.right() + if narrow { 4.0 } else { 8.0 };
+    let end = area.right_edge() + if narrow { 4.0 } else { 8.0 };
     for (arm, at) in places.into_iter().enumerate() {
         let paint = side_style(arm).0;
-        canvas.line((area.x, at), (end, at), Stroke::new(paint, 2.2));
-        canvas.ring((end, at), 4.5, Stroke::new(paint, 2.0));
+        canvas.draw_straight_line((area.x, at), (end, at), Stroke::new(paint, 2.2));
+        canvas.draw_ring((end, at), 4.5, Stroke::new(paint, 2.0));
     }
     if narrow {
         return;
@@ -300,30 +307,42 @@ fn draw_level_lines(
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
-    let heights = separate_labels(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
+    let heights = separate_labels(&wanted, TEXT_FONT_SIZE + 4.0, area.y + 2.0, area.bottom_edge() - 2.0);
     let text_x = end + 9.0;
-    canvas.text((text_x, heights[0] + 4.5), &labels[first], Font::new(TEXT, side_style(first).0).bold().halo());
-    canvas.text((text_x, heights[2] + 4.5), &labels[second], Font::new(TEXT, side_style(second).0).bold().halo());
+    canvas.text(
+        (text_x, heights[0] + 4.5),
+        &labels[first],
+        Font::new(TEXT_FONT_SIZE, side_style(first).0).bold().with_halo(),
+    );
+    canvas.text(
+        (text_x, heights[2] + 4.5),
+        &labels[second],
+        Font::new(TEXT_FONT_SIZE, side_style(second).0).bold().with_halo(),
+    );
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
-    canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
+    canvas.text(
+        (text_x + beside, heights[1] + 4.5),
+        &pointer.text,
+        Font::new(TEXT_FONT_SIZE, pointer.paint).bold().with_halo(),
+    );
     let Some(up) = pointer.up else { return };
     // The arrow points in the direction from the level of A to the level of B. In SVG a smaller y
     // value is higher on the page.
     let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
-    canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
-    canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
+    canvas.draw_straight_line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
+    canvas.draw_polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
 }
 
 /// On a narrow screen, draws the level of each side as text in the row at `y`, and the change in
 /// the row below.
 fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &ChangePointer) {
-    let mut x = EDGE;
+    let mut x = EDGE_MARGIN;
     for (arm, label) in labels.iter().enumerate() {
-        canvas.text((x, y), label, Font::new(TEXT, side_style(arm).0).bold());
-        x += text_width(label, TEXT, true) + 22.0;
+        canvas.text((x, y), label, Font::new(TEXT_FONT_SIZE, side_style(arm).0).bold());
+        x += text_width(label, TEXT_FONT_SIZE, true) + 22.0;
     }
-    canvas.text((EDGE, y + 18.0), &pointer.text, Font::new(TEXT, pointer.paint).bold());
+    canvas.text((EDGE_MARGIN, y + 18.0), &pointer.text, Font::new(TEXT_FONT_SIZE, pointer.paint).bold());
 }
 
 /// Draws the 90 % interval of the equivalence test as a bar at the last valid block. The verdict
@@ -339,8 +358,12 @@ fn draw_equivalence_interval(
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     let at = area.at_x(&x.scale, last);
     let (top, bottom) = (area.at_y(&y.scale, interval.upper - 1.0), area.at_y(&y.scale, interval.lower - 1.0));
-    canvas.line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
-    canvas.text((at - 4.0 - text_width("90 %", SMALL, false), top - 3.0), "90 %", Font::new(SMALL, Paint::Ink));
+    canvas.draw_straight_line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
+    canvas.text(
+        (at - 4.0 - text_width("90 %", SMALL_FONT_SIZE, false), top - 3.0),
+        "90 %",
+        Font::new(SMALL_FONT_SIZE, Paint::Ink),
+    );
     canvas.close();
 }
 
@@ -357,31 +380,31 @@ struct NarrowingPlot<'a> {
 fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
-        (EDGE, area.y - 12.0),
+        (EDGE_MARGIN, area.y - 12.0),
         "B against A after each number of blocks, with the interval",
-        Font::new(SMALL, Paint::Ink),
+        Font::new(SMALL_FONT_SIZE, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
-    canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
+    canvas.draw_rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
     canvas.close();
     draw_x_grid(canvas, area, x);
     draw_y(canvas, area, y);
     let zero = area.at_y(&y.scale, 0.0);
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
-    canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
+    canvas.draw_straight_line((area.x, zero), (area.right_edge(), zero), Stroke::new(Paint::Ink, 1.2));
     // The labels of the horizontal lines are to the right of the plot. On a narrow screen each
     // label is inside the plot, above its line.
     let (at, font) = match canvas.theme().is_narrow() {
-        true => ((-4.0, -4.0), Font::new(SMALL, Paint::Muted).anchored(TextAnchor::End).halo()),
-        false => ((8.0, 4.0), Font::new(SMALL, Paint::Muted)),
+        true => ((-4.0, -4.0), Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End).with_halo()),
+        false => ((8.0, 4.0), Font::new(SMALL_FONT_SIZE, Paint::Muted)),
     };
-    let mut name = |y: f64, text: &str| canvas.text((area.right() + at.0, y + at.1), text, font);
+    let mut name = |y: f64, text: &str| canvas.text((area.right_edge() + at.0, y + at.1), text, font);
     name(zero, "no difference");
-    if zero - top > SMALL + 3.0 {
+    if zero - top > SMALL_FONT_SIZE + 3.0 {
         name(top, &format!("margin {}", signed_percent(margin)));
     }
-    if bottom - zero > SMALL + 3.0 {
+    if bottom - zero > SMALL_FONT_SIZE + 3.0 {
         name(bottom, &format!("margin {}", signed_percent(-margin)));
     }
     canvas.close();
@@ -394,10 +417,10 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
     let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
     let around: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
-    canvas.shade(&around, Paint::Water, 0.25);
-    canvas.polyline(upper.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
-    canvas.polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
-    canvas.polyline(standings.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
+    canvas.fill_area(&around, Paint::Water, 0.25);
+    canvas.draw_polyline(upper.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
+    canvas.draw_polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
+    canvas.draw_polyline(standings.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
     canvas.close();
 }
 

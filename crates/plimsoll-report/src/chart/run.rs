@@ -2,12 +2,12 @@
 //! time.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y,
-    empty_chart, margin, open_axis_group, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, Plot, SMALL_FONT_SIZE, draw_end_labels, draw_x, draw_x_grid,
+    draw_y, empty_chart, margin_width, open_axis_group, told_apart,
 };
-use super::scale::{Scale, extent};
+use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Stroke, TextAnchor, text_width};
-use super::theme::{Paint, SERIES, Theme};
+use super::theme::{Paint, SERIES_PAINTS, Theme};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 
 /// A named line of a chart: points (x, y) by ascending x. A point with a NaN or infinite value is a
@@ -23,27 +23,28 @@ pub struct Line {
 /// Returns the colour and dash pattern of line number `n`. Neighbouring lines differ in both, so
 /// that readers need not tell colours apart.
 pub(super) fn line_style(n: usize) -> Stroke {
-    let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
+    let stroke = Stroke::new(SERIES_PAINTS[n % SERIES_PAINTS.len()], 2.0);
     match n % 4 {
         0 => stroke,
-        1 => stroke.dashed(7.0, 4.0),
-        2 => stroke.dashed(2.5, 3.5),
-        _ => stroke.dashed(10.0, 3.0),
+        1 => stroke.with_dash(7.0, 4.0),
+        2 => stroke.with_dash(2.5, 3.5),
+        _ => stroke.with_dash(10.0, 3.0),
     }
 }
 
 pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
-    let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point(at, value));
+    let place =
+        |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point_position(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
     // A single point between two gaps would be invisible as a line, so it gets a mark.
     for (at, place) in places.iter().enumerate() {
         let alone = |other: Option<&Option<(f64, f64)>>| other.is_none_or(Option::is_none);
         let before = at.checked_sub(1).and_then(|b| places.get(b));
         if let Some(place) = place.filter(|_| alone(before) && alone(places.get(at + 1))) {
-            canvas.mark(place, super::svg::Mark::Disc, 2.6, stroke.paint, "");
+            canvas.draw_mark(place, super::svg::Mark::Disc, 2.6, stroke.paint, "");
         }
     }
-    canvas.polyline(places, stroke);
+    canvas.draw_polyline(places, stroke);
 }
 
 /// Returns the label of each line for the right edge of the plot: height, name and colour.
@@ -57,7 +58,7 @@ pub(super) fn line_end_labels(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f6
 
 pub(super) fn label_room(lines: &[Line]) -> f64 {
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
-    let widest = names.iter().map(|name| text_width(name, SMALL, true)).fold(0.0, f64::max);
+    let widest = names.iter().map(|name| text_width(name, SMALL_FONT_SIZE, true)).fold(0.0, f64::max);
     widest.min(150.0) + 10.0
 }
 
@@ -72,13 +73,13 @@ pub(super) fn open_plot_below_heading(
 ) -> (Area, Canvas) {
     let area = Area {
         x: left,
-        y: heading.height_in(theme.width()) + 34.0,
-        width: theme.width() - right - left,
+        y: heading.height_in(theme.chart_width()) + 34.0,
+        width: theme.chart_width() - right - left,
         height: 300.0,
     };
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
+    let mut canvas = Canvas::new(theme, theme.chart_width(), area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE, area.y - 13.0), measure, Font::new(SMALL, Paint::Ink));
+    canvas.text((EDGE_MARGIN, area.y - 13.0), measure, Font::new(SMALL_FONT_SIZE, Paint::Ink));
     (area, canvas)
 }
 
@@ -86,7 +87,7 @@ pub(super) fn open_plot_below_heading(
 /// plots: 90 %, 99 %, 99.9 % and so on are equally far apart.
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
-    let Some((_, deepest)) = extent(all().map(|p| p.0)) else {
+    let Some((_, deepest)) = finite_extent(all().map(|p| p.0)) else {
         return empty_chart(heading, "no latency was measured", theme);
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
@@ -94,8 +95,8 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     // The tick at 75 % is removed, because its label would collide with others below 90 %.
     x.ticks.retain(|t| *t != 0.75);
     let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Time, 9);
-    let left = EDGE + margin(&[&y]);
-    let right = EDGE + label_room(lines);
+    let left = EDGE_MARGIN + margin_width(&[&y]);
+    let right = EDGE_MARGIN + label_room(lines);
     let (area, mut canvas) = open_plot_below_heading(heading, "latency", left, right, theme);
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
@@ -106,10 +107,10 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.close();
     read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
     open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
-    draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &y.scale, lines), right - EDGE);
+    draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &y.scale, lines), right - EDGE_MARGIN);
     canvas.close();
     draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Adds the texts that a page shows under the pointer. At 121 evenly spaced positions on the axis,
@@ -119,7 +120,8 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
         canvas.add_pointer_text((area.at_x(x, quantile), area.y), || {
-            let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick(v))));
+            let values =
+                lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick_label(v))));
             // A quantile close to 100 % needs more decimals, so that 99.99 % is not shown as 100 %.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
             format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
@@ -141,7 +143,7 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
             for (panel, line) in panels.iter().flat_map(|p| p.lines.iter().map(move |l| (p, l))) {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 == time && p.1.is_finite()) {
                     let figure = if panel.unit == AxisUnit::Share { (value * 1e3).round() / 1e3 } else { *value };
-                    text.push_str(&format!("\n{} {}", line.name, panel.unit.tick(figure)));
+                    text.push_str(&format!("\n{} {}", line.name, panel.unit.tick_label(figure)));
                 }
             }
             text
@@ -232,25 +234,25 @@ fn panel_axis(panel: &Panel) -> Axis {
 /// Draws panels one below the other over a common time axis.
 pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let times = panels.iter().flat_map(|p| p.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)));
-    let Some((first, last)) = extent(times) else {
+    let Some((first, last)) = finite_extent(times) else {
         return empty_chart(heading, "nothing was measured", theme);
     };
     let x = Axis::new(Scale::linear(first.min(0.0), last), AxisUnit::Clock, 9);
     let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
-    let left = EDGE + margin(&axes.iter().collect::<Vec<_>>());
-    let right = EDGE + panels.iter().map(|p| label_room(&p.lines)).fold(0.0, f64::max);
-    let mut y = heading.height_in(theme.width()) + 32.0;
+    let left = EDGE_MARGIN + margin_width(&axes.iter().collect::<Vec<_>>());
+    let right = EDGE_MARGIN + panels.iter().map(|p| label_room(&p.lines)).fold(0.0, f64::max);
+    let mut y = heading.height_in(theme.chart_width()) + 32.0;
     let height_of = |panel: &Panel| match (panel.unit, panel.lines.len()) {
         (AxisUnit::Share, _) => 56.0,
         (_, 1) => 84.0,
         _ => 120.0,
     };
     let height = y + panels.iter().map(|p| height_of(p) + 40.0).sum::<f64>() + 18.0;
-    let mut canvas = Canvas::new(theme, theme.width(), height);
+    let mut canvas = Canvas::new(theme, theme.chart_width(), height);
     heading.draw(&mut canvas);
     for (number, (panel, axis)) in panels.iter().zip(&axes).enumerate() {
-        let area = Area { x: left, y, width: theme.width() - right - left, height: height_of(panel) };
-        canvas.text((EDGE, area.y - 13.0), &panel.title, Font::new(SMALL, Paint::Ink));
+        let area = Area { x: left, y, width: theme.chart_width() - right - left, height: height_of(panel) };
+        canvas.text((EDGE_MARGIN, area.y - 13.0), &panel.title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_y(&mut canvas, &area, axis);
         if number == 0 {
@@ -266,19 +268,24 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         canvas.close();
         if panel.lines.len() > 1 {
             open_axis_group(&mut canvas, 'h', &area, axis, AxisSide::Left);
-            draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &axis.scale, &panel.lines), right - EDGE);
+            draw_end_labels(
+                &mut canvas,
+                &area,
+                &line_end_labels(&area, &axis.scale, &panel.lines),
+                right - EDGE_MARGIN,
+            );
             canvas.close();
         }
-        y = area.bottom() + 40.0;
+        y = area.bottom_edge() + 40.0;
         if number + 1 == panels.len() {
             draw_x(&mut canvas, &area, &x, "time since the start");
         }
     }
-    canvas.finish(&heading.label())
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// The number of colours in a heat map. The first is for few requests, the last for many.
-const STEPS: u8 = 10;
+const HEAT_COLOUR_COUNT: u8 = 10;
 
 /// Draws the heat map of response times over time. Cells with more requests are darker (on a dark
 /// page lighter). `lines`, such as p50 and p99, are drawn on top of the cells.
@@ -289,17 +296,17 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     };
     let y = Axis::new(Scale::log(*lowest, *highest), AxisUnit::Time, 8);
     let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::Clock, 9);
-    let left = EDGE + margin(&[&y]);
-    let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
+    let left = EDGE_MARGIN + margin_width(&[&y]);
+    let right = EDGE_MARGIN + if lines.is_empty() { 0.0 } else { label_room(lines) };
     let (area, mut canvas) = open_plot_below_heading(heading, "response time", left, right, theme);
 
     // The colour depends on the logarithm of the count, so that one slow response among thousands
     // is visible.
     let step_of = |count: u64| {
         let share = (count as f64).ln_1p() / (most as f64).ln_1p();
-        ((share * f64::from(STEPS)).ceil() as u8).clamp(1, STEPS) - 1
+        ((share * f64::from(HEAT_COLOUR_COUNT)).ceil() as u8).clamp(1, HEAT_COLOUR_COUNT) - 1
     };
-    let mut by_step: Vec<Vec<(f64, f64, f64, f64)>> = vec![Vec::new(); usize::from(STEPS)];
+    let mut by_step: Vec<Vec<(f64, f64, f64, f64)>> = vec![Vec::new(); usize::from(HEAT_COLOUR_COUNT)];
     let column_of = |column: usize| (area.at_x(&x.scale, column as f64 * heat.column_s) * 2.0).round() / 2.0;
     let row_of = |ns: f64| (area.at_y(&y.scale, ns) * 2.0).round() / 2.0;
     for &(column, row, count) in &heat.cells {
@@ -311,25 +318,25 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     }
     draw_y(&mut canvas, &area, &y);
     read_heat(&mut canvas, &area, &x.scale, heat, lines);
-    canvas.open('z', (area.y, area.bottom()), None);
+    canvas.open('z', (area.y, area.bottom_edge()), None);
     for (step, cells) in by_step.iter().enumerate() {
-        canvas.cells(cells, Paint::Heat(step as u8));
+        canvas.draw_cells(cells, Paint::Heat(step as u8));
     }
     for (n, line) in lines.iter().enumerate() {
         // Each line gets a wider outline in the page's background colour, which separates the line
         // from the cells.
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
-        draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
+        draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).with_opacity(0.85));
         let stroke = Stroke { paint: HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()], ..line_style(n) };
         draw_line(&mut canvas, &plot, line, Stroke { width: 1.7, ..stroke });
     }
     canvas.close();
     let mut labels = line_end_labels(&area, &y.scale, lines);
     labels.iter_mut().enumerate().for_each(|(n, label)| label.2 = HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()]);
-    draw_end_labels(&mut canvas, &area, &labels, right - EDGE);
+    draw_end_labels(&mut canvas, &area, &labels, right - EDGE_MARGIN);
     draw_x(&mut canvas, &area, &x, "time since the start");
-    heat_key(&mut canvas, area.right(), area.y - 13.0, most);
-    canvas.finish(&heading.label())
+    heat_key(&mut canvas, area.right_edge(), area.y - 13.0, most);
+    canvas.into_svg(&heading.accessible_label())
 }
 
 /// Adds the texts that a page shows under the pointer. For each column of the heat map, the text
@@ -347,7 +354,7 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
             let mut text = format!("{from:.1} to {to:.1} s\n{} responses", crate::format::count(count));
             for line in lines {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
-                    text.push_str(&format!("\n{} {}", line.name, AxisUnit::Time.tick(*value)));
+                    text.push_str(&format!("\n{} {}", line.name, AxisUnit::Time.tick_label(*value)));
                 }
             }
             text
@@ -362,13 +369,13 @@ const HEATMAP_LINE_COLOURS: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 /// the x coordinate `right`.
 fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
-    let font = Font::new(SMALL, Paint::Muted);
-    canvas.text((right, y), &text, font.anchored(TextAnchor::End));
+    let font = Font::new(SMALL_FONT_SIZE, Paint::Muted);
+    canvas.text((right, y), &text, font.with_anchor(TextAnchor::End));
     let width = 9.0;
-    let from = right - text_width(&text, SMALL, false) - 8.0 - width * f64::from(STEPS);
-    for step in 0..STEPS {
+    let from = right - text_width(&text, SMALL_FONT_SIZE, false) - 8.0 - width * f64::from(HEAT_COLOUR_COUNT);
+    for step in 0..HEAT_COLOUR_COUNT {
         let cell = (from + f64::from(step) * width, y - 10.0, width, 11.0);
-        canvas.cells(&[cell], Paint::Heat(step));
+        canvas.draw_cells(&[cell], Paint::Heat(step));
     }
-    canvas.text((from - 7.0, y), "1", font.anchored(TextAnchor::End));
+    canvas.text((from - 7.0, y), "1", font.with_anchor(TextAnchor::End));
 }

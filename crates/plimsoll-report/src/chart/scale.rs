@@ -27,11 +27,11 @@ pub struct Scale {
 /// value.
 const LOG_FLOOR: f64 = 1e-9;
 /// The largest absolute value on any scale. Larger values are clamped to this limit.
-const HUGE: f64 = 1e300;
+const ABSOLUTE_VALUE_MAX: f64 = 1e300;
 
 /// Returns the minimum and the maximum of the finite values; `None` if no value is finite.
-pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
-    let finite = values.into_iter().filter(|v| v.is_finite()).map(|v| v.clamp(-HUGE, HUGE));
+pub fn finite_extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let finite = values.into_iter().filter(|v| v.is_finite()).map(|v| v.clamp(-ABSOLUTE_VALUE_MAX, ABSOLUTE_VALUE_MAX));
     finite.fold(None, |range, v| match range {
         None => Some((v, v)),
         Some((lo, hi)) => Some((f64::min(lo, v), f64::max(hi, v))),
@@ -49,7 +49,7 @@ impl Scale {
     /// Creates a linear scale that begins at 0, contains all `values`, and ends on a tick. The
     /// scale has at most `n` ticks.
     pub fn from_zero(values: impl IntoIterator<Item = f64>, n: usize) -> Scale {
-        let hi = extent(values).map_or(1.0, |(_, hi)| hi);
+        let hi = finite_extent(values).map_or(1.0, |(_, hi)| hi);
         let hi = if hi > 0.0 { hi } else { 1.0 };
         let step = nice_step(hi, n.max(2) - 1);
         Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
@@ -68,7 +68,7 @@ impl Scale {
     /// Creates a log scale over all positive `values`. Both ends are rounded outwards to 1, 2 or 5
     /// times a power of ten.
     pub fn log_covering(values: impl IntoIterator<Item = f64>) -> Scale {
-        let (lo, hi) = extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
+        let (lo, hi) = finite_extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
         Scale::log(round_125(lo, false), round_125(hi, true))
     }
 
@@ -80,7 +80,7 @@ impl Scale {
     }
 
     /// Returns the minimum and maximum value of the scale.
-    pub fn range(&self) -> (f64, f64) {
+    pub fn value_range(&self) -> (f64, f64) {
         (self.lo, self.hi)
     }
 
@@ -110,9 +110,9 @@ impl Scale {
 
     /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. A value outside the
     /// range has the position of the nearest end, and NaN has the position 0.
-    pub fn position(&self, value: f64) -> f64 {
+    pub fn relative_position(&self, value: f64) -> f64 {
         let (lo, hi) = (self.linear_coordinate(self.lo), self.linear_coordinate(self.hi));
-        let place = (self.linear_coordinate(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
+        let place = (self.linear_coordinate(value.clamp(-ABSOLUTE_VALUE_MAX, ABSOLUTE_VALUE_MAX)) - lo) / (hi - lo);
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
@@ -128,7 +128,7 @@ impl Scale {
     }
 
     /// Returns at most `n` round values inside the range, ascending.
-    pub fn ticks(&self, n: usize) -> Vec<f64> {
+    pub fn major_ticks(&self, n: usize) -> Vec<f64> {
         let n = n.max(1);
         let mut ticks = match self.kind {
             ScaleKind::Linear => self.linear_ticks(n),
@@ -192,8 +192,8 @@ fn snap_decimal(digit: f64, exponent: i32) -> f64 {
 }
 
 fn order_and_clamp(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, f64) {
-    let lo = if lo.is_finite() { lo.clamp(-HUGE, HUGE) } else { lo_default };
-    let hi = if hi.is_finite() { hi.clamp(-HUGE, HUGE) } else { lo.max(hi_default) };
+    let lo = if lo.is_finite() { lo.clamp(-ABSOLUTE_VALUE_MAX, ABSOLUTE_VALUE_MAX) } else { lo_default };
+    let hi = if hi.is_finite() { hi.clamp(-ABSOLUTE_VALUE_MAX, ABSOLUTE_VALUE_MAX) } else { lo.max(hi_default) };
     (lo.min(hi), lo.max(hi))
 }
 
@@ -244,7 +244,7 @@ mod tests {
             (Scale::log_covering([]), 6, &[1.0, 2.0, 3.0, 5.0, 7.0, 10.0]),
             (Scale::percentile(3.0), 8, &[0.0, 0.5, 0.75, 0.9, 0.99, 0.999]),
         ] {
-            let got = scale.ticks(n);
+            let got = scale.major_ticks(n);
             let same =
                 got.len() == expect.len() && got.iter().zip(expect).all(|(a, b)| (a - b).abs() <= b.abs() * 1e-9);
             assert!(same, "{scale:?} {n}: {got:?}, expected {expect:?}");
@@ -264,7 +264,11 @@ mod tests {
             (Scale::percentile(4.0), 0.99, 0.5),
             (Scale::percentile(4.0), 1.0, 1.0),
         ] {
-            assert!((scale.position(value) - place).abs() < 1e-9, "{scale:?} at {value}: {}", scale.position(value));
+            assert!(
+                (scale.relative_position(value) - place).abs() < 1e-9,
+                "{scale:?} at {value}: {}",
+                scale.relative_position(value)
+            );
         }
     }
 
@@ -290,7 +294,7 @@ mod tests {
     proptest! {
         #[test]
         fn axis_ticks_are_inside_ascending_and_few(scale in any_scale(), n in 1..20usize) {
-            let ticks = scale.ticks(n);
+            let ticks = scale.major_ticks(n);
             prop_assert!(ticks.len() <= n, "{scale:?}: {ticks:?}");
             prop_assert!(ticks.iter().all(|t| t.is_finite() && *t >= scale.lo && *t <= scale.hi), "{scale:?}: {ticks:?}");
             prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "{scale:?}: {ticks:?}");
@@ -299,7 +303,7 @@ mod tests {
 
         #[test]
         fn scale_positions_are_finite_and_ordered(scale in any_scale(), a in any_number(), b in any_number()) {
-            let (at_a, at_b) = (scale.position(a), scale.position(b));
+            let (at_a, at_b) = (scale.relative_position(a), scale.relative_position(b));
             prop_assert!((0.0..=1.0).contains(&at_a) && (0.0..=1.0).contains(&at_b));
             prop_assert!(a.is_nan() || b.is_nan() || a > b || at_a <= at_b, "{scale:?}: {a} at {at_a}, {b} at {at_b}");
             prop_assert!(scale.lo < scale.hi && scale.lo.is_finite() && scale.hi.is_finite(), "{scale:?}");
@@ -309,7 +313,7 @@ mod tests {
         fn a_scale_position_converts_back_to_its_value(lo in 1e-6..1e6f64, factor in 1.1..1e6f64, share in 0.0..1.0f64) {
             for scale in [Scale::linear(lo, lo * factor), Scale::log(lo, lo * factor), Scale::percentile(4.0)] {
                 let value = scale.value_at(share);
-                prop_assert!((scale.position(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");
+                prop_assert!((scale.relative_position(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");
             }
         }
     }

@@ -9,11 +9,11 @@ use crate::wrap::unbreakable_parts;
 use std::fmt::Write;
 
 /// The fonts of charts in order of preference: the embedded font Inter, then similar fonts.
-const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
+const CHART_FONT_FAMILIES: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
 /// The width of each character from space to tilde, in 1/1000 of the font size. The first list is
 /// for Inter Regular, the second for Inter Semi Bold.
-const ADVANCES: [[u16; 95]; 2] = [
+const CHARACTER_WIDTHS_PER_MILLE: [[u16; 95]; 2] = [
     [
         281, 278, 403, 631, 638, 812, 639, 222, 362, 362, 500, 659, 280, 460, 276, 357, 625, 464, 605, 636, 642, 608,
         624, 571, 616, 624, 276, 280, 659, 659, 659, 507, 936, 676, 651, 727, 719, 598, 587, 743, 740, 264, 543, 652,
@@ -32,7 +32,7 @@ const ADVANCES: [[u16; 95]; 2] = [
 
 /// Returns the width of `text` in the chart font, in SVG user units.
 pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
-    let advances = &ADVANCES[usize::from(bold)];
+    let advances = &CHARACTER_WIDTHS_PER_MILLE[usize::from(bold)];
     let of = |c: char| match (c as usize).checked_sub(32).and_then(|at| advances.get(at)) {
         Some(advance) => f64::from(*advance),
         None => 660.0,
@@ -99,11 +99,11 @@ impl Font {
         Font { bold: true, ..self }
     }
 
-    pub const fn halo(self) -> Font {
+    pub const fn with_halo(self) -> Font {
         Font { halo: true, ..self }
     }
 
-    pub const fn anchored(self, anchor: TextAnchor) -> Font {
+    pub const fn with_anchor(self, anchor: TextAnchor) -> Font {
         Font { anchor, ..self }
     }
 }
@@ -123,11 +123,11 @@ impl Stroke {
         Stroke { paint, width, dash: None, opacity: 1.0 }
     }
 
-    pub const fn dashed(self, dash: f64, gap: f64) -> Stroke {
+    pub const fn with_dash(self, dash: f64, gap: f64) -> Stroke {
         Stroke { dash: Some((dash, gap)), ..self }
     }
 
-    pub const fn opacity(self, opacity: f64) -> Stroke {
+    pub const fn with_opacity(self, opacity: f64) -> Stroke {
         Stroke { opacity, ..self }
     }
 }
@@ -281,8 +281,11 @@ impl Canvas {
     }
 
     fn stroke_attributes(&self, stroke: Stroke) -> String {
-        let mut out =
-            format!(r#"stroke="{}" stroke-width="{}""#, stroke.paint.css(self.theme), format_number(stroke.width));
+        let mut out = format!(
+            r#"stroke="{}" stroke-width="{}""#,
+            stroke.paint.css_colour(self.theme),
+            format_number(stroke.width)
+        );
         if let Some((dash, gap)) = stroke.dash {
             let _ = write!(out, r#" stroke-dasharray="{} {}""#, format_number(dash), format_number(gap));
         }
@@ -293,10 +296,10 @@ impl Canvas {
     }
 
     /// Draws a filled rectangle.
-    pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, paint: Paint, opacity: f64) {
+    pub fn draw_rect(&mut self, x: f64, y: f64, width: f64, height: f64, paint: Paint, opacity: f64) {
         if are_all_drawable(&[x, y, width, height]) && width > 0.0 && height > 0.0 {
             let [x, y, width, height] = [x, y, width, height].map(format_number);
-            let fill = paint.css(self.theme);
+            let fill = paint.css_colour(self.theme);
             let opacity =
                 if opacity < 1.0 { format!(r#" fill-opacity="{}""#, format_number(opacity)) } else { String::new() };
             let _ = writeln!(
@@ -307,7 +310,7 @@ impl Canvas {
     }
 
     /// Draws a straight line.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
+    pub fn draw_straight_line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
         if are_all_drawable(&[from.0, from.1, to.0, to.1]) {
             let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(format_number);
             let stroke = self.stroke_attributes(stroke);
@@ -316,7 +319,7 @@ impl Canvas {
     }
 
     /// Draws a line through all points. A missing point makes a gap in the line.
-    pub fn polyline(&mut self, points: impl IntoIterator<Item = Option<(f64, f64)>>, stroke: Stroke) {
+    pub fn draw_polyline(&mut self, points: impl IntoIterator<Item = Option<(f64, f64)>>, stroke: Stroke) {
         let mut path = String::new();
         let mut drawing = false;
         for point in points {
@@ -339,57 +342,57 @@ impl Canvas {
 
     /// Draws many rectangles (x, y, width, height) in one colour. Adjacent rectangles have no
     /// visible seam.
-    pub fn cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
+    pub fn draw_cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
         let mut path = String::new();
         for &(x, y, width, height) in cells.iter().filter(|c| are_all_drawable(&[c.0, c.1, c.2, c.3])) {
             let [x, y, width, height, back] = [x, y, width, height, -width].map(format_number);
             let _ = write!(path, "M{x} {y}h{width}v{height}h{back}z");
         }
         if !path.is_empty() {
-            let fill = paint.css(self.theme);
+            let fill = paint.css_colour(self.theme);
             let _ = writeln!(self.body, r#"<path d="{path}" fill="{fill}" shape-rendering="crispEdges"/>"#);
         }
     }
 
     /// Draws a filled polygon.
-    pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
+    pub fn draw_polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
         if points.iter().all(|(x, y)| are_all_drawable(&[*x, *y])) {
             let points: Vec<String> =
                 points.iter().map(|(x, y)| format!("{},{}", format_number(*x), format_number(*y))).collect();
-            let fill = paint.css(self.theme);
+            let fill = paint.css_colour(self.theme);
             let _ = writeln!(self.body, r#"<polygon points="{}" fill="{fill}"/>"#, points.join(" "));
         }
     }
 
     /// Fills the area inside `points`, without an outline.
-    pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
+    pub fn fill_area(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
         if points.len() > 2 && points.iter().all(|(x, y)| are_all_drawable(&[*x, *y])) {
             let corners: Vec<String> =
                 points.iter().map(|(x, y)| format!("{} {}", format_number(*x), format_number(*y))).collect();
-            let (fill, opacity) = (paint.css(self.theme), format_number(opacity));
+            let (fill, opacity) = (paint.css_colour(self.theme), format_number(opacity));
             let _ =
                 writeln!(self.body, r#"<path d="M{}Z" fill="{fill}" fill-opacity="{opacity}"/>"#, corners.join("L"));
         }
     }
 
     /// Draws a circle with an outline, filled with the page's background colour.
-    pub fn ring(&mut self, at: (f64, f64), radius: f64, stroke: Stroke) {
+    pub fn draw_ring(&mut self, at: (f64, f64), radius: f64, stroke: Stroke) {
         if are_all_drawable(&[at.0, at.1, radius]) {
             let [x, y, r] = [at.0, at.1, radius].map(format_number);
-            let (fill, stroke) = (Paint::Surface.css(self.theme), self.stroke_attributes(stroke));
+            let (fill, stroke) = (Paint::Surface.css_colour(self.theme), self.stroke_attributes(stroke));
             let _ = writeln!(self.body, r#"<circle cx="{x}" cy="{y}" r="{r}" fill="{fill}" {stroke}/>"#);
         }
     }
 
     /// Draws the mark of a data point. `hint` is the text of the mark's tooltip, which only
     /// standalone charts have; empty for no tooltip.
-    pub fn mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
+    pub fn draw_mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
         if !are_all_drawable(&[at.0, at.1, radius]) {
             return;
         }
         let (x, y, r) = (at.0, at.1, radius);
-        let css = paint.css(self.theme);
-        let page = Paint::Surface.css(self.theme);
+        let css = paint.css_colour(self.theme);
+        let page = Paint::Surface.css_colour(self.theme);
         let n = format_number;
         let hint = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(hint)) };
         let (shape, rest) = match mark {
@@ -456,18 +459,18 @@ impl Canvas {
             rest.push_str(r#" font-weight="600""#);
         }
         if font.halo {
-            let page = Paint::Surface.css(self.theme);
+            let page = Paint::Surface.css_colour(self.theme);
             let _ = write!(rest, r#" stroke="{page}" stroke-width="4" stroke-linejoin="round" paint-order="stroke""#);
         }
         let [x, y, size] = [at.0, at.1, font.size].map(format_number);
-        let (fill, text) = (font.paint.css(self.theme), escaped(text));
+        let (fill, text) = (font.paint.css_colour(self.theme), escaped(text));
         let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
     }
 
     /// Returns the SVG document. Screen readers read out `label` instead of the drawing.
-    pub fn finish(self, label: &str) -> String {
+    pub fn into_svg(self, label: &str) -> String {
         let [width, height] = [self.width, self.height].map(format_number);
-        let (page, label, data) = (Paint::Surface.css(self.theme), escaped(label), self.script_data());
+        let (page, label, data) = (Paint::Surface.css_colour(self.theme), escaped(label), self.script_data());
         format!(
             concat!(
                 r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" "#,
@@ -476,7 +479,7 @@ impl Canvas {
             ),
             w = width,
             h = height,
-            fonts = FONTS,
+            fonts = CHART_FONT_FAMILIES,
             label = label,
             data = data,
             page = page,
@@ -505,12 +508,14 @@ mod tests {
     #[test]
     fn non_finite_numbers_are_not_drawn() {
         let mut canvas = Canvas::new(Theme::Light, 10.0, 10.0);
-        canvas.line((f64::NAN, 0.0), (1.0, 1.0), Stroke::new(Paint::Ink, 1.0));
-        canvas.rect(0.0, 0.0, f64::INFINITY, 1.0, Paint::Ink, 1.0);
-        canvas
-            .polyline([Some((0.0, 0.0)), None, Some((1.0, f64::NAN)), Some((2.0, 2.0))], Stroke::new(Paint::Ink, 1.0));
+        canvas.draw_straight_line((f64::NAN, 0.0), (1.0, 1.0), Stroke::new(Paint::Ink, 1.0));
+        canvas.draw_rect(0.0, 0.0, f64::INFINITY, 1.0, Paint::Ink, 1.0);
+        canvas.draw_polyline(
+            [Some((0.0, 0.0)), None, Some((1.0, f64::NAN)), Some((2.0, 2.0))],
+            Stroke::new(Paint::Ink, 1.0),
+        );
         canvas.text((1.0, 1.0), "a<b & \"c\"\u{1}", Font::new(10.0, Paint::Ink));
-        let svg = canvas.finish("x<y");
+        let svg = canvas.into_svg("x<y");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert!(svg.contains("M0 0M2 2") && svg.contains("a&lt;b &amp; &quot;c&quot; <") && svg.contains("x&lt;y"));
     }

@@ -19,7 +19,7 @@ pub enum Theme {
 
 impl Theme {
     /// Returns the width of a chart in SVG user units.
-    pub fn width(self) -> f64 {
+    pub fn chart_width(self) -> f64 {
         if self.is_narrow() { 380.0 } else { 800.0 }
     }
 
@@ -64,7 +64,7 @@ pub enum Paint {
 }
 
 /// The colours of the series in one chart: the first series has the first colour.
-pub const SERIES: [Paint; 5] = [Paint::Blue, Paint::Vermilion, Paint::Green, Paint::Purple, Paint::Amber];
+pub const SERIES_PAINTS: [Paint; 5] = [Paint::Blue, Paint::Vermilion, Paint::Green, Paint::Purple, Paint::Amber];
 
 /// The colours of a heat map on a white background, from few requests to many. The dark theme uses
 /// the same blue with the lightness reversed.
@@ -92,7 +92,7 @@ impl Paint {
     }
 
     /// Returns the colour in the syntax of SVG and CSS.
-    pub fn css(self, theme: Theme) -> String {
+    pub fn css_colour(self, theme: Theme) -> String {
         let (name, light, dark) = self.name_and_colours();
         match (theme, self) {
             (Theme::Light, _) => light.to_owned(),
@@ -109,13 +109,13 @@ impl Paint {
 /// that contain charts.
 pub fn css_variables() -> String {
     let paints = [Paint::Surface, Paint::Ink, Paint::Muted, Paint::Axis, Paint::Grid, Paint::Water];
-    let paints = || paints.into_iter().chain(SERIES).chain((0..10).map(Paint::Heat));
+    let paints = || paints.into_iter().chain(SERIES_PAINTS).chain((0..10).map(Paint::Heat));
     let list = |theme: Theme| {
         let one = |paint: Paint| {
             let (name, ..) = paint.name_and_colours();
             match paint {
-                Paint::Heat(step) => format!("  --plimsoll-{name}-{step}: {};\n", paint.css(theme)),
-                _ => format!("  --plimsoll-{name}: {};\n", paint.css(theme)),
+                Paint::Heat(step) => format!("  --plimsoll-{name}-{step}: {};\n", paint.css_colour(theme)),
+                _ => format!("  --plimsoll-{name}: {};\n", paint.css_colour(theme)),
             }
         };
         paints().map(one).collect::<String>()
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn text_colours_have_enough_contrast() {
         for theme in [Theme::Light, Theme::Dark] {
-            let page = relative_luminance(&Paint::Surface.css(theme));
-            for paint in [Paint::Ink, Paint::Muted, Paint::Water].into_iter().chain(SERIES) {
-                let own = relative_luminance(&paint.css(theme));
+            let page = relative_luminance(&Paint::Surface.css_colour(theme));
+            for paint in [Paint::Ink, Paint::Muted, Paint::Water].into_iter().chain(SERIES_PAINTS) {
+                let own = relative_luminance(&paint.css_colour(theme));
                 let contrast = (page.max(own) + 0.05) / (page.min(own) + 0.05);
                 assert!(contrast >= 4.5, "{paint:?} on {theme:?}: {contrast:.2}");
             }

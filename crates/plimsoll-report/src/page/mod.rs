@@ -11,12 +11,12 @@ use crate::block::{ChartBlock, Report, ReportBlock, Tone};
 use crate::chart::{css_variables, escaped};
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+const PAGE_STYLE: &str = include_str!("style.css");
+const PAGE_SCRIPT: &str = include_str!("script.js");
 
 /// The fonts of charts by weight, which are embedded in each page. The positions in charts are
 /// computed for these fonts; text in another font could overlap its neighbours.
-const FONTS: [(u32, &[u8]); 2] =
+const EMBEDDED_FONTS: [(u32, &[u8]); 2] =
     [(400, include_bytes!("../../fonts/Inter-Regular.otf")), (600, include_bytes!("../../fonts/Inter-SemiBold.otf"))];
 
 /// Returns the fonts as CSS font faces, about 75 kB.
@@ -27,18 +27,18 @@ fn font_faces() -> String {
             encode_base64(bytes)
         )
     };
-    FONTS.iter().map(face).collect()
+    EMBEDDED_FONTS.iter().map(face).collect()
 }
 
 /// Encodes bytes as Base64 with padding (RFC 4648).
 fn encode_base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const BASE64_DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let byte = |at: usize| three.get(at).copied().map_or(0, u32::from);
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            let digit = BASE64_DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
             out.push(if place <= three.len() { char::from(digit) } else { '=' });
         }
     }
@@ -46,13 +46,13 @@ fn encode_base64(bytes: &[u8]) -> String {
 }
 
 /// Returns the JavaScript of a page, which shows figures under the mouse pointer and zooms charts.
-pub fn script() -> &'static str {
-    SCRIPT
+pub fn page_script() -> &'static str {
+    PAGE_SCRIPT
 }
 
 /// Returns the CSS of a page, which includes its fonts and colours.
-pub fn style() -> String {
-    format!("{}{}{STYLE}", font_faces(), css_variables())
+pub fn page_style() -> String {
+    format!("{}{}{PAGE_STYLE}", font_faces(), css_variables())
 }
 
 /// Renders a report as a complete page. `title` is shown in the browser's title bar.
@@ -63,13 +63,14 @@ pub fn render(report: &Report, title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"generator\" content=\"plimsoll\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         <script>\n{PAGE_SCRIPT}</script>\n</body>\n</html>\n",
         escaped(title),
-        style(),
+        page_style(),
     )
 }
 
-/// Renders a report as HTML elements, for a page that includes [`style`] and [`script`] itself.
+/// Renders a report as HTML elements, for a page that includes [`page_style`] and [`page_script`]
+/// itself.
 pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
@@ -215,10 +216,10 @@ mod tests {
     fn pages_contain_the_report_as_escaped_text() {
         let mut report = Report::default();
         report.text(Tone::Warning, "look <out>").text(Tone::Answer, "it carries 5 & more");
-        report.facts(vec![("target", "GET http://h/?a=<script>alert(1)</script>".into())]);
-        report.heading("Evidence").table(&["", "p50"], vec![vec!["a \"b\"".into(), "1 ms".into()]]);
-        report.chart("<svg></svg>".into(), &["load", "rate"], vec![vec!["1".into(), "2".into()]]);
-        report.fragment("<b>flames</b>".into());
+        report.add_facts(vec![("target", "GET http://h/?a=<script>alert(1)</script>".into())]);
+        report.add_heading("Evidence").add_table(&["", "p50"], vec![vec!["a \"b\"".into(), "1 ms".into()]]);
+        report.add_chart("<svg></svg>".into(), &["load", "rate"], vec![vec!["1".into(), "2".into()]]);
+        report.add_fragment("<b>flames</b>".into());
         let page = render(&report, "a </title> title");
         for part in [
             "<h1>It carries 5 &amp; more</h1>",

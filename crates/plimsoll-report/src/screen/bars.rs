@@ -29,7 +29,7 @@ impl Bars {
 
     /// Limits the histogram to at most `lines` rows. Returns `None` if these are too few rows to
     /// show the shape of the distribution.
-    pub(super) fn within(self, lines: usize) -> Option<Bars> {
+    pub(super) fn limit_rows(self, lines: usize) -> Option<Bars> {
         let rows = self.rows.min(lines);
         (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
     }
@@ -93,7 +93,7 @@ mod tests {
         let shown = bars.text();
         assert!(shown.starts_with("  response time\n  <= "), "{shown}");
         assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   2  ###"), "{shown}");
-        assert!(bars.within(3).is_none());
+        assert!(bars.limit_rows(3).is_none());
     }
 
     #[test]

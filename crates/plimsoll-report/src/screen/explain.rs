@@ -9,8 +9,8 @@ use crate::explain::{
     evidence_row, explain_answer, level_headings, line_prediction_text, place_headings, place_rows, unobserved_note,
 };
 use crate::format::{rate, whole_percent};
-use crate::profile::{amount, name_text};
-use crate::remedy::spelled;
+use crate::profile::{format_with_unit, name_text};
+use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use plimsoll_analysis::explain::{Explanation, FunctionObservation, SignalRow, VariedSetting};
 use plimsoll_analysis::finding::ExplainFinding;
@@ -19,7 +19,7 @@ use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
 /// The maximum number of signals on a screen, and also the maximum number of functions.
-const SHOWN: usize = 3;
+const ROWS_SHOWN_MAX: usize = 3;
 /// The maximum number of places with requests in flight (such as queues) that have their own row on
 /// a screen.
 const PLACES_SHOWN: usize = 3;
@@ -53,8 +53,8 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
     Some(text)
 }
 
-/// Returns table rows for the first `SHOWN` signals that changed with the load. If the diagnosis
-/// names a cause, only signals that support this cause are included.
+/// Returns table rows for the first `ROWS_SHOWN_MAX` signals that changed with the load. If the
+/// diagnosis names a cause, only signals that support this cause are included.
 fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
@@ -63,14 +63,14 @@ fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let of_cause = |shown: &&SignalRow| explanation.abstained || shown.supports == explanation.cause;
     let rows = explanation.evidence.iter().filter(of_cause).map(row);
     let changed = |row: &Vec<String>| row[1] != row[3] || row[1] != row[2];
-    rows.filter(changed).take(SHOWN).collect()
+    rows.filter(changed).take(ROWS_SHOWN_MAX).collect()
 }
 
 /// Formats which parts of the system were not observed, each with the reason; `None` if all parts
 /// were observed.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.search.server;
-    let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
+    let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(sentence_text).collect();
     let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
         Ok(_) => server.probe_notes().missing,
@@ -90,8 +90,8 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
     rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
     let unit = &comparison.sample_type.unit;
-    let text = |row: &&DiffRow| format!("{} {}", name_text(&row.function), amount(row.flat.after, unit));
-    let top: Vec<String> = rows.iter().take(SHOWN).map(text).collect();
+    let text = |row: &&DiffRow| format!("{} {}", name_text(&row.function), format_with_unit(row.flat.after, unit));
+    let top: Vec<String> = rows.iter().take(ROWS_SHOWN_MAX).map(text).collect();
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
@@ -112,9 +112,9 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
             let sign = |delta: f64| if delta > 0.0 { "+" } else { "" };
             let text = |row: &&DiffRow| {
                 let (name, delta) = (name_text(&row.function), row.flat.delta());
-                format!("{name} {}{}", sign(delta), amount(delta, unit))
+                format!("{name} {}{}", sign(delta), format_with_unit(delta, unit))
             };
-            let top: Vec<String> = rows.iter().take(SHOWN).map(text).collect();
+            let top: Vec<String> = rows.iter().take(ROWS_SHOWN_MAX).map(text).collect();
             (!top.is_empty()).then(|| format!("{} (CPU a request, B against A)", top.join(", ")))
         }
     }
@@ -152,24 +152,24 @@ pub(crate) fn explain_screen(
     let findings = &search.findings;
     let mut screen = Screen::new(explain_answer(explanation));
     if let Some(text) = certainty_text(explanation) {
-        screen.fact(2, "how sure", text);
+        screen.add_fact(2, "how sure", text);
     }
     if explanation.abstained {
         for named in explanation.causes.iter().take(2) {
             let sure = whole_percent(named.probability);
-            screen.fact(0, "possible", format!("{}, {sure}: {}", named.cause, named.subject));
+            screen.add_fact(0, "possible", format!("{}, {sure}: {}", named.cause, named.subject));
         }
         for text in explanation.missing_evidence.iter().take(2) {
-            screen.fact(1, "to decide", spelled(text));
+            screen.add_fact(1, "to decide", sentence_text(text));
         }
     }
     let line = line_sentence(findings);
-    screen.fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
+    screen.add_fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
     if let Some(text) = line_prediction_text(explanation, findings.counted) {
-        screen.fact(0, "moves it", text);
+        screen.add_fact(0, "moves it", text);
     }
     if let Some(varied) = &explanation.varied {
-        screen.fact(1, "setting", varied_text(varied));
+        screen.add_fact(1, "setting", varied_text(varied));
     }
     let own = profiles.and_then(ProfileFindings::of_loads).and_then(|profiles| {
         let profiles = profiles.doubts_and_figures().1;
@@ -180,33 +180,33 @@ pub(crate) fn explain_screen(
         Some(FunctionObservation::Refused(_)) | None => None,
     };
     if let Some(text) = own.or(sampled).and_then(|(comparison, level)| functions_text(comparison, level)) {
-        screen.fact(2, "functions", text);
+        screen.add_fact(2, "functions", text);
     }
     if let Some(text) = not_observed(found, doubts) {
-        screen.fact(1, "not observed", text);
+        screen.add_fact(1, "not observed", text);
     }
     match explanation.ruled_out.len() {
         0 => {}
         1 => {
-            screen.fact(2, "ruled out", "1 cause: --verbose");
+            screen.add_fact(2, "ruled out", "1 cause: --verbose");
         }
         many => {
-            screen.fact(2, "ruled out", format!("{many} causes: --verbose"));
+            screen.add_fact(2, "ruled out", format!("{many} causes: --verbose"));
         }
     }
     let places = place_rows(explanation, PLACES_SHOWN);
     if !places.is_empty() {
         // The last row has the sum of the other places.
-        screen.table(0, &place_headings(findings), places, PLACES_SHOWN + 1);
+        screen.add_table(0, &place_headings(findings), places, PLACES_SHOWN + 1);
         if let Some(note) = unobserved_note(found) {
-            screen.note(1, note);
+            screen.add_note(1, note);
         }
     }
     let rows = strongest_signal_rows(explanation);
     if !rows.is_empty() {
         let name = if explanation.abstained { "signal" } else { "evidence" };
         let [low, line, past] = level_headings(findings);
-        screen.table(1, &[name, low, line, past], rows, SHOWN);
+        screen.add_table(1, &[name, low, line, past], rows, ROWS_SHOWN_MAX);
     }
     let target = target_words(context, &findings.slo);
     screen.next(match explanation.abstained {

@@ -10,7 +10,7 @@ use crate::find::{
     stop_reason_text, trials_text,
 };
 use crate::format::{count, duration, rate};
-use crate::remedy::spelled;
+use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use crate::server::used_text;
 use plimsoll_analysis::find::{LoadLine, StopReason};
@@ -69,7 +69,7 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.rps <= 0.0 {
         return None;
     }
-    let mut parts: Vec<String> = doubts.inline_texts().map(spelled).collect();
+    let mut parts: Vec<String> = doubts.inline_texts().map(sentence_text).collect();
     if line.confirmed {
         let time = duration(findings.longest_pass_at_line_s * 1e9);
         let at = rate(line.lower);
@@ -165,44 +165,44 @@ pub(crate) fn find_screen(
 ) -> Screen<'static> {
     let findings = &found.findings;
     let mut screen = Screen::new(line_sentence(findings));
-    screen.fact(1, "target", context.target_text());
+    screen.add_fact(1, "target", context.target_text());
     if let Some(text) = confirmed_text(findings, doubts) {
-        screen.fact(0, "how sure", text);
+        screen.add_fact(0, "how sure", text);
     }
     let has_line = findings.load_line_rps.rps > 0.0;
     match held_by {
         Some(held_by) => {
-            screen.fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.how));
+            screen.add_fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.how));
         }
         None if has_line => {
-            screen.fact(3, "bottleneck", "not clear from these trials: plimsoll explain looks for the bottleneck");
+            screen.add_fact(3, "bottleneck", "not clear from these trials: plimsoll explain looks for the bottleneck");
         }
         None => {}
     }
     if let Some(text) = server_text(&found.server) {
-        screen.fact(2, "server", text);
+        screen.add_fact(2, "server", text);
     }
     let counted = findings.counted;
     if let Some(planned) = found.planned_load {
-        screen.fact(1, "plan with", planned_text(&planned, counted));
+        screen.add_fact(1, "plan with", planned_text(&planned, counted));
     }
     if let Some(needed) = found.instance_estimate {
-        screen.fact(1, "needs", needed_text(&needed, counted));
+        screen.add_fact(1, "needs", needed_text(&needed, counted));
     }
     if let Some(soak) = &found.soak {
-        screen.fact(1, "soak", soak.text());
+        screen.add_fact(1, "soak", soak.text());
     }
     if let Some(log) = &findings.log {
-        screen.fact(2, "log", log_text(log, findings.load_line_rps.rps));
+        screen.add_fact(2, "log", log_text(log, findings.load_line_rps.rps));
     }
     screen.failed_response(4, &FailedKind::of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
     let elapsed = duration(findings.elapsed_s * 1e9);
     let stopped = stop_reason_text(findings.stopped_by);
-    screen.fact(3, "search", format!("{} in {elapsed}; stopped: {stopped}", trials_text(trials())));
+    screen.add_fact(3, "search", format!("{} in {elapsed}; stopped: {stopped}", trials_text(trials())));
     let rows = load_rows(findings);
     if !rows.is_empty() {
-        screen.table(2, &["", "goodput", "p99", "in flight"], rows, 2);
+        screen.add_table(2, &["", "goodput", "p99", "in flight"], rows, 2);
     }
     screen.next(next_text(context, findings));
     screen

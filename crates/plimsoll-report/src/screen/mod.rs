@@ -25,10 +25,10 @@ pub(crate) use sweep::sweep_screen;
 
 use crate::block::Tone;
 use crate::failed;
-use crate::tabular::table;
-use crate::text::styled;
+use crate::tabular::format_table;
+use crate::text::style_text;
 use crate::visible_controls::visible;
-use crate::wrap::{unbreakable_parts, wrap};
+use crate::wrap::{unbreakable_parts, wrap_text};
 use plimsoll_analysis::{DoubtKind, FailedKind};
 
 /// The maximum number of lines of a screen, including blank lines.
@@ -43,7 +43,7 @@ const WARNING_LINES_MAX: usize = 5;
 /// The maximum number of lines of the answer. The rest of a longer answer is omitted.
 const ANSWER_LINES_MAX: usize = 3;
 /// The text at the end of a shortened text, which names the flag for the full text.
-const CLIPPED: &str = "(more: --verbose)";
+const CLIPPED_TEXT_END: &str = "(more: --verbose)";
 
 /// One part of a screen. If the parts do not fit, parts with the highest rank are omitted first.
 /// Parts of rank 0 are never omitted.
@@ -77,27 +77,27 @@ pub(crate) struct Screen<'a> {
 impl<'a> Screen<'a> {
     /// Creates a screen that contains only an answer, shortened to `ANSWER_LINES_MAX` lines.
     pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
-        let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
+        let answer = shorten_to_lines(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), omitted_warnings: 0, next: None }
     }
 
     /// Adds a label with a value, which is shortened to two lines.
-    pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
-        let value = clip(&visible(&value.into()), FACT_INDENT, 2);
+    pub(crate) fn add_fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
+        let value = shorten_to_lines(&visible(&value.into()), FACT_INDENT, 2);
         self.parts.push(ScreenPart { rank, content: ScreenContent::Fact(label, value) });
         self
     }
 
     /// Adds a fact about the first kind of failed responses; adds nothing if no response failed.
     pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
-        if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
-            self.fact(rank, label, text);
+        if let Some((label, text)) = failed::failure_facts(kinds).into_iter().next() {
+            self.add_fact(rank, label, text);
         }
         self
     }
 
     /// Adds the first `rows_max` rows of a table, and a note if there are more rows.
-    pub(crate) fn table(
+    pub(crate) fn add_table(
         &mut self,
         rank: u8,
         headings: &[&str],
@@ -118,32 +118,32 @@ impl<'a> Screen<'a> {
     }
 
     /// Adds a line of text below a table. The text must fit on one line.
-    pub(crate) fn note(&mut self, rank: u8, text: impl Into<String>) -> &mut Screen<'a> {
+    pub(crate) fn add_note(&mut self, rank: u8, text: impl Into<String>) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Note(text.into()) });
         self
     }
 
     /// Adds lines of text that the function `lines` renders for a width in columns.
-    pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
+    pub(crate) fn add_lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Lines(Box::new(lines)) });
         self
     }
 
     /// Adds a histogram, which is drawn only if enough lines remain.
-    pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen<'a> {
+    pub(crate) fn add_bars(&mut self, bars: Bars) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank: 9, content: ScreenContent::Bars(Box::new(bars)) });
         self
     }
 
     /// Adds the warnings that change the meaning of the figures, the most serious first. For less
     /// serious warnings, and for those without space, the screen states only their number.
-    pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
+    pub(crate) fn add_warnings(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| warning_rank(*kind).is_some());
         warnings.sort_by_key(|(kind, _)| warning_rank(*kind));
         let mut lines = 0;
         for (_, text) in warnings.iter().take(WARNINGS_MAX) {
-            let text = clip(&format!("warning: {}", visible(text)), 0, WARNING_LINES_MAX - 1);
+            let text = shorten_to_lines(&format!("warning: {}", visible(text)), 0, WARNING_LINES_MAX - 1);
             let its = line_count(&text, 0);
             if lines > 0 && lines + its > WARNING_LINES_MAX {
                 break;
@@ -174,7 +174,7 @@ impl<'a> Screen<'a> {
         }
         if let Some((at, ScreenPart { rank, content: ScreenContent::Bars(bars) })) = bars {
             let free = LINES_MAX.saturating_sub(self.text(false, COLUMNS_MAX).lines().count() + 2);
-            if let Some(bars) = bars.within(free) {
+            if let Some(bars) = bars.limit_rows(free) {
                 let part = ScreenPart { rank, content: ScreenContent::Bars(Box::new(bars)) };
                 self.parts.insert(at.min(self.parts.len()), part);
             }
@@ -183,7 +183,7 @@ impl<'a> Screen<'a> {
     }
 
     fn text(&self, colour: bool, columns: usize) -> String {
-        let mut out = styled(&self.answer, Tone::Answer, colour, Some(columns)) + "\n";
+        let mut out = style_text(&self.answer, Tone::Answer, colour, Some(columns)) + "\n";
         let labels = self.parts.iter().filter_map(|part| match &part.content {
             ScreenContent::Fact(label, _) => Some(label.len()),
             _ => None,
@@ -199,9 +199,9 @@ impl<'a> Screen<'a> {
             match &part.content {
                 ScreenContent::Fact(label, value) => {
                     let fact = format!("  {label:<label_width$}  {value}");
-                    out += &(wrap(&fact, Some(columns), label_width + 4) + "\n");
+                    out += &(wrap_text(&fact, Some(columns), label_width + 4) + "\n");
                 }
-                ScreenContent::Table(headings, rows) => out += &table(headings, rows, Some(columns)),
+                ScreenContent::Table(headings, rows) => out += &format_table(headings, rows, Some(columns)),
                 ScreenContent::Note(note) => out += &format!("  {note}\n"),
                 ScreenContent::Lines(lines) => lines(columns).iter().for_each(|line| out += &format!("{line}\n")),
                 ScreenContent::Bars(bars) => out += &bars.text(),
@@ -212,7 +212,7 @@ impl<'a> Screen<'a> {
         }
         for warning in &self.warnings {
             let warning = warning.strip_prefix("warning: ").unwrap_or(warning);
-            out += &(styled(warning, Tone::Warning, colour, Some(columns)) + "\n");
+            out += &(style_text(warning, Tone::Warning, colour, Some(columns)) + "\n");
         }
         let more = if self.warnings.is_empty() { "" } else { "more " };
         match self.omitted_warnings {
@@ -221,7 +221,7 @@ impl<'a> Screen<'a> {
             many => out += &format!("{many} {more}warnings: --verbose, or plimsoll show -v RUN_FILE\n"),
         }
         if let Some(next) = &self.next {
-            out += &format!("\n{}\n", wrap(&format!("next: {next}"), Some(columns), 6));
+            out += &format!("\n{}\n", wrap_text(&format!("next: {next}"), Some(columns), 6));
         }
         out
     }
@@ -252,20 +252,21 @@ fn warning_rank(kind: DoubtKind) -> Option<u8> {
 }
 
 fn line_count(text: &str, indent: usize) -> usize {
-    wrap(text, Some(COLUMNS_MAX - indent), 0).lines().count()
+    wrap_text(text, Some(COLUMNS_MAX - indent), 0).lines().count()
 }
 
 /// Shortens `text` to `lines_max` lines of the usual width, if possible at the end of a clause. If
 /// that would remove more than half of the words that fit, the text ends at a word instead.
 /// `indent` is the number of columns that are not available.
-pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
+pub(crate) fn shorten_to_lines(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();
     }
     let words: Vec<&str> = unbreakable_parts(text).collect();
-    let clipped = |count: usize| format!("{} {CLIPPED}", words[..count].join(" ").trim_end_matches([',', ';', ':']));
+    let clipped =
+        |count: usize| format!("{} {CLIPPED_TEXT_END}", words[..count].join(" ").trim_end_matches([',', ';', ':']));
     let fits = |count: &usize| line_count(&clipped(*count), indent) <= lines_max;
-    let Some(fitting) = (0..words.len()).rev().find(fits) else { return CLIPPED.to_owned() };
+    let Some(fitting) = (0..words.len()).rev().find(fits) else { return CLIPPED_TEXT_END.to_owned() };
     let at_clause = (fitting / 2..=fitting).rev().find(|count| ends_with_clause(&words, *count));
     clipped(at_clause.unwrap_or(fitting))
 }
@@ -282,16 +283,16 @@ fn ends_with_clause(words: &[&str], count: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wrap::width;
+    use crate::wrap::display_width;
 
     #[test]
     fn a_screen_does_not_exceed_its_size() {
         let mut screen = Screen::new("yes ".repeat(500));
         for rank in 0..40 {
-            screen.fact(rank % 4 + u8::from(rank > 3), "label", "some words ".repeat(60));
+            screen.add_fact(rank % 4 + u8::from(rank > 3), "label", "some words ".repeat(60));
         }
-        screen.table(2, &["a", "b"], vec![vec!["1".into(), "2".into()]; 30], 5);
-        screen.warn(vec![
+        screen.add_table(2, &["a", "b"], vec![vec!["1".into(), "2".into()]; 30], 5);
+        screen.add_warnings(vec![
             (DoubtKind::Rough, "not so weighty".into()),
             (DoubtKind::Others, "disturbed ".repeat(100)),
             (DoubtKind::Generator, "limited ".repeat(100)),
@@ -299,14 +300,14 @@ mod tests {
         screen.next("plimsoll find URL");
         let shown = screen.render(false, None);
         assert!(shown.lines().count() <= LINES_MAX, "{shown}");
-        assert!(shown.lines().all(|line| width(line) <= COLUMNS_MAX), "{shown}");
-        assert!(shown.contains("2 more warnings: --verbose") && shown.contains(CLIPPED), "{shown}");
+        assert!(shown.lines().all(|line| display_width(line) <= COLUMNS_MAX), "{shown}");
+        assert!(shown.contains("2 more warnings: --verbose") && shown.contains(CLIPPED_TEXT_END), "{shown}");
         assert!(shown.ends_with("next: plimsoll find URL\n"), "{shown}");
     }
 
     #[test]
     fn a_short_text_is_not_clipped() {
-        assert_eq!(clip("a few  words", 0, 1), "a few  words");
+        assert_eq!(shorten_to_lines("a few  words", 0, 1), "a few  words");
     }
 
     #[test]
@@ -326,8 +327,8 @@ mod tests {
                 "1. word word word word word word word word word word word word word word word word",
             ),
         ] {
-            let clipped = clip(&text, 0, 1);
-            let kept = clipped.strip_suffix(CLIPPED).expect("clipped").trim_end();
+            let clipped = shorten_to_lines(&text, 0, 1);
+            let kept = clipped.strip_suffix(CLIPPED_TEXT_END).expect("clipped").trim_end();
             assert_eq!(kept, expect);
         }
     }

@@ -17,10 +17,10 @@ const STEPS_MAX: usize = 8;
 /// Renders the first screen of an overload test.
 pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
     let mut screen = Screen::new(overload_answer(&found.overload));
-    screen.fact(1, "target", context.target_text());
-    screen.fact(1, "line", format!("{} under {}", line_text(context, &found.overload), found.slo));
+    screen.add_fact(1, "target", context.target_text());
+    screen.add_fact(1, "line", format!("{} under {}", line_text(context, &found.overload), found.slo));
     if let Some((plan, other)) = &found.against {
-        screen.fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
+        screen.add_fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
     }
     if let Some(says) = found.overload.retry_after {
         let text = if says {
@@ -28,15 +28,15 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
         } else {
             "the server does not send this header when it sheds load"
         };
-        screen.fact(2, "Retry-After", text);
+        screen.add_fact(2, "Retry-After", text);
     }
     if let Some(text) = server_text(&found.server) {
-        screen.fact(3, "server", text);
+        screen.add_fact(3, "server", text);
     }
     let rows = |plan: &PlanRecord, found: &OverloadResult| {
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };
-    screen.table(1, &STEP_HEADINGS, rows(found.plan, &found.overload), STEPS_MAX);
+    screen.add_table(1, &STEP_HEADINGS, rows(found.plan, &found.overload), STEPS_MAX);
     screen
 }

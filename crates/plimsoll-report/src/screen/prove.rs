@@ -93,9 +93,9 @@ fn routes_text(routes: &[RouteComparison]) -> String {
 }
 
 fn add_side_facts(screen: &mut Screen<'_>, context: &ProveContext) {
-    const NAMES: [&str; RUNGS_MAX] = ["A", "B", "C", "D", "E", "F", "G", "H"];
-    for (name, side) in NAMES.into_iter().zip(&context.measured.arms) {
-        screen.fact(2, name, side.clone());
+    const SIDE_NAMES: [&str; RUNGS_MAX] = ["A", "B", "C", "D", "E", "F", "G", "H"];
+    for (name, side) in SIDE_NAMES.into_iter().zip(&context.measured.arms) {
+        screen.add_fact(2, name, side.clone());
     }
 }
 
@@ -108,10 +108,10 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     let mut screen = Screen::new(prove_answer_plain(proof));
     add_side_facts(&mut screen, context);
     if let Some(text) = practical_meaning(context, proof) {
-        screen.fact(0, "meaning", text);
+        screen.add_fact(0, "meaning", text);
     }
     if !proof.fresh {
-        screen.fact(
+        screen.add_fact(
             1,
             "scope",
             "the result is about these two running processes; --a CMD --b CMD compares builds, and starts each \
@@ -120,22 +120,22 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     }
     if let ExperimentSpec::Prove(asked) = &context.experiment.spec {
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
-        screen.fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
+        screen.add_fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
     }
     let stopped = stopped_text(&proof.stopped_by).replace("ended because", "stopped:");
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
-    screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
-    screen.fact(3, "load", compared_load(context));
+    screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
+    screen.add_fact(3, "load", compared_load(context));
     screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
-        screen.fact(1, "by request", routes_text(&proof.routes));
+        screen.add_fact(1, "by request", routes_text(&proof.routes));
     }
     // The screen has no column for p-values, which are in the full report.
     let rows = measure_rows(proof).into_iter().map(|mut row| {
         row.remove(P_COLUMN);
         row
     });
-    screen.table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows.collect(), RUNGS_MAX);
+    screen.add_table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows.collect(), RUNGS_MAX);
     if let Some(b) = context.measured.arms.get(1).filter(|arm| arm.contains("://") && !arm.contains(' '))
         && proof.verdict != ProveVerdict::Inconclusive
     {
@@ -149,8 +149,8 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let mut screen = Screen::new(ladder_answer(ladder));
     add_side_facts(&mut screen, context);
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
-    screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
-    screen.fact(3, "load", compared_load(context));
+    screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
+    screen.add_fact(3, "load", compared_load(context));
     screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
@@ -159,10 +159,14 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
         let alone = first.map_or_else(String::new, |rung| {
             format!("; the first step completes {goodput}/s", goodput = rate(rung.goodput_rps))
         });
-        screen.fact(1, "costliest", format!("step {name}: {cost} more for each request than the previous step{alone}"));
+        screen.add_fact(
+            1,
+            "costliest",
+            format!("step {name}: {cost} more for each request than the previous step{alone}"),
+        );
     }
     let (headings, rows) = rung_rows(ladder);
-    screen.table(1, &headings, rows, RUNGS_MAX);
+    screen.add_table(1, &headings, rows, RUNGS_MAX);
     screen
 }
 

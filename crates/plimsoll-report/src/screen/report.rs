@@ -5,7 +5,7 @@
 
 use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
-use crate::text::{render_in, wrap};
+use crate::text::{render_in, wrap_text};
 
 /// Tables with more rows than this number are shortened first. If no table has more rows, whole
 /// tables are omitted.
@@ -31,7 +31,7 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
         let mut text = render_in(short, colour, Some(columns));
         if left_out > 0 {
             let rows = if left_out == 1 { "1 more row".to_owned() } else { format!("{left_out} more rows") };
-            text += &format!("\n{}\n", wrap(&format!("{rows}: {more}"), Some(columns), 0));
+            text += &format!("\n{}\n", wrap_text(&format!("{rows}: {more}"), Some(columns), 0));
         }
         text
     };
@@ -80,10 +80,11 @@ mod tests {
 
     fn report_with(tables: &[usize]) -> Report {
         let mut report = Report::default();
-        report.text(Tone::Answer, "the answer").facts(vec![("a", "1".into()), ("b", "2".into())]);
+        report.text(Tone::Answer, "the answer").add_facts(vec![("a", "1".into()), ("b", "2".into())]);
         for (number, rows) in tables.iter().enumerate() {
-            report.heading(format!("Table {number}"));
-            report.table(&["name", "value"], (0..*rows).map(|row| vec![format!("row {row}"), "1".into()]).collect());
+            report.add_heading(format!("Table {number}"));
+            report
+                .add_table(&["name", "value"], (0..*rows).map(|row| vec![format!("row {row}"), "1".into()]).collect());
         }
         report
     }

@@ -8,7 +8,7 @@ use super::{Bars, Screen};
 use crate::agents;
 use crate::format::{count, duration};
 use crate::run::{
-    ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row,
+    ROUTE_HEADINGS, RunContext, failed_kinds, few_fact, latency_row, ledger_facts, route_row, run_answer, stage_row,
 };
 use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
@@ -19,17 +19,17 @@ const ROUTES_MAX: usize = 4;
 /// The maximum number of agents (load-generating machines) on a screen.
 const AGENTS_MAX: usize = 5;
 /// The labels of the facts that are shown only if requests failed.
-const FAILED: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
+const FAILURE_FACT_LABELS: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
 
 /// Renders the first screen of a single load.
 pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
     let summary = &found.summary;
-    let answer = answer(context.plan, summary);
+    let answer = run_answer(context.plan, summary);
     let mut screen = Screen::new(match summary.generator.limited {
         true => format!("{answer}; plimsoll was the limit, not the server"),
         false => answer,
     });
-    screen.fact(1, "target", format!("{}, for {}", context.target_text(), duration(summary.duration_ns as f64)));
+    screen.add_fact(1, "target", format!("{}, for {}", context.target_text(), duration(summary.duration_ns as f64)));
     let ledger = &summary.whole.ledger;
     if ledger.succeeded < ledger.scheduled {
         let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
@@ -37,19 +37,19 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         let (failed, scheduled) = (count(ledger.failed_total()), count(ledger.scheduled));
         let failed = format!("{failed} of {scheduled} requests{}", failed_kinds(ledger));
         let parts = std::iter::once(failed).chain(parts.map(|(what, many)| format!("{} {what}", count(many))));
-        screen.fact(0, "failed", parts.collect::<Vec<_>>().join(", "));
+        screen.add_fact(0, "failed", parts.collect::<Vec<_>>().join(", "));
         let mut shown: Vec<&str> = Vec::new();
         for (label, text) in ledger_facts(context, summary) {
-            if let Some(&label) = FAILED.iter().find(|known| **known == label)
+            if let Some(&label) = FAILURE_FACT_LABELS.iter().find(|known| **known == label)
                 && !shown.contains(&label)
             {
                 shown.push(label);
-                screen.fact(2, label, text);
+                screen.add_fact(2, label, text);
             }
         }
     }
     if let Some(text) = server_text(&found.server) {
-        screen.fact(1, "server", text);
+        screen.add_fact(1, "server", text);
     }
     let busy = format!("{:.0} %", summary.generator.work_share * 100.0);
     let lag = match summary.generator.lag.count {
@@ -61,9 +61,9 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         1 => "1 agent, ".to_owned(),
         agents => format!("{agents} agents, at most "),
     };
-    screen.fact(3, "generator", format!("{by}{busy} busy{lag}"));
+    screen.add_fact(3, "generator", format!("{by}{busy} busy{lag}"));
     if let Some((label, text)) = few_fact(summary) {
-        screen.fact(4, label, text);
+        screen.add_fact(4, label, text);
     }
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
     let service = latency_row("service time", &summary.whole.service);
@@ -72,12 +72,12 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     {
         rows.push(service);
     }
-    screen.table(1, &["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows, 2);
+    screen.add_table(1, &["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows, 2);
     if !context.agents.is_empty() {
-        screen.table(2, &agents::HEADINGS, agents::rows(&context.agents), AGENTS_MAX);
+        screen.add_table(2, &agents::AGENT_TABLE_HEADINGS, agents::agent_rows(&context.agents), AGENTS_MAX);
     }
     if !found.routes.is_empty() {
-        screen.table(2, &ROUTE_HEADINGS, found.routes.iter().map(route_row).collect(), ROUTES_MAX);
+        screen.add_table(2, &ROUTE_HEADINGS, found.routes.iter().map(route_row).collect(), ROUTES_MAX);
     }
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
@@ -86,12 +86,12 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         };
         let headings = ["stage", over, "length", "requests/s", "success", "p50", "p99", "max"];
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
-        screen.table(2, &headings, rows, ROUTES_MAX);
+        screen.add_table(2, &headings, rows, ROUTES_MAX);
     }
     let times = found.trial.run.totals().routes_sum.response;
     let title = format!("response time of {requests} requests", requests = count(times.count()));
     if let Some(bars) = Bars::new(title, times) {
-        screen.bars(bars);
+        screen.add_bars(bars);
     }
     if let [_] = context.plan.traffic.routes.as_slice()
         && ledger.succeeded > 0

@@ -4,9 +4,9 @@
 //!
 //! Not here: formatting the rows, and the page (`sweep`).
 
-use super::{Screen, clip};
-use crate::sweep::{REMARK, error_text, sweep_answer, sweep_header, sweep_row};
-use crate::wrap::wrap;
+use super::{Screen, shorten_to_lines};
+use crate::sweep::{DISTURBED_REMARK_PREFIX, error_text, sweep_answer, sweep_header, sweep_row};
+use crate::wrap::wrap_text;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
@@ -41,7 +41,7 @@ const REMARK_BEGINNING: usize = 15;
 /// it.
 fn without_interference_remark(row: &str) -> String {
     // The remark is at the end of the row. On a narrow terminal it takes several lines.
-    let beginning: String = REMARK.chars().take(REMARK_BEGINNING).collect();
+    let beginning: String = DISTURBED_REMARK_PREFIX.chars().take(REMARK_BEGINNING).collect();
     let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
     row.lines().take_while(is_row).collect::<Vec<_>>().join("\n")
 }
@@ -51,17 +51,19 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     let mut screen = Screen::new(sweep_answer(found));
     let levels = levels_to_show(found);
     let more = found.levels.len().saturating_sub(levels.len());
-    screen.lines(0, move |columns| {
+    screen.add_lines(0, move |columns| {
         let row = |level: &&SweepLevel| match &level.outcome {
             Ok(_) => without_interference_remark(&sweep_row(level, Some(columns))),
             // For a level that was not measured, the row states the reason.
-            Err(_) => wrap(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
+            Err(_) => {
+                wrap_text(&shorten_to_lines(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT)
+            }
         };
         let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));
         std::iter::once(sweep_header(Some(columns))).chain(levels.iter().map(row)).chain(more).collect()
     });
     if let Some(text) = error_text(&found.levels) {
-        screen.fact(2, "+/-", text);
+        screen.add_fact(2, "+/-", text);
     }
     screen.failed_response(3, &FailedKind::of_trials(experiment.trials.iter()));
     screen

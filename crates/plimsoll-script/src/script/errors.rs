@@ -9,20 +9,20 @@ impl ScriptError {
     /// Converts the error of a failed function.
     pub(crate) fn from_hook_error(hook: HookName, error: &Error) -> ScriptError {
         match hook {
-            HookName::Load => ScriptError::Load(message(error)),
-            hook => ScriptError::Hook { hook, message: message(error) },
+            HookName::Load => ScriptError::Load(error_message(error)),
+            hook => ScriptError::Hook { hook, message: error_message(error) },
         }
     }
 }
 
 /// Returns the message of a Lua error, without the stack traceback and without the library's own
 /// words. Words that look like keys are shortened, because run files contain the message.
-pub(crate) fn message(error: &Error) -> String {
+pub(crate) fn error_message(error: &Error) -> String {
     let text = match error {
         // A Rust function raised the error. The traceback contains the line of the script that
         // called the function.
         Error::CallbackError { traceback, cause } => {
-            let text = message(cause);
+            let text = error_message(cause);
             return match caller_position(traceback).filter(|_| !has_place(&text)) {
                 Some(place) => format!("{place}: {text}"),
                 None => text,

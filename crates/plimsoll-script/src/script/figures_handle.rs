@@ -20,14 +20,14 @@ impl UserData for FiguresHandle {
             }
             Ok(this.figures.percentile(percent) as f64)
         });
-        methods.add_meta_method(MetaMethod::Call, |_, this, i: f64| Ok(this.figures.nth(i)));
+        methods.add_meta_method(MetaMethod::Call, |_, this, i: f64| Ok(this.figures.nth_value(i)));
         methods.add_meta_method(MetaMethod::Len, |_, this, ()| {
             Ok(if this.counts_all { this.figures.count() as f64 } else { this.figures.distinct() as f64 })
         });
         methods.add_meta_method(MetaMethod::Index, |_, this, key: Value| -> Result<Value> {
             let figures = &this.figures;
             if let Some(i) = key.as_f64().or_else(|| key.as_integer().map(|i| i as f64)) {
-                return Ok(Value::Number(figures.nth(i).0));
+                return Ok(Value::Number(figures.nth_value(i).0));
             }
             let Some(key) = key.as_string() else { return Ok(Value::Nil) };
             Ok(match &*key.as_bytes() {

@@ -71,14 +71,14 @@ impl Script {
             state.carry_out(program)?;
             let handle = ThreadHandle { facts: Arc::clone(facts), state: state.lua.weak() };
             let own = handle.clone();
-            state.run_as_hook(HookName::Load, || state.wrk()?.set("thread", own))?;
+            state.run_as_hook(HookName::Load, || state.wrk_table()?.set("thread", own))?;
             self.main.call_wrk::<()>(HookName::Setup, "setup", handle)?;
             let init = || {
                 let args = state.lua.create_table()?;
                 for (at, arg) in program.args.iter().enumerate() {
                     args.raw_set(at, arg.as_str())?;
                 }
-                state.wrk()?.get::<Function>("init")?.call::<()>(args)
+                state.wrk_table()?.get::<Function>("init")?.call::<()>(args)
             };
             state.run_as_hook(HookName::Init, init)?;
             let mut author = self.create_author(number)?;
@@ -104,11 +104,11 @@ impl Script {
 
     fn create_author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
         let (state, facts) = &self.threads[number];
-        let (ask, hear, wait) = state.run_as_hook(HookName::Load, || state.calls())?;
+        let (ask, hear, wait) = state.run_as_hook(HookName::Load, || state.load_exchange_functions())?;
         Ok(ScriptAuthor {
-            writes_each: state.hook(HookName::Request).is_some(),
-            hears: state.hook(HookName::Response).is_some(),
-            delays: state.hook(HookName::Delay).is_some() && self.program.dialect == Dialect::Wrk,
+            writes_each: state.hook_function(HookName::Request).is_some(),
+            hears: state.hook_function(HookName::Response).is_some(),
+            delays: state.hook_function(HookName::Delay).is_some() && self.program.dialect == Dialect::Wrk,
             state: state.clone(),
             facts: Arc::clone(facts),
             failure: Arc::clone(&self.failure),
@@ -123,17 +123,17 @@ impl Script {
     /// Returns the address that each thread connects to, as set by `setup`; `None` if `setup` sets
     /// no address.
     pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
-        self.threads.iter().map(|(_, facts)| facts.address()).collect()
+        self.threads.iter().map(|(_, facts)| facts.connection_address()).collect()
     }
 
     /// Returns whether the script defines `done`.
     pub fn defines_done(&self) -> bool {
-        self.main.hook(HookName::Done).is_some()
+        self.main.hook_function(HookName::Done).is_some()
     }
 
     /// Returns whether the script defines `delay`, which loads with a rate never call.
     pub fn has_delay(&self) -> bool {
-        self.threads.iter().any(|(state, _)| state.hook(HookName::Delay).is_some())
+        self.threads.iter().any(|(state, _)| state.hook_function(HookName::Delay).is_some())
     }
 
     /// Returns the error that ended the load, if there is one.
@@ -159,7 +159,7 @@ impl Script {
         for (_, facts) in &self.threads {
             facts.set_running(false);
         }
-        let Some(done) = self.main.hook(HookName::Done) else { return Ok(()) };
+        let Some(done) = self.main.hook_function(HookName::Done) else { return Ok(()) };
         let lua = &self.main.lua;
         let counts_all = self.program.dialect == Dialect::Wrk2;
         let work = || {

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The Lua code that defines the table `wrk`.
-const WRK: &str = include_str!("wrk.lua");
+const WRK_TABLE_LUA: &str = include_str!("wrk.lua");
 
 /// Lua code that adds the folders in which distributions install modules for Lua 5.1. The LuaJIT of
 /// a distribution searches these folders, but the bundled LuaJIT does not.
-const MODULES: &str = "
+const MODULE_PATHS_LUA: &str = "
 local arch = ...
 package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
 package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.so;/usr/lib64/lua/5.1/?.so;/usr/lib/lua/5.1/?.so'
@@ -34,7 +34,7 @@ end
 
 /// Lua code that is called for each request. A script may replace its global functions at any time,
 /// so this code looks them up at each call. A lookup in Lua costs less than a lookup in Rust.
-const CALLS: &str = "
+const REQUEST_CALLS_LUA: &str = "
 local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
    local f = request
@@ -104,8 +104,8 @@ impl ScriptState {
 
     fn add_libraries(&self, program: &Program, reach: &Arc<dyn ScriptNetwork>) -> Result<()> {
         let lua = &self.lua;
-        lua.load(MODULES).set_name("=package").call::<()>(std::env::consts::ARCH)?;
-        let wrk: Table = lua.load(WRK).set_name("=wrk").call(())?;
+        lua.load(MODULE_PATHS_LUA).set_name("=package").call::<()>(std::env::consts::ARCH)?;
+        let wrk: Table = lua.load(WRK_TABLE_LUA).set_name("=wrk").call(())?;
         lua.globals().set("wrk", &wrk)?;
         lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
         address::add_functions(lua, &wrk, reach)?;
@@ -161,22 +161,22 @@ impl ScriptState {
         name: &str,
         arguments: impl IntoLuaMulti,
     ) -> std::result::Result<R, ScriptError> {
-        self.run_as_hook(hook, || self.wrk()?.get::<Function>(name)?.call(arguments))
+        self.run_as_hook(hook, || self.wrk_table()?.get::<Function>(name)?.call(arguments))
     }
 
     /// Returns whether the lookup found an address that accepts connections.
     pub(crate) fn has_addresses(&self) -> Result<bool> {
-        Ok(self.wrk()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
+        Ok(self.wrk_table()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
     }
 
     /// Returns the table `wrk`.
-    pub(crate) fn wrk(&self) -> Result<Table> {
+    pub(crate) fn wrk_table(&self) -> Result<Table> {
         self.lua.globals().get("wrk")
     }
 
     /// Returns the script's global function for this hook; `None` if the script defines no such
     /// function.
-    pub(crate) fn hook(&self, hook: HookName) -> Option<Function> {
+    pub(crate) fn hook_function(&self, hook: HookName) -> Option<Function> {
         match self.lua.globals().raw_get(hook.name()) {
             Ok(Value::Function(function)) => Some(function),
             _ => None,
@@ -184,8 +184,8 @@ impl ScriptState {
     }
 
     /// Returns the Lua functions for requests, responses and delays, in this order.
-    pub(crate) fn calls(&self) -> Result<(Function, Function, Function)> {
-        self.lua.load(CALLS).set_name("=wrk").call(())
+    pub(crate) fn load_exchange_functions(&self) -> Result<(Function, Function, Function)> {
+        self.lua.load(REQUEST_CALLS_LUA).set_name("=wrk").call(())
     }
 
     /// Flushes what the script has printed: Lua has its own output buffer.

@@ -1,7 +1,7 @@
 //! The Lua object for a thread: its address, the globals of its state, and its stop flag.
 
 use super::address::ScriptAddress;
-use super::transfer::transfer;
+use super::transfer::copy_into_state;
 use mlua::{Error, FromLua, Lua, MetaMethod, Result, UserData, UserDataMethods, Value, WeakLua};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub(crate) struct ThreadFacts {
 }
 
 impl ThreadFacts {
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
+    pub(crate) fn connection_address(&self) -> Option<SocketAddr> {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,12 +51,12 @@ impl ThreadHandle {
 impl UserData for ThreadHandle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("get", |lua, this, name: Value| {
-            let value: Value = this.upgrade_state()?.globals().get(transfer(&name, &this.upgrade_state()?)?)?;
-            transfer(&value, lua)
+            let value: Value = this.upgrade_state()?.globals().get(copy_into_state(&name, &this.upgrade_state()?)?)?;
+            copy_into_state(&value, lua)
         });
         methods.add_method("set", |_, this, (name, value): (Value, Value)| {
             let state = this.upgrade_state()?;
-            state.globals().set(transfer(&name, &state)?, transfer(&value, &state)?)
+            state.globals().set(copy_into_state(&name, &state)?, copy_into_state(&value, &state)?)
         });
         methods.add_method("stop", |_, this, ()| {
             // As in wrk, `stop` has no effect before and after the load.
@@ -67,7 +67,7 @@ impl UserData for ThreadHandle {
         });
         // Unknown keys return nil, whereas wrk returns the key itself.
         methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| match key.as_string() {
-            Some(key) if key == "addr" => match this.facts.address() {
+            Some(key) if key == "addr" => match this.facts.connection_address() {
                 Some(address) => Ok(Value::UserData(lua.create_userdata(ScriptAddress(address))?)),
                 None => Ok(Value::Nil),
             },

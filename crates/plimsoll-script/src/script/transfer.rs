@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 200;
 
 /// Copies `value` to the state `into`. Functions, userdata and coroutines belong to their state, so
 /// they are refused with wrk's error text.
-pub(crate) fn transfer(value: &Value, into: &Lua) -> Result<Value> {
+pub(crate) fn copy_into_state(value: &Value, into: &Lua) -> Result<Value> {
     TableCopier { into, copied: HashMap::new() }.copy_value(value, 0)
 }
 

@@ -6,11 +6,11 @@ use plimsoll_wire::h2::Content;
 use std::io::Write;
 
 /// A piece of the body of `/bytes/N`. The server sends this piece as often as the length N needs.
-pub(super) static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+pub(super) static BODY_FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 /// The complete response to a usual `GET /healthz`.
-pub(super) const HEALTHY: &[u8] =
+pub(super) const HEALTHZ_RESPONSE: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
-pub(super) const OK: &[u8] = b"{\"status\":\"ok\"}";
+pub(super) const STATUS_OK_JSON: &[u8] = b"{\"status\":\"ok\"}";
 
 pub(super) fn reason(status: u16) -> &'static str {
     match status {
@@ -74,24 +74,24 @@ pub(super) struct BareAnswer {
 }
 
 /// Returns the response to a request for `resource`.
-pub(super) fn answer(resource: Resource) -> BareAnswer {
+pub(super) fn resource_response(resource: Resource) -> BareAnswer {
     let json = |status: u16, body: &[u8]| {
         let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
         BareAnswer { status, kind: "application/json", content: Content::Bytes(body.to_vec()) }
     };
     match resource {
-        Resource::Health | Resource::Delay(_) | Resource::Burn(_) => json(200, OK),
+        Resource::Health | Resource::Delay(_) | Resource::Burn(_) => json(200, STATUS_OK_JSON),
         Resource::Bytes(length) => {
             BareAnswer { status: 200, kind: "application/octet-stream", content: Content::Filling(length) }
         }
         Resource::Status(status) => json(status, &status_body(status)),
         Resource::BadNumber => json(400, BAD_NUMBER),
-        Resource::Unknown => json(404, UNKNOWN),
+        Resource::Unknown => json(404, NOT_FOUND_JSON),
     }
 }
 
 const BAD_NUMBER: &[u8] = b"{\"error\":\"not a number within bounds\"}";
-const UNKNOWN: &[u8] =
+const NOT_FOUND_JSON: &[u8] =
     b"{\"error\":\"not found\",\"routes\":[\"/healthz\",\"/bytes/N\",\"/delay/MS\",\"/status/N\",\"/burn/US\"]}";
 
 fn status_body(status: u16) -> [u8; 14] {
@@ -116,10 +116,10 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: 
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
-            output.extend_from_slice(HEALTHY);
+            output.extend_from_slice(HEALTHZ_RESPONSE);
         }
         resource => {
-            let BareAnswer { status, kind, content } = answer(resource);
+            let BareAnswer { status, kind, content } = resource_response(resource);
             match content {
                 Content::Bytes(body) => {
                     write_head(output, request, status, kind, body.len() as u64);
@@ -130,8 +130,8 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64
                 Content::Filling(length) => {
                     write_head(output, request, status, kind, length);
                     let length = if request.head { 0 } else { length };
-                    let now = length.min(FILLER.len() as u64 / 4);
-                    output.extend_from_slice(&FILLER[..now as usize]);
+                    let now = length.min(BODY_FILLER.len() as u64 / 4);
+                    output.extend_from_slice(&BODY_FILLER[..now as usize]);
                     return length - now;
                 }
             }
@@ -151,7 +151,7 @@ pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
 
 /// Uses `us` microseconds of this thread's CPU time. CPU time is the same however often the thread
 /// is preempted.
-pub(super) fn burn(us: u64) {
+pub(super) fn burn_cpu_time(us: u64) {
     let end_ns = clock::thread_cpu_ns() + us * 1000;
     while clock::thread_cpu_ns() < end_ns {
         std::hint::spin_loop();

@@ -1,13 +1,13 @@
 //! One connection of the reference server: reads requests, and sends responses as far as the socket
 //! accepts them.
 
-use super::answer::{FILLER, burn, write_answer, write_refusal};
+use super::answer::{BODY_FILLER, burn_cpu_time, write_answer, write_refusal};
 use super::h2::ServedStreams;
 use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
 use plimsoll_sys::tcp::Socket;
-use plimsoll_wire::h2::PREFACE;
+use plimsoll_wire::h2::CONNECTION_PREFACE;
 use plimsoll_wire::tls::ServedSession;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -124,7 +124,7 @@ impl ServedConnection {
         if self.hangup && matches!(self.phase, ServingPhase::Delayed(_)) && self.socket.take_error().is_err() {
             return ConnectionNeed::Close;
         }
-        self.advance(tools)
+        self.advance_until_blocked(tools)
     }
 
     pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut ThreadBuffers) -> ConnectionNeed {
@@ -133,7 +133,7 @@ impl ServedConnection {
             if let Some(next_ns) = next_ns {
                 tools.timers.push(Reverse((next_ns, self.slot)));
             }
-            return self.advance(tools);
+            return self.advance_until_blocked(tools);
         }
         if due_ns != self.due_ns {
             return ConnectionNeed::Wait;
@@ -143,7 +143,7 @@ impl ServedConnection {
                 self.phase = if request.keep { ServingPhase::Open } else { ServingPhase::Closing };
                 write_answer(&mut tools.output, &request);
                 self.send(&mut tools.output);
-                self.advance(tools)
+                self.advance_until_blocked(tools)
             }
             ServingPhase::Draining => ConnectionNeed::Close,
             ServingPhase::Open | ServingPhase::Closing | ServingPhase::Refusing => ConnectionNeed::Wait,
@@ -151,7 +151,7 @@ impl ServedConnection {
     }
 
     /// Does all work that is possible without waiting, up to [`TURNS_MAX`] steps.
-    pub(super) fn advance(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
+    pub(super) fn advance_until_blocked(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
         for _ in 0..TURNS_MAX {
             match self.flush() {
                 Ok(true) => {}
@@ -183,8 +183,8 @@ impl ServedConnection {
             }
             if !self.held.is_empty() && !self.starved {
                 let held = std::mem::take(&mut self.held);
-                let used = self.serve(&held, &mut tools.output, &mut tools.timers);
-                self.hold(held, used);
+                let used = self.serve_requests(&held, &mut tools.output, &mut tools.timers);
+                self.keep_unparsed(held, used);
                 continue;
             }
             if !self.readable {
@@ -216,7 +216,7 @@ impl ServedConnection {
                 continue;
             }
             if self.held.is_empty() {
-                let used = self.serve(input, &mut tools.output, &mut tools.timers);
+                let used = self.serve_requests(input, &mut tools.output, &mut tools.timers);
                 self.held.extend_from_slice(&input[used..]);
             } else {
                 self.held.extend_from_slice(input);
@@ -254,7 +254,7 @@ impl ServedConnection {
 
     /// Keeps the bytes of `held` that were not parsed, or frees the memory if all bytes were
     /// parsed.
-    pub(super) fn hold(&mut self, mut held: Vec<u8>, used: usize) {
+    pub(super) fn keep_unparsed(&mut self, mut held: Vec<u8>, used: usize) {
         if used < held.len() {
             held.drain(..used);
             self.held = held;
@@ -262,18 +262,18 @@ impl ServedConnection {
     }
 
     /// Parses requests from `input` and sends their responses. Returns the number of bytes parsed.
-    pub(super) fn serve(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
+    pub(super) fn serve_requests(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
         let mut at = 0;
         self.starved = false;
         if self.is_new {
-            if input.len() < PREFACE.len() && PREFACE.starts_with(input) {
+            if input.len() < CONNECTION_PREFACE.len() && CONNECTION_PREFACE.starts_with(input) {
                 self.starved = true;
                 return 0;
             }
             self.is_new = false;
-            if input.starts_with(PREFACE) {
+            if input.starts_with(CONNECTION_PREFACE) {
                 self.streams = Some(Box::new(ServedStreams::new()));
-                at = PREFACE.len();
+                at = CONNECTION_PREFACE.len();
             }
         }
         if let Some(streams) = &mut self.streams {
@@ -301,7 +301,7 @@ impl ServedConnection {
                 }
                 ReaderStep::More => {}
                 ReaderStep::Continue => output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"),
-                ReaderStep::Request(request) => self.answer(request, output, timers),
+                ReaderStep::Request(request) => self.answer_request(request, output, timers),
                 ReaderStep::Refuse(status) => {
                     write_refusal(output, status);
                     self.phase = ServingPhase::Refusing;
@@ -312,7 +312,7 @@ impl ServedConnection {
         at
     }
 
-    pub(super) fn answer(&mut self, request: ServedRequest, output: &mut Vec<u8>, timers: &mut Timers) {
+    pub(super) fn answer_request(&mut self, request: ServedRequest, output: &mut Vec<u8>, timers: &mut Timers) {
         match request.resource {
             Resource::Delay(ms) if ms > 0 => {
                 self.phase = ServingPhase::Delayed(request);
@@ -322,7 +322,7 @@ impl ServedConnection {
             Resource::Burn(us) => {
                 // Earlier responses are sent first, so that this CPU work does not delay them.
                 self.send(output);
-                burn(us);
+                burn_cpu_time(us);
             }
             _ => {}
         }
@@ -376,11 +376,11 @@ impl ServedConnection {
                 self.unsent = Vec::new();
             }
         } else if self.filler_left > 0 {
-            let piece = self.filler_left.min(FILLER.len() as u64) as usize;
+            let piece = self.filler_left.min(BODY_FILLER.len() as u64) as usize;
             match &mut self.tls {
-                None => self.filler_left -= self.socket.send(&FILLER[..piece])? as u64,
+                None => self.filler_left -= self.socket.send(&BODY_FILLER[..piece])? as u64,
                 Some(tls) => {
-                    tls.send(&FILLER[..piece]);
+                    tls.send(&BODY_FILLER[..piece]);
                     tls.take_cipher(&mut self.unsent);
                     self.filler_left -= piece as u64;
                 }

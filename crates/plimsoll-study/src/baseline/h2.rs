@@ -1,8 +1,8 @@
 //! An HTTP/2 connection of the reference server. The connection handles requests by stream, and
 //! delays responses. `plimsoll_wire` encodes the frames.
 
-use super::answer::{BareAnswer, FILLER, answer, burn};
-use super::request::{Resource, ServedRequest, resource};
+use super::answer::{BODY_FILLER, BareAnswer, burn_cpu_time, resource_response};
+use super::request::{Resource, ServedRequest, parse_resource};
 use plimsoll_sys::clock;
 use plimsoll_wire::h2::{H2Server, ServerFact};
 
@@ -30,7 +30,7 @@ impl ServedStreams {
                 ServerFact::Head { stream, ends } => {
                     let head = self.server.method() == b"HEAD";
                     let request =
-                        ServedRequest { resource: resource(self.server.path()), head, keep: true, old: false };
+                        ServedRequest { resource: parse_resource(self.server.path()), head, keep: true, old: false };
                     if !ends {
                         self.open.push((stream, request));
                         continue;
@@ -55,7 +55,7 @@ impl ServedStreams {
                     due_ns = Some(due_ns.map_or(at_ns, |earlier| earlier.min(at_ns)));
                 }
                 Resource::Burn(us) => {
-                    burn(us);
+                    burn_cpu_time(us);
                     self.send_response(stream, request);
                 }
                 _ => self.send_response(stream, request),
@@ -65,7 +65,7 @@ impl ServedStreams {
     }
 
     fn send_response(&mut self, stream: u32, request: ServedRequest) {
-        let BareAnswer { status, kind, content } = answer(request.resource);
+        let BareAnswer { status, kind, content } = resource_response(request.resource);
         self.server.answer(stream, status, kind, content, request.head);
     }
 
@@ -91,6 +91,6 @@ impl ServedStreams {
 
     /// Appends the next bytes to send to `output`.
     pub(super) fn write(&mut self, output: &mut Vec<u8>) {
-        self.server.write(output, FILLER.len(), &FILLER);
+        self.server.write(output, BODY_FILLER.len(), &BODY_FILLER);
     }
 }

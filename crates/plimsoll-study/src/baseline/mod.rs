@@ -38,7 +38,7 @@ use std::thread::JoinHandle;
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 /// The requested length of the accept queue, in connections. The system limits the length
 /// (`net.core.somaxconn`).
-const BACKLOG: i32 = 65_535;
+const LISTEN_BACKLOG: i32 = 65_535;
 
 /// Options of the reference server.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
             // With its own file table, each thread can have as many connections as a process may
             // open files.
             let _ = process::own_file_table(Some(stopped.as_fd()));
-            let begun = Listener::bind(&address, BACKLOG, shared)
+            let begun = Listener::bind(&address, LISTEN_BACKLOG, shared)
                 .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped, tls)?)));
             let (begun, each) = match begun {
                 Ok((address, each)) => (Ok(address), Some(each)),
@@ -104,7 +104,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
 
 impl ReferenceServer {
     /// Returns the address that the server listens on, with the actual port.
-    pub fn address(&self) -> SocketAddr {
+    pub fn listen_address(&self) -> SocketAddr {
         self.address
     }
 
@@ -221,7 +221,7 @@ impl Loop {
             for slot in std::mem::take(&mut self.connections.again) {
                 self.connections.run_turn(slot, |c| {
                     c.queued = false;
-                    c.advance(&mut self.tools)
+                    c.advance_until_blocked(&mut self.tools)
                 });
             }
             self.fire_timers();

@@ -20,13 +20,13 @@ const STACK_BYTES: usize = 128 << 10;
 /// The longest head of a request or response, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// The pause before the server accepts again, after the system refused a connection or thread.
-const PAUSE: Duration = Duration::from_millis(10);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// The longest time to wait for the next byte from the downstream server.
 const DOWNSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
 
-const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nitems\n";
+const OK_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nitems\n";
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n";
-const BAD: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+const BAD_REQUEST_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
 
 /// Starts the server and returns its address. The server accepts connections when this function
@@ -46,7 +46,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
                 thread.spawn(move || drop(serve_connection(stream, &pool)))
             });
             if begun.is_err() {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(ACCEPT_RETRY_PAUSE);
             }
         }
     })?;
@@ -63,13 +63,13 @@ fn serve_connection(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
         let (used, step) = parser.read(&held);
         let answer = match step {
             RequestStep::More => None,
-            RequestStep::Refused(_) => return stream.write_all(BAD),
+            RequestStep::Refused(_) => return stream.write_all(BAD_REQUEST_RESPONSE),
             RequestStep::Head(head) => {
                 is_items = head.target == b"/items";
                 None
             }
             RequestStep::End if !is_items => Some(NOT_FOUND),
-            RequestStep::End => Some(if pool.query_upstream().is_ok() { OK } else { BAD_GATEWAY }),
+            RequestStep::End => Some(if pool.query_upstream().is_ok() { OK_RESPONSE } else { BAD_GATEWAY }),
         };
         let waits = matches!(step, RequestStep::More);
         held.drain(..used);
@@ -79,7 +79,7 @@ fn serve_connection(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
         if waits {
             match stream.read(&mut buffer)? {
                 0 => return Ok(()),
-                read if held.len() + read > HEAD_BYTES_MAX => return stream.write_all(BAD),
+                read if held.len() + read > HEAD_BYTES_MAX => return stream.write_all(BAD_REQUEST_RESPONSE),
                 read => held.extend_from_slice(&buffer[..read]),
             }
         }
@@ -185,7 +185,7 @@ mod tests {
     fn concurrent_requests_of_the_pool_are_limited() {
         let any = "127.0.0.1:0".parse().expect("an address");
         let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
-        let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
+        let url = Url::read(&format!("http://{}/delay/50", store.listen_address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
         assert!(fetch_response(address, "/other").starts_with("HTTP/1.1 404"));
         let began = Instant::now();

@@ -70,7 +70,7 @@ impl RequestReader {
             RequestStep::Refused(InvalidRequest::TooLarge) => (used, ReaderStep::Refuse(431)),
             RequestStep::Head(head) => {
                 self.request = Some(ServedRequest {
-                    resource: resource(head.target),
+                    resource: parse_resource(head.target),
                     head: head.method == b"HEAD",
                     keep: head.keep_alive,
                     old: head.is_1_0,
@@ -84,14 +84,14 @@ impl RequestReader {
     }
 }
 
-pub(super) fn number(digits: &[u8]) -> Option<u64> {
+pub(super) fn parse_decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     Some(digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-pub(super) fn resource(target: &[u8]) -> Resource {
+pub(super) fn parse_resource(target: &[u8]) -> Resource {
     let path = match target.strip_prefix(b"http://") {
         Some(rest) => rest.iter().position(|b| *b == b'/').map_or(&rest[..0], |slash| &rest[slash..]),
         None => target,
@@ -100,7 +100,7 @@ pub(super) fn resource(target: &[u8]) -> Resource {
     if path == b"/healthz" {
         return Resource::Health;
     }
-    let bounded = |digits, max: u64, resource: fn(u64) -> Resource| match number(digits) {
+    let bounded = |digits, max: u64, resource: fn(u64) -> Resource| match parse_decimal(digits) {
         Some(value) if value <= max => resource(value),
         _ => Resource::BadNumber,
     };
@@ -112,7 +112,7 @@ pub(super) fn resource(target: &[u8]) -> Resource {
         bounded(digits, BURN_US_MAX, Resource::Burn)
     } else if let Some(digits) = path.strip_prefix(b"/status/") {
         // Interim statuses (1xx) are not final responses, so they are refused.
-        match number(digits) {
+        match parse_decimal(digits) {
             Some(status @ 200..=599) => Resource::Status(status as u16),
             _ => Resource::BadNumber,
         }

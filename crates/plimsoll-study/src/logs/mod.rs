@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use unpack::LogBytes;
 
 /// Initial size of the buffer for reading a log, bytes.
-const READ: usize = 1 << 20;
+const READ_BUFFER_BYTES: usize = 1 << 20;
 /// The largest number of lines at the beginning of a log that are used to detect its format.
 const SAMPLE_LINES: usize = 200;
 /// The largest number of bytes at the beginning of a log that are used to detect its format.
@@ -231,7 +231,7 @@ impl Log {
         let mut text = LogBuffer {
             name: name.clone(),
             bytes,
-            buffer: vec![0; READ],
+            buffer: vec![0; READ_BUFFER_BYTES],
             from: 0,
             to: 0,
             ended: false,

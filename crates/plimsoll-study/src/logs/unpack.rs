@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// The size of a chunk that the decompressor passes to the reader, bytes.
-const CHUNK: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 /// The number of chunks by which the decompressor may be ahead of the reader.
 const UNPACK_AHEAD_CHUNKS: usize = 8;
 
@@ -84,7 +84,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
-    let mut inner = BufReader::with_capacity(CHUNK, CountedReader { inner, read: read.clone() });
+    let mut inner = BufReader::with_capacity(CHUNK_BYTES, CountedReader { inner, read: read.clone() });
     let first = inner.fill_buf().map_err(cannot)?;
     let packed = match first {
         [0x1f, 0x8b, ..] => Some((unpack_gzip as Decompress, "gzip -dc")),
@@ -139,7 +139,7 @@ type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 /// dropped.
 fn send_chunks(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     loop {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; CHUNK_BYTES];
         let mut length = 0;
         while length < chunk.len() {
             match from.read(&mut chunk[length..])? {

@@ -9,7 +9,7 @@ use super::machine::{LoadFitter, to_monotonic_ns};
 use super::{LoadObstacle, LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickCallback, TickProbes, load_helpers};
 use crate::base::Base;
 use crate::setup_teardown::TeardownGuard;
-use crate::subject::{RunningBuild, Subject, prepare};
+use crate::subject::{RunningBuild, Subject, run_user_command};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{PreparedLoad, Tick, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
@@ -141,7 +141,7 @@ impl<'a> Builds<'a> {
         if tag.purpose == Purpose::Block && self.block != Some(tag.turn) {
             self.block = Some(tag.turn);
             if let Some(command) = self.before_block {
-                prepare("--before-block", command, &self.output_of("before-block"))?;
+                run_user_command("--before-block", command, &self.output_of("before-block"))?;
             }
         }
         self.on = Some((tag, None));
@@ -211,7 +211,7 @@ impl Runner for Builds<'_> {
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
-        let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?;
+        let fitted = self.fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?;
         trial.plan = self.plan.record();
         Ok(fitted)
     }
@@ -239,10 +239,16 @@ impl Runner for Builds<'_> {
         let authoring = self.current_target().and_then(|target| target.authoring.as_deref());
         let load_helpers = load_helpers(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, Stripe::ALL, load_helpers, &mut |tick| {
-            on_tick(tick, TickProbes::default())?;
-            check_build_alive(&mut running)
-        })?);
+        self.ready = Some(prepare_with_helpers(
+            &self.plan,
+            &self.injector,
+            Stripe::WHOLE_SCHEDULE,
+            load_helpers,
+            &mut |tick| {
+                on_tick(tick, TickProbes::default())?;
+                check_build_alive(&mut running)
+            },
+        )?);
         Ok(())
     }
 
@@ -329,7 +335,7 @@ impl TargetReadings {
             }
             TargetReadings::Elsewhere(seen) => {
                 let server_cores = source.and_then(|source| source.live().cores());
-                TickProbes { part: seen.tick(tick, source), server_cores }
+                TickProbes { part: seen.take_readings_if_due(tick, source), server_cores }
             }
         }
     }

@@ -33,7 +33,7 @@ impl LoadProbes {
     }
 
     /// Handles a tick. Returns the new readings if they are due for the run file.
-    pub fn tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Option<Probes> {
+    pub fn take_readings_if_due(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         self.origin_ns = Some(tick.origin_ns as i64);
         if tick.end_ns < self.taken_ns + Self::PART_NS {
             return None;

@@ -80,7 +80,7 @@ pub enum PlanChange {
     Intervention(Intervention),
     /// Failed requests are retried (for `overload`).
     Retried,
-    /// The load goes to the second target of `overload --against` (`ArmIndex::AGAINST`).
+    /// The load goes to the second target of `overload --against` (`ArmIndex::SECOND_TARGET`).
     Against,
 }
 
@@ -88,7 +88,7 @@ impl PlanChange {
     /// Returns the change that a load with this tag needs; `None` for the original plan.
     fn from_tag(tag: &Tag) -> Option<PlanChange> {
         match tag.purpose {
-            Purpose::Overload if tag.arm == Some(ArmIndex::AGAINST) => Some(PlanChange::Against),
+            Purpose::Overload if tag.arm == Some(ArmIndex::SECOND_TARGET) => Some(PlanChange::Against),
             Purpose::Overload => Some(PlanChange::Retried),
             _ => Intervention::from_tag(tag).map(PlanChange::Intervention),
         }
@@ -115,9 +115,9 @@ pub struct LoadFitter {
 impl LoadFitter {
     /// Adapts a plan and its generator settings. Returns a sentence for each adaptation; the error
     /// says why the machine cannot send the load.
-    pub fn fit(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
+    pub fn fit_load(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
         *injector = self.base.injector_for(&plan.load);
-        capacity::fit(plan, injector, self.base.fixed, self.base.local, &self.limits)
+        capacity::fit_to_machine(plan, injector, self.base.fixed, self.base.local, &self.limits)
     }
 }
 
@@ -201,7 +201,7 @@ impl ThisMachine {
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
     /// `may_ask` says whether requests may check that the target responds to such an address.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
-        let sources = if may_ask { LoadSources::changing() } else { LoadSources::default() };
+        let sources = if may_ask { LoadSources::with_changes_between_loads() } else { LoadSources::default() };
         ThisMachine { sources, ..self }
     }
 
@@ -244,12 +244,13 @@ impl Runner for ThisMachine {
         }
         self.take_variant(PlanChange::from_tag(&trial.tag));
         if let Some(setting) = &self.setting {
-            setting.change(&trial.tag, &self.plan).map_err(LoadObstacle::Unheld)?;
+            setting.change_setting(&trial.tag, &self.plan).map_err(LoadObstacle::Unheld)?;
         }
         (self.stopping, self.others) = (None, None);
         match Intervention::from_tag(&trial.tag) {
             Some(Intervention::Stopped) => {
-                self.stopping = Some(ProcessPauser::prepare(&self.pausable_processes).map_err(LoadObstacle::Unheld)?);
+                self.stopping =
+                    Some(ProcessPauser::start_pauser(&self.pausable_processes).map_err(LoadObstacle::Unheld)?);
             }
             Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
                 return Err(LoadObstacle::Unheld("several machines already generate the load".to_owned()));
@@ -257,7 +258,7 @@ impl Runner for ThisMachine {
             Some(Intervention::SecondGenerator) => {
                 let others = PartProcesses::start(1).map_err(LoadObstacle::Unheld)?;
                 if let Some(source) = &self.source {
-                    others.pids().for_each(|pid| source.count_as_plimsoll(pid));
+                    others.process_ids().for_each(|pid| source.count_as_plimsoll(pid));
                 }
                 self.others = Some(Ok(others));
             }
@@ -271,7 +272,7 @@ impl Runner for ThisMachine {
             return Ok(Vec::new());
         }
         let mut fitted = match &self.fitting {
-            Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?,
+            Some(fitting) => fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?,
             None => Vec::new(),
         };
         fitted.extend(self.take_source());
@@ -299,16 +300,16 @@ impl Runner for ThisMachine {
             });
         }
         let load_helpers = load_helpers(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
-        let mut stripe = Stripe::ALL;
+        let mut stripe = Stripe::WHOLE_SCHEDULE;
         if let Some(Ok(others)) = &mut self.others {
             stripe = Stripe::new(0, others.count() as u64 + 1);
-            others.assign(&self.plan, &self.injector);
+            others.assign_tasks(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, load_helpers, &mut |tick| {
             on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
         })?);
         if let Some(Ok(others)) = &mut self.others
-            && let Err(why) = others.ready()
+            && let Err(why) = others.wait_until_ready()
         {
             self.others = Some(Err(why));
         }
@@ -324,7 +325,7 @@ impl Runner for ThisMachine {
         let live = source.map_or_else(LiveServer::without_value, |source| source.live());
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
-            let part = seen.tick(tick, source);
+            let part = seen.take_readings_if_due(tick, source);
             on_tick(tick, TickProbes { part, server_cores: live.cores() })?;
             authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)
         };

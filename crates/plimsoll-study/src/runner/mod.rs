@@ -15,7 +15,7 @@ mod sources;
 
 pub use builds::Builds;
 pub use machine::{PlanChange, ThisMachine, Variant};
-pub use setting::{PLACE, Setting};
+pub use setting::{Setting, VALUE_PLACEHOLDER};
 
 use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
@@ -60,7 +60,7 @@ pub enum LoadObstacle {
 /// messages.
 pub fn load_helpers(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
-    Ok(LoadHelpers { authors, texts: grpc::texts(plan)? })
+    Ok(LoadHelpers { authors, texts: grpc::message_converters(plan)? })
 }
 
 /// The time in ns between the preparation of a load and the start of its schedule (1 ms). In this

@@ -30,9 +30,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// lost. Each part reports ten ticks a second.
 const TICK_TIMEOUT: Duration = Duration::from_secs(4);
 /// The interval of checks for silent or lost parts while waiting for messages.
-const LOOK: Duration = Duration::from_millis(100);
+const PART_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The number of this process's own part. The parts of other processes have the numbers from 1.
-const OWN: usize = 0;
+const OWN_PART_NUMBER: usize = 0;
 
 /// A message from a part's process, or from the thread that writes to or reads from that process.
 enum PartMessage {
@@ -73,8 +73,8 @@ impl PartProcesses {
         let no = |why: String| format!("a second process of plimsoll could not be started: {why}");
         let (sender, words) = channel();
         let mut others = PartProcesses { parts: Vec::new(), words, sender };
-        for number in OWN + 1..=count {
-            let mut child = part::command().spawn().map_err(|error| no(system_text(&error)))?;
+        for number in OWN_PART_NUMBER + 1..=count {
+            let mut child = part::part_command().spawn().map_err(|error| no(system_text(&error)))?;
             let (to, from) = (child.stdin.take(), child.stdout.take());
             let (is_ready, clock_offset_ns, is_over) = (false, 0, false);
             others.parts.push(PartProcess { child, to, is_ready, clock_offset_ns, last_word: Instant::now(), is_over });
@@ -100,20 +100,20 @@ impl PartProcesses {
 
     /// Returns the process of the part with this number, from 1.
     fn part_with_number(&mut self, number: usize) -> &mut PartProcess {
-        &mut self.parts[number - OWN - 1]
+        &mut self.parts[number - OWN_PART_NUMBER - 1]
     }
 
     /// Returns the ids of the other processes.
-    pub fn pids(&self) -> impl Iterator<Item = u32> {
+    pub fn process_ids(&self) -> impl Iterator<Item = u32> {
         self.parts.iter().map(|part| part.child.id())
     }
 
     /// Sends each process its task: the plan, the generator settings, and a stripe (share) of the
     /// load. The first stripe stays with this process. The processes then open their connections.
-    pub fn assign(&mut self, plan: &Plan, injector: &Injector) {
+    pub fn assign_tasks(&mut self, plan: &Plan, injector: &Injector) {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
-            let number = OWN + 1 + at;
+            let number = OWN_PART_NUMBER + 1 + at;
             let stripe = Stripe::new(number as u64, of);
             let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
@@ -129,10 +129,10 @@ impl PartProcesses {
 
     /// Waits until all processes have opened their connections. The error says why a process
     /// failed.
-    pub fn ready(&mut self) -> Result<(), String> {
+    pub fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
-            match self.words.recv_timeout(LOOK) {
+            match self.words.recv_timeout(PART_CHECK_INTERVAL) {
                 Ok((number, PartMessage::Ready)) => self.part_with_number(number).is_ready = true,
                 Ok((number, PartMessage::Told(to))) => self.part_with_number(number).to = Some(to),
                 Ok((_, PartMessage::Gone(why))) => return Err(part_failure_text(&why)),
@@ -166,7 +166,7 @@ impl PartProcesses {
     /// parts report.
     fn find_silent_part(&self) -> Option<usize> {
         let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_TIMEOUT;
-        self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
+        self.parts.iter().position(is_silent).map(|at| at + OWN_PART_NUMBER + 1)
     }
 }
 
@@ -184,7 +184,8 @@ impl Drop for PartProcess {
     fn drop(&mut self) {
         // Closing the pipe ends the process.
         self.to = None;
-        let deadline = Instant::now() + if signal::interrupted() { LOOK } else { LOOK * 5 };
+        let deadline =
+            Instant::now() + if signal::interrupted() { PART_CHECK_INTERVAL } else { PART_CHECK_INTERVAL * 5 };
         while Instant::now() < deadline {
             if let Ok(Some(_)) = self.child.try_wait() {
                 return;
@@ -289,7 +290,7 @@ pub fn run(
     let thread = std::thread::spawn(move || run_own(own, origin_ns, &sender, &stopped));
     let (mut is_own_over, mut told) = (false, false);
     while !(is_own_over && others.parts.iter().all(|part| part.is_over)) {
-        let reported = match others.words.recv_timeout(LOOK) {
+        let reported = match others.words.recv_timeout(PART_CHECK_INTERVAL) {
             Ok((_, PartMessage::Reported(reported))) => Some(*reported),
             Ok((number, PartMessage::Gone(why))) => Some(lost_report(number, part_failure_text(&why))),
             // This process's own part panicked; joining its thread passes the panic on.
@@ -306,7 +307,7 @@ pub fn run(
         let Some(reported) = reported.or_else(silent) else { continue };
         let is_over = matches!(reported, PartReport::Done { .. } | PartReport::Lost { .. });
         match reported.part() {
-            OWN => is_own_over |= is_over,
+            OWN_PART_NUMBER => is_own_over |= is_over,
             number => {
                 let part = others.part_with_number(number);
                 // Reports that arrive after the end of a part are dropped.
@@ -343,11 +344,11 @@ fn run_own(
     sender: &Sender<(usize, PartMessage)>,
     stop: &AtomicBool,
 ) -> Vec<SocketAddr> {
-    let report = |reported| _ = sender.send((OWN, PartMessage::Reported(Box::new(reported))));
+    let report = |reported| _ = sender.send((OWN_PART_NUMBER, PartMessage::Reported(Box::new(reported))));
     let run = own.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {
             let index = tick.start_ns / Plan::TICK_NS;
-            report(PartReport::Tick { part: OWN, index, interval: tick.interval.clone() });
+            report(PartReport::Tick { part: OWN_PART_NUMBER, index, interval: tick.interval.clone() });
         }
         match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(Stop::Interrupted),
@@ -355,9 +356,9 @@ fn run_own(
         }
     });
     report(match run.ending {
-        Some(LoadEnd::Stopped(why @ Stop::Died(_))) => PartReport::Lost { part: OWN, why },
+        Some(LoadEnd::Stopped(why @ Stop::Died(_))) => PartReport::Lost { part: OWN_PART_NUMBER, why },
         ending => PartReport::Done {
-            part: OWN,
+            part: OWN_PART_NUMBER,
             window_end_ns: run.window_ns.1,
             failed_answers: run.failed_answers,
             used_up: ending == Some(LoadEnd::Stopped(Stop::UsedUp)),

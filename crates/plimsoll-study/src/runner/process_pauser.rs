@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The longest wait for the pauser process to start, and also to exit.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest number of processes that are paused. A name may match the many worker processes of a
 /// database.
 const PROCESSES_MAX: usize = 256;
@@ -64,7 +64,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     if !base.local || base.plan.carriage.unix.is_some() {
         return Err(no("the target is not on this machine: leave --may-signal out".to_owned()));
     }
-    let finder = Finder::new(&terms.probes, &base.watch_target(&base.resolver()))?;
+    let finder = Finder::new(&terms.probes, &base.watch_target(&base.url_resolver()))?;
     let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
     let unread =
         |error: std::io::Error| no(format!("the processes cannot be read: {reason}", reason = system_text(&error)));
@@ -165,7 +165,7 @@ pub struct ProcessPauser {
 impl ProcessPauser {
     /// Starts the pauser process, which does not pause processes yet. The error says why the start
     /// failed.
-    pub fn prepare(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
+    pub fn start_pauser(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
         let hold = |process: &PausableProcess| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
@@ -181,7 +181,7 @@ impl ProcessPauser {
         let no = |error: std::io::Error| {
             format!("the helper process for pauses could not be started: {reason}", reason = system_text(&error))
         };
-        let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
+        let command = &mut pauser::pauser_command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
         let (to, from) = (stopper.stdin.take(), stopper.stdout.take());
         let (ready, wait) = channel();
@@ -197,7 +197,7 @@ impl ProcessPauser {
             })
         });
         let stopping = ProcessPauser { held, stopper, to, watch };
-        match wait.recv_timeout(PATIENCE) {
+        match wait.recv_timeout(PAUSER_TIMEOUT) {
             Ok(()) => Ok(stopping),
             Err(_) => Err("the helper process for pauses does not respond".to_owned()),
         }
@@ -215,7 +215,7 @@ impl ProcessPauser {
 impl Drop for ProcessPauser {
     fn drop(&mut self) {
         self.to = None;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PAUSER_TIMEOUT;
         while Instant::now() < deadline && matches!(self.stopper.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -284,7 +284,7 @@ mod tests {
         }
         child.kill().expect("is ours");
         child.wait().expect("ended");
-        assert!(ProcessPauser::prepare(&found).is_err_and(|why| why.contains("has ended")));
+        assert!(ProcessPauser::start_pauser(&found).is_err_and(|why| why.contains("has ended")));
         let parents = processes().expect("seen").iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
         let above = process_ancestors(me, &parents);
         assert!(!above.is_empty() && !above.contains(&me), "{above:?}");

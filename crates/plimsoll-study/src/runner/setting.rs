@@ -3,7 +3,7 @@
 //!
 //! Not here: choosing the values, and interpreting the results (`plimsoll-analysis`).
 
-use crate::subject::prepare;
+use crate::subject::run_user_command;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{Plan, Tag, Terms};
 use plimsoll_sys::signal;
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The placeholder in the user's command that is replaced by a value of the setting.
-pub const PLACE: &str = "{n}";
+pub const VALUE_PLACEHOLDER: &str = "{n}";
 /// The longest time until the server accepts connections again after a change.
 const SERVER_RETURN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout of one check whether the server accepts connections, and the interval between such
 /// checks.
-const LOOK: Duration = Duration::from_millis(100);
+const CONNECT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server setting that can be changed: the command, and the values to set.
 #[derive(Debug, Clone)]
@@ -39,17 +39,17 @@ impl Setting {
     /// Changes the setting for the load with this tag, then waits until the target accepts
     /// connections. Does nothing if the tag has no value for the setting. The error says why the
     /// load cannot be sent.
-    pub fn change(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
+    pub fn change_setting(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
         let Some(value) = varied_number(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
-        let command = self.command.replace(PLACE, &value.to_string());
-        prepare("--vary", &command, &self.output).map_err(|failure| failure.to_string())?;
+        let command = self.command.replace(VALUE_PLACEHOLDER, &value.to_string());
+        run_user_command("--vary", &command, &self.output).map_err(|failure| failure.to_string())?;
         let addresses = plan.carriage.addresses.as_slice();
         if plan.carriage.unix.is_some() || addresses.is_empty() {
             return Ok(());
         }
         let deadline = Instant::now() + SERVER_RETURN_TIMEOUT;
         while !signal::interrupted() {
-            if addresses.iter().any(|address| TcpStream::connect_timeout(address, LOOK).is_ok()) {
+            if addresses.iter().any(|address| TcpStream::connect_timeout(address, CONNECT_CHECK_INTERVAL).is_ok()) {
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -58,7 +58,7 @@ impl Setting {
                     "--vary: the target accepted no connection within {seconds} s after the change to {value}"
                 ));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CONNECT_CHECK_INTERVAL);
         }
         Err("interrupted".to_owned())
     }

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr};
 const TIME_WAIT_CONNECTIONS_MAX: u64 = 2_000;
 /// The number of addresses that are used in turn, 127.0.0.1 first. A full round takes longer than
 /// TIME-WAIT.
-const ADDRESSES: u8 = 254;
+const LOCAL_ADDRESS_COUNT: u8 = 254;
 
 /// The local addresses of successive loads, used in turn.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub struct LoadSources {
 
 impl LoadSources {
     /// Creates sources that may change from load to load.
-    pub fn changing() -> LoadSources {
+    pub fn with_changes_between_loads() -> LoadSources {
         LoadSources { moves: true, ..LoadSources::default() }
     }
 
@@ -62,7 +62,7 @@ impl LoadSources {
             Injector { sources: AddressRange::new(address, address).into_iter().collect(), ..injector.clone() }
         };
         if self.left > TIME_WAIT_CONNECTIONS_MAX && self.is_served != Some(false) {
-            let other = (self.number + 1) % ADDRESSES;
+            let other = (self.number + 1) % LOCAL_ADDRESS_COUNT;
             if self.is_served.is_none() {
                 self.is_served = is_served(&from(other));
             }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_load_changes_source_address_when_many_ports_are_used() {
         let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::changing();
+        let mut sources = LoadSources::with_changes_between_loads();
         let mut asked = 0;
         let mut next = |sources: &mut LoadSources| {
             last_source_octet(sources.next(&plan, &injector, |from| {
@@ -129,19 +129,19 @@ mod tests {
             assert_eq!(next(&mut sources), from, "{left}");
         }
         assert_eq!(sources.addresses_used(&injector), 4);
-        for turn in 4..=ADDRESSES {
+        for turn in 4..=LOCAL_ADDRESS_COUNT {
             sources.record_closed_connections(10_000);
             // The very first load uses the address that the system chooses.
-            assert_eq!(next(&mut sources), if turn == ADDRESSES { 0 } else { turn + 1 });
+            assert_eq!(next(&mut sources), if turn == LOCAL_ADDRESS_COUNT { 0 } else { turn + 1 });
         }
-        assert_eq!((asked, sources.addresses_used(&injector)), (1, u64::from(ADDRESSES)));
+        assert_eq!((asked, sources.addresses_used(&injector)), (1, u64::from(LOCAL_ADDRESS_COUNT)));
     }
 
     #[test]
     fn source_addresses_of_loads_are_counted() {
         let from =
             |list: &str| Injector { sources: AddressRange::parse_list(list).expect(list), ..Injector::default() };
-        let mut sources = LoadSources::changing();
+        let mut sources = LoadSources::with_changes_between_loads();
         for (number, injector, so_far) in [
             (0, Injector::default(), 1),
             (1, from("127.0.0.2"), 2),
@@ -175,12 +175,12 @@ mod tests {
             (changed(|carriage| carriage.close_reset = true), Injector::default()),
             (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
         ] {
-            let mut sources = LoadSources::changing();
+            let mut sources = LoadSources::with_changes_between_loads();
             sources.record_closed_connections(100_000);
             assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
         }
         let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::changing();
+        let mut sources = LoadSources::with_changes_between_loads();
         for (said, from, asked) in
             [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
         {

@@ -1,6 +1,6 @@
 //! Reads the CPU and memory limits and the throttling of a control group (versions 1 and 2).
 
-use super::{field, fields, keyed, number};
+use super::{number_after_key, parse_leading_number, parse_number_field, split_fields};
 use std::path::{Path, PathBuf};
 
 /// The throttling of a control group so far.
@@ -17,50 +17,54 @@ pub struct Throttling {
 /// Parses `cpu.stat` of either version; `None` if the file counts no quota periods.
 pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     // Version 2 counts us, version 1 ns.
-    let throttled_ns = match keyed(text, b"throttled_usec") {
+    let throttled_ns = match number_after_key(text, b"throttled_usec") {
         Some(us) => us.checked_mul(1000)?,
-        None => keyed(text, b"throttled_time")?,
+        None => number_after_key(text, b"throttled_time")?,
     };
-    Some(Throttling { periods: keyed(text, b"nr_periods")?, throttled: keyed(text, b"nr_throttled")?, throttled_ns })
+    Some(Throttling {
+        periods: number_after_key(text, b"nr_periods")?,
+        throttled: number_after_key(text, b"nr_throttled")?,
+        throttled_ns,
+    })
 }
 
 /// Parses the CPU time that a group has used, in ns, from `cpu.stat` of version 2.
 pub fn parse_usage_ns(text: &[u8]) -> Option<u64> {
-    keyed(text, b"usage_usec")?.checked_mul(1000)
+    number_after_key(text, b"usage_usec")?.checked_mul(1000)
 }
 
 /// Parses `cpu.max` of version 2 (`50000 100000`) to a number of cores. `Some(None)` means no
 /// quota.
 pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
-    let mut parts = fields(text);
+    let mut parts = split_fields(text);
     let quota = parts.next()?;
-    let period = field(parts.next()).filter(|period| *period > 0)?;
+    let period = parse_number_field(parts.next()).filter(|period| *period > 0)?;
     if quota == b"max" {
         return Some(None);
     }
-    Some(Some(field(Some(quota))? as f64 / period as f64))
+    Some(Some(parse_number_field(Some(quota))? as f64 / period as f64))
 }
 
 /// Parses `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1 to a number of cores;
 /// `Some(None)` means no quota (-1).
 pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
-    let period = number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
+    let period = parse_leading_number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
     if quota.trim_ascii_start().starts_with(b"-") {
         return Some(None);
     }
-    Some(Some(number(quota)?.0 as f64 / period as f64))
+    Some(Some(parse_leading_number(quota)?.0 as f64 / period as f64))
 }
 
 /// Parses how often the kernel killed a process of the group because memory ran out. The file is
 /// `memory.events` in version 2, `memory.oom_control` in version 1.
 pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
-    keyed(text, b"oom_kill")
+    number_after_key(text, b"oom_kill")
 }
 
 /// Parses a limit or amount of memory in bytes. Returns `None` (no limit) for `max`, and for
 /// version 1's largest number.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
-    number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
+    parse_leading_number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
 }
 
 /// Folders of the control groups of a process, by controller.

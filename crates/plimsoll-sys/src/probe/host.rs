@@ -1,7 +1,7 @@
 //! Reads figures of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`, frequencies, and
 //! network counters (of the network namespace whose /proc files are read).
 
-use super::{field, fields, keyed, number};
+use super::{number_after_key, parse_leading_number, parse_number_field, split_fields};
 
 /// CPU time by kind, in ticks, summed over the cores. User time includes guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,8 +34,8 @@ pub struct HostStat {
 
 /// Parses `/proc/stat`.
 pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
-    let mut ticks = fields(text.split(|byte| *byte == b'\n').next()?.strip_prefix(b"cpu ")?);
-    let mut next = || field(ticks.next());
+    let mut ticks = split_fields(text.split(|byte| *byte == b'\n').next()?.strip_prefix(b"cpu ")?);
+    let mut next = || parse_number_field(ticks.next());
     let cpu = CpuTicks {
         user: next()?,
         nice: next()?,
@@ -51,9 +51,9 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
     Some(HostStat {
         cpu,
         cores: text.split(|byte| *byte == b'\n').filter(|line| one(line)).count() as u32,
-        switches: keyed(text, b"ctxt")?,
-        runnable: keyed(text, b"procs_running")?,
-        blocked: keyed(text, b"procs_blocked")?,
+        switches: number_after_key(text, b"ctxt")?,
+        runnable: number_after_key(text, b"procs_running")?,
+        blocked: number_after_key(text, b"procs_blocked")?,
     })
 }
 
@@ -70,24 +70,28 @@ pub struct Pressure {
 pub fn parse_pressure(text: &[u8]) -> Option<Pressure> {
     let total = |kind: &[u8]| {
         let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(kind))?;
-        fields(line).find_map(|part| field(part.strip_prefix(b"total=")))
+        split_fields(line).find_map(|part| parse_number_field(part.strip_prefix(b"total=")))
     };
     Some(Pressure { some_us: total(b"some ")?, full_us: total(b"full ") })
 }
 
 /// Parses the memory available without swapping, in bytes (`/proc/meminfo`).
 pub fn parse_memory_available(text: &[u8]) -> Option<u64> {
-    keyed(text, b"MemAvailable")?.checked_mul(1024)
+    number_after_key(text, b"MemAvailable")?.checked_mul(1024)
 }
 
 /// Parses the mean number of runnable threads over the last minute (`/proc/loadavg`).
 pub fn parse_load(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(fields(text).next()?).ok()?.parse().ok().filter(|load: &f64| load.is_finite() && *load >= 0.0)
+    std::str::from_utf8(split_fields(text).next()?)
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|load: &f64| load.is_finite() && *load >= 0.0)
 }
 
 /// Parses a core's frequency in Hz (`cpufreq/scaling_cur_freq`, in kHz).
 pub fn parse_frequency(text: &[u8]) -> Option<u64> {
-    number(text)?.0.checked_mul(1000)
+    parse_leading_number(text)?.0.checked_mul(1000)
 }
 
 /// The counters of a network interface.
@@ -107,8 +111,8 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
     let line = text
         .split(|byte| *byte == b'\n')
         .find_map(|line| line.trim_ascii_start().strip_prefix(interface.as_bytes())?.strip_prefix(b":"))?;
-    let mut values = fields(line);
-    let mut skip = |count: usize| field(values.nth(count));
+    let mut values = split_fields(line);
+    let mut skip = |count: usize| parse_number_field(values.nth(count));
     Some(InterfaceCounters {
         bytes_in: skip(0)?,
         packets_in: skip(0)?,
@@ -125,8 +129,8 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);
-    for (name, value) in fields(names).zip(fields(values)) {
-        if let Some(value) = field(Some(value)) {
+    for (name, value) in split_fields(names).zip(split_fields(values)) {
+        if let Some(value) = parse_number_field(Some(value)) {
             tell(name, value);
         }
     }
@@ -136,9 +140,9 @@ pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> O
 /// Parses the number of TCP sockets in TIME-WAIT (`/proc/net/sockstat`).
 pub fn parse_time_wait(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"TCP:"))?;
-    let mut parts = fields(line);
+    let mut parts = split_fields(line);
     parts.find(|part| *part == b"tw")?;
-    field(parts.next())
+    parse_number_field(parts.next())
 }
 
 /// Finds the interface of the route with the longest mask to `address` in `/proc/net/route` (IPv4).
@@ -147,7 +151,7 @@ pub fn route_interface(text: &[u8], address: std::net::Ipv4Addr) -> Option<Strin
     let hex = |part: Option<&[u8]>| u32::from_str_radix(std::str::from_utf8(part?).ok()?, 16).ok();
     let mut best: Option<(u32, &[u8])> = None;
     for line in text.split(|byte| *byte == b'\n').skip(1) {
-        let mut parts = fields(line);
+        let mut parts = split_fields(line);
         let (Some(name), Some(destination), Some(mask)) = (parts.next(), hex(parts.next()), hex(parts.nth(5))) else {
             continue;
         };

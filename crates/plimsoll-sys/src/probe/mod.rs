@@ -64,7 +64,7 @@ impl ProcFile {
 
 /// Parses the number at the start of `text` (after spaces), and returns it with the rest. A number
 /// above 64 bits is invalid.
-pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn parse_leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let value = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
@@ -73,22 +73,22 @@ pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Parses the number after `key` at the start of a line, such as `nr_throttled 5` or `VmRSS:   12
 /// kB`.
-pub(crate) fn keyed(text: &[u8], key: &[u8]) -> Option<u64> {
+pub(crate) fn number_after_key(text: &[u8], key: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| {
         let rest = line.strip_prefix(key)?;
         rest.first().is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').then_some(rest)
     })?;
-    number(line.strip_prefix(b":").unwrap_or(line)).map(|(value, _)| value)
+    parse_leading_number(line.strip_prefix(b":").unwrap_or(line)).map(|(value, _)| value)
 }
 
 /// Returns the space-separated fields of a line.
-pub(crate) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn split_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty())
 }
 
 /// Parses a field as a number.
-pub(crate) fn field(field: Option<&[u8]>) -> Option<u64> {
-    number(field?).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
+pub(crate) fn parse_number_field(field: Option<&[u8]>) -> Option<u64> {
+    parse_leading_number(field?).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
             ("x 99999999999999999999\n", "x", None),
             ("", "x", None),
         ] {
-            assert_eq!(keyed(text.as_bytes(), key.as_bytes()), expect, "{text:?} {key}");
+            assert_eq!(number_after_key(text.as_bytes(), key.as_bytes()), expect, "{text:?} {key}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reads figures of a process and its threads, from
 //! `/proc/PID/{stat,task,status,schedstat,limits,fd}` and from its CPU clock.
 
-use super::{ProcFile, field, fields, keyed, number};
+use super::{ProcFile, number_after_key, parse_leading_number, parse_number_field, split_fields};
 use crate::check;
 use std::cmp::Ordering;
 use std::io;
@@ -51,13 +51,13 @@ impl Stat {
 
 /// Parses `/proc/PID/stat`. The name in it may contain any characters, also spaces and brackets.
 pub fn parse_stat(text: &[u8]) -> Option<Stat> {
-    let (pid, _) = number(text)?;
+    let (pid, _) = parse_leading_number(text)?;
     let name_end = text.iter().rposition(|byte| *byte == b')')?;
-    let mut rest = fields(&text[name_end + 1..]);
+    let mut rest = split_fields(&text[name_end + 1..]);
     let state = *rest.next()?.first()?;
-    let (parent, group) = (field(rest.next())?, field(rest.next())?);
+    let (parent, group) = (parse_number_field(rest.next())?, parse_number_field(rest.next())?);
     // Fields are counted as in proc(5): the process group is number 5, flags 9, major faults 12.
-    let mut skip = |count: usize| field(rest.nth(count));
+    let mut skip = |count: usize| parse_number_field(rest.nth(count));
     Some(Stat {
         pid: u32::try_from(pid).ok()?,
         parent: u32::try_from(parent).ok()?,
@@ -92,8 +92,8 @@ pub struct SchedStat {
 
 /// Parses a schedstat file. A kernel without these statistics writes zeros.
 pub fn parse_schedstat(text: &[u8]) -> Option<SchedStat> {
-    let (cpu_ns, rest) = number(text)?;
-    let (wait_ns, _) = number(rest)?;
+    let (cpu_ns, rest) = parse_leading_number(text)?;
+    let (wait_ns, _) = parse_leading_number(rest)?;
     Some(SchedStat { cpu_ns, wait_ns })
 }
 
@@ -113,8 +113,8 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
     let state = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"State:"))?;
     Some(Status {
         state: *state.trim_ascii_start().first()?,
-        switches_voluntary: keyed(text, b"voluntary_ctxt_switches")?,
-        switches_involuntary: keyed(text, b"nonvoluntary_ctxt_switches")?,
+        switches_voluntary: number_after_key(text, b"voluntary_ctxt_switches")?,
+        switches_involuntary: number_after_key(text, b"nonvoluntary_ctxt_switches")?,
     })
 }
 
@@ -195,8 +195,8 @@ pub struct FutexAddress {
 /// Parses the futex of a waiting thread from `/proc/PID/task/TID/syscall`. `None` if the thread
 /// runs, or does not wait on a futex.
 pub fn parse_futex_address(text: &[u8]) -> Option<FutexAddress> {
-    let mut words = fields(text);
-    let (number, rest) = number(words.next()?)?;
+    let mut words = split_fields(text);
+    let (number, rest) = parse_leading_number(words.next()?)?;
     if !rest.is_empty() || libc::c_long::try_from(number).ok()? != libc::SYS_futex {
         return None;
     }
@@ -212,8 +212,8 @@ pub fn parse_futex_address(text: &[u8]) -> Option<FutexAddress> {
 /// Parses the soft limit of open files in `/proc/PID/limits`.
 pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
-    let soft = fields(line).next()?;
-    if soft == b"unlimited" { Some(u64::MAX) } else { field(Some(soft)) }
+    let soft = split_fields(line).next()?;
+    if soft == b"unlimited" { Some(u64::MAX) } else { parse_number_field(Some(soft)) }
 }
 
 /// Returns the number of open files in a file table, given by one of its threads ([`file_tables`]).
@@ -455,7 +455,7 @@ mod tests {
             let file = std::fs::File::open("/proc/thread-self/stat").expect("opens");
             let mut text = Vec::new();
             std::io::Read::read_to_end(&mut &file, &mut text).expect("reads");
-            told.send((has_own, number(&text).expect("a number").0 as u32)).expect("heard");
+            told.send((has_own, parse_leading_number(&text).expect("a number").0 as u32)).expect("heard");
             let _ = ended.recv();
         });
         let (has_own, tid) = tid.recv().expect("told");

@@ -26,8 +26,8 @@ const NLM_F_DUMP: u16 = 0x300;
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
 const INET_DIAG_INFO: u16 = 2;
 const NETLINK_SOCK_DIAG: libc::c_int = 4;
-const HEADER: usize = 16;
-const MESSAGE: usize = 72;
+const NETLINK_HEADER_BYTES: usize = 16;
+const INET_DIAG_MSG_BYTES: usize = 72;
 
 /// How long a connection had data to send over its life, and how long sending was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -246,7 +246,7 @@ impl SocketDiagnostics {
     pub fn unix_sockets(&mut self, states: u32) -> io::Result<Vec<UnixSocket>> {
         self.sequence = self.sequence.wrapping_add(1);
         let body = unix_diag::request_body(states);
-        let mut request = header(NLM_F_REQUEST | NLM_F_DUMP, HEADER + body.len(), self.sequence);
+        let mut request = header(NLM_F_REQUEST | NLM_F_DUMP, NETLINK_HEADER_BYTES + body.len(), self.sequence);
         request.extend_from_slice(&body);
         self.send(&request)?;
         let mut found = Vec::new();
@@ -309,7 +309,8 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
         IpAddr::V4(ip) => own[..4].copy_from_slice(&ip.octets()),
         IpAddr::V6(ip) => own.copy_from_slice(&ip.octets()),
     }
-    let mut out = begin(version.address_family(), states::LISTEN, 0, NLM_F_REQUEST, HEADER + 56, sequence);
+    let mut out =
+        begin(version.address_family(), states::LISTEN, 0, NLM_F_REQUEST, NETLINK_HEADER_BYTES + 56, sequence);
     out.extend_from_slice(&address.port().to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&own);
@@ -323,7 +324,7 @@ fn encode_dump_request(family: u8, states: u32, filter: Filter, with_send_time: 
     let code = encode_filter(filter);
     let attribute = if code.is_empty() { 0 } else { 4 + code.len() };
     let extensions = if with_send_time { 1 << (INET_DIAG_INFO - 1) } else { 0 };
-    let length = HEADER + 56 + attribute;
+    let length = NETLINK_HEADER_BYTES + 56 + attribute;
     let mut out = begin(family, states, extensions, NLM_F_REQUEST | NLM_F_DUMP, length, sequence);
     out.extend_from_slice(&[0; 48]);
     if !code.is_empty() {
@@ -409,12 +410,12 @@ pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> D
 fn for_each_message(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
-        if length < HEADER || length > bytes.len() {
+        if length < NETLINK_HEADER_BYTES || length > bytes.len() {
             break;
         }
         // Messages with another sequence number belong to an earlier request that was abandoned.
         if theirs == sequence {
-            let payload = &bytes[HEADER..length];
+            let payload = &bytes[NETLINK_HEADER_BYTES..length];
             match kind {
                 NLMSG_DONE => return DumpProgress::Done,
                 NLMSG_ERROR => {
@@ -455,7 +456,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         ms_since_data: None,
         bytes_received: None,
     };
-    let mut attributes = payload.get(MESSAGE..)?;
+    let mut attributes = payload.get(INET_DIAG_MSG_BYTES..)?;
     while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
         let length = usize::from(length);
         if length < 4 || length > attributes.len() {
@@ -644,11 +645,11 @@ mod tests {
 
     #[test]
     fn truncated_netlink_messages_are_skipped() {
-        let mut message = vec![0u8; HEADER + MESSAGE];
-        message[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
+        let mut message = vec![0u8; NETLINK_HEADER_BYTES + INET_DIAG_MSG_BYTES];
+        message[..4].copy_from_slice(&((NETLINK_HEADER_BYTES + INET_DIAG_MSG_BYTES) as u32).to_ne_bytes());
         message[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
         message[8..12].copy_from_slice(&7u32.to_ne_bytes());
-        message[HEADER] = libc::AF_INET as u8;
+        message[NETLINK_HEADER_BYTES] = libc::AF_INET as u8;
         let mut count = 0;
         assert_eq!(parse(&message, 7, &mut |_| count += 1), DumpProgress::More);
         assert_eq!(parse(&message, 8, &mut |_| count += 100), DumpProgress::More, "an answer to another question");

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Flag in `/proc/net/unix` of a socket that accepts connections.
-const ACCEPTS: u32 = 1 << 16;
+const SOCKET_FLAG_ACCEPTING: u32 = 1 << 16;
 
 /// Returns the sockets that listen at `path`; `@NAME` is the abstract socket of that name.
 pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
@@ -56,7 +56,7 @@ pub fn parse_list(text: &[u8]) -> Vec<UnixSocket> {
         let flags = u32::from_str_radix(fields.get(3)?, 16).ok()?;
         let inode = fields.get(6)?.parse().ok()?;
         let name = rest.strip_prefix(b" ")?.to_vec();
-        (flags & ACCEPTS != 0 && !name.is_empty()).then_some(UnixSocket {
+        (flags & SOCKET_FLAG_ACCEPTING != 0 && !name.is_empty()).then_some(UnixSocket {
             inode,
             name,
             file: None,

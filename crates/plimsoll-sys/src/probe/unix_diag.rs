@@ -10,7 +10,7 @@ const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_PEER: u16 = 2;
 const UNIX_DIAG_RQLEN: u16 = 4;
 /// The length of the fixed part of an answer message about one socket, in bytes.
-const MESSAGE: usize = 16;
+const UNIX_DIAG_MSG_BYTES: usize = 16;
 /// A unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixSocket {
@@ -65,7 +65,7 @@ pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
     let u32_at = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
     let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None, receive_queue: None };
     let number = |value: &[u8]| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?));
-    let mut rest = payload.get(MESSAGE..)?;
+    let mut rest = payload.get(UNIX_DIAG_MSG_BYTES..)?;
     while rest.len() >= 4 {
         let length = usize::from(u16::from_ne_bytes([rest[0], rest[1]]));
         let kind = u16::from_ne_bytes([rest[2], rest[3]]);

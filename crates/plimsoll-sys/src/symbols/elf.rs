@@ -22,13 +22,13 @@ const SECTION_NAMES_MAX: u64 = 1 << 20;
 /// The longest part of a name that is read, in bytes. Names of C++ can be long.
 const NAME_BYTES: usize = 1024;
 
-const LOADED: u64 = 1;
-const FRAMES: u64 = 0x6474_e550;
-const SYMBOLS: u64 = 2;
-const OFFERED: u64 = 11;
+const PT_LOAD: u64 = 1;
+const PT_GNU_EH_FRAME: u64 = 0x6474_e550;
+const SHT_SYMTAB: u64 = 2;
+const SHT_DYNSYM: u64 = 11;
 const SYMBOL_BYTES: u64 = 24;
 /// The types of symbols that are functions.
-const FUNCTION: u64 = 2;
+const STT_FUNC: u64 = 2;
 const FUNCTION_CHOSEN: u64 = 10;
 /// The longest code that is assumed for a symbol without a length, in bytes.
 const SYMBOL_LENGTH_MAX: u64 = 64 << 10;
@@ -89,7 +89,7 @@ impl<P: PartedBytes> Functions<P> {
         let sections = read_sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
         let go = go_table(&file, &sections);
         let table =
-            [SYMBOLS, OFFERED].into_iter().find_map(|kind| sections.iter().find(|section| section.kind == kind));
+            [SHT_SYMTAB, SHT_DYNSYM].into_iter().find_map(|kind| sections.iter().find(|section| section.kind == kind));
         let (symbols, names) = table.and_then(|table| read_symbols(&file, table, &sections)).unwrap_or_default();
         let has_tables = go.is_some() || !symbols.is_empty() || frames.is_some();
         has_tables.then_some(Functions { file, segments, frames, go, symbols, names })
@@ -157,9 +157,9 @@ fn read_segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPa
     let of = |part: &[u8]| {
         let field = |at: usize| number_at(part, at, 8);
         let (offset, address, size) = (field(8)?, field(16)?, field(32)?);
-        (number_at(part, 0, 4)? == LOADED).then_some(LoadedPart { offset, size, address })
+        (number_at(part, 0, 4)? == PT_LOAD).then_some(LoadedPart { offset, size, address })
     };
-    let frames = bytes.chunks_exact(56).find(|part| number_at(part, 0, 4) == Some(FRAMES));
+    let frames = bytes.chunks_exact(56).find(|part| number_at(part, 0, 4) == Some(PT_GNU_EH_FRAME));
     (bytes.chunks_exact(56).filter_map(of).collect(), frames.and_then(|part| number_at(part, 16, 8)))
 }
 
@@ -214,7 +214,7 @@ fn read_symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section])
         let size = if size == 0 { section_end.saturating_sub(address).min(SYMBOL_LENGTH_MAX) } else { size };
         let size = size.min(u64::from(u32::MAX)) as u32;
         let name = number_at(part, 0, 4)? as u32;
-        let is_code = matches!(kind, FUNCTION | FUNCTION_CHOSEN) && section != 0 && address != 0 && name != 0;
+        let is_code = matches!(kind, STT_FUNC | FUNCTION_CHOSEN) && section != 0 && address != 0 && name != 0;
         is_code.then_some(Symbol { address, size, name })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();

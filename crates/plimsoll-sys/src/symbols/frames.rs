@@ -27,7 +27,7 @@ const SAVED_STATES_MAX: usize = 16;
 /// The first bytes of the header, as all linkers write them. The first byte is version 1. The
 /// encodings of three fields with 4 bytes each follow: table address, number of entries, and
 /// entries.
-const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+const HEADER_FIRST_BYTES: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 const FRAME_POINTER: u64 = 6;
 const STACK_POINTER: u64 = 7;
@@ -78,7 +78,7 @@ impl FrameTable {
     pub fn read(file: &impl LoadedBytes, header: u64) -> Option<FrameTable> {
         let head = file.loaded(header, 12);
         let count = number_at(&head, 8, 4)?;
-        (head[..4] == HEADER).then_some(FrameTable { header, count })
+        (head[..4] == HEADER_FIRST_BYTES).then_some(FrameTable { header, count })
     }
 
     /// Returns the location of the stack frame at an instruction; `None` if it is unknown.

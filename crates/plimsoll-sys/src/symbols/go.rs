@@ -14,7 +14,7 @@
 use super::byte_source::{PartedBytes, number_at};
 
 /// The magic numbers of Go 1.18 and 1.20.
-const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
+const PCLNTAB_MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
 /// The largest accepted number of functions in a program. No real program has as many.
 const FUNCTIONS_MAX: u64 = 4 << 20;
 /// The longest part of a name that is read, in bytes.
@@ -57,7 +57,8 @@ impl GoFunctions {
         let (at, length) = places.table;
         let head = file.part(at, 8 + 8 * 8);
         let word = |number: usize| number_at(&head, 8 + 8 * number, 8);
-        let is_known = MAGICS.contains(&number_at(&head, 0, 4)?) && head.get(4..6)? == [0, 0] && head.get(7)? == &8;
+        let is_known =
+            PCLNTAB_MAGICS.contains(&number_at(&head, 0, 4)?) && head.get(4..6)? == [0, 0] && head.get(7)? == &8;
         let count = word(0).filter(|count| is_known && *count <= FUNCTIONS_MAX)?;
         let inside = |offset: u64| (offset < length).then(|| at.checked_add(offset)).flatten();
         let (names_at, functions_at) = (inside(word(3)?)?, inside(word(7)?)?);

@@ -16,7 +16,7 @@ pub fn expectations(
     world: &mut dyn FileContext,
     raw: bool,
 ) -> Result<(Option<StatusSet>, Expectations), TrafficFileError> {
-    let table = node.table("'expect'", &keys::EXPECT)?;
+    let table = node.table("'expect'", &keys::EXPECT_KEYS)?;
     let status = table.get("status").map(|node| node.read("'status'", StatusSet::parse)).transpose()?;
     let within_ns = match table.get("within") {
         None => None,
@@ -117,7 +117,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
         // A capture can also be a table, which may state a default for a missing value.
         let (node, default) = match &value.value {
             TreeValue::Table(_) => {
-                let table = value.table("a capture", &keys::CAPTURE)?;
+                let table = value.table("a capture", &keys::CAPTURE_KEYS)?;
                 let Some(from) = table.get("from") else {
                     return value.error(format!(
                         "{what}: the key 'from' is missing: name the place of the value: {{ from = \"$.{name}\" }}",

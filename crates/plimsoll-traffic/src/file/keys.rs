@@ -1,14 +1,14 @@
 //! The keys of a traffic file, listed once for the parser and for its error messages.
 
 /// The keys at the top level of a traffic file.
-pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
+pub const TOP_LEVEL_KEYS: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
 
 /// The keys of the `load` table.
-pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
+pub const LOAD_KEYS: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
 
 /// The keys of a request that name an HTTP method; the value of each key is the path of the
 /// request.
-pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
+pub const HTTP_METHOD_KEYS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// The keys that every kind of request accepts: requests of a mix, steps, setup and cleanup
 /// requests.
@@ -53,13 +53,13 @@ const fn concat_keys<const A: usize, const B: usize, const C: usize, const N: us
 }
 
 /// The keys of a request in a mix. Requests of a mix are drawn at random by weight.
-pub const REQUEST: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST, ["follow"]);
+pub const REQUEST_KEYS: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST, ["follow"]);
 
 /// The keys of a scenario.
-pub const SCENARIO: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
+pub const SCENARIO_KEYS: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
 
 /// The keys of a scenario step: the keys of a request without `weight`, and further keys for steps.
-pub const STEP: [&str; 27] = concat_keys(
+pub const STEP_KEYS: [&str; 27] = concat_keys(
     ["name"],
     COMMON_REQUEST,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
@@ -67,19 +67,20 @@ pub const STEP: [&str; 27] = concat_keys(
 
 /// The keys of a setup or cleanup request: the keys of a request without `weight`, and `capture`,
 /// `repeat` and `on_fail`.
-pub const ONCE: [&str; 21] = concat_keys(["name"], COMMON_REQUEST, ["follow", "capture", "repeat", "on_fail"]);
+pub const SETUP_CLEANUP_KEYS: [&str; 21] =
+    concat_keys(["name"], COMMON_REQUEST, ["follow", "capture", "repeat", "on_fail"]);
 
 /// The keys of a `data` table, which names a file of data rows.
-pub const DATA: [&str; 3] = ["file", "pick", "each"];
+pub const DATA_KEYS: [&str; 3] = ["file", "pick", "each"];
 
 /// The keys of a capture that is written as a table.
-pub const CAPTURE: [&str; 2] = ["from", "default"];
+pub const CAPTURE_KEYS: [&str; 2] = ["from", "default"];
 
 /// The keys of one part of a multipart form.
-pub const PART: [&str; 4] = ["text", "file", "type", "filename"];
+pub const FORM_PART_KEYS: [&str; 4] = ["text", "file", "type", "filename"];
 
 /// The keys of an `expect` table, the expectations of a response.
-pub const EXPECT: [&str; 5] = ["status", "json", "header", "body", "within"];
+pub const EXPECT_KEYS: [&str; 5] = ["status", "json", "header", "body", "within"];
 
 #[cfg(test)]
 mod tests {
@@ -96,22 +97,22 @@ mod tests {
     fn the_published_schema_has_these_keys() {
         let schema = json::tree(include_str!("../../../../docs/reference/traffic.schema.json")).expect("JSON");
         for (path, keys) in [
-            (&["properties"][..], &FILE[..]),
-            (&["$defs", "request", "properties"], &REQUEST),
-            (&["$defs", "request", "properties", "expect", "properties"], &EXPECT),
-            (&["$defs", "data", "properties"], &DATA),
-            (&["$defs", "capture", "properties"], &CAPTURE),
-            (&["$defs", "part", "properties"], &PART),
-            (&["$defs", "scenario", "properties"], &SCENARIO),
-            (&["$defs", "step", "properties"], &STEP),
-            (&["$defs", "once", "properties"], &ONCE),
-            (&["$defs", "load", "properties"], &LOAD),
+            (&["properties"][..], &TOP_LEVEL_KEYS[..]),
+            (&["$defs", "request", "properties"], &REQUEST_KEYS),
+            (&["$defs", "request", "properties", "expect", "properties"], &EXPECT_KEYS),
+            (&["$defs", "data", "properties"], &DATA_KEYS),
+            (&["$defs", "capture", "properties"], &CAPTURE_KEYS),
+            (&["$defs", "part", "properties"], &FORM_PART_KEYS),
+            (&["$defs", "scenario", "properties"], &SCENARIO_KEYS),
+            (&["$defs", "step", "properties"], &STEP_KEYS),
+            (&["$defs", "once", "properties"], &SETUP_CLEANUP_KEYS),
+            (&["$defs", "load", "properties"], &LOAD_KEYS),
         ] {
             let table = node_at(&schema, path).open_table("properties").expect("a table");
             let named: Vec<&str> = table.entries.iter().map(|(key, _)| key.name.as_str()).collect();
             assert_eq!(named, keys, "{path:?}");
         }
-        assert!(VERBS.iter().all(|verb| REQUEST.contains(verb) && STEP.contains(verb)));
-        assert!(REQUEST.iter().all(|key| *key == "weight" || STEP.contains(key)));
+        assert!(HTTP_METHOD_KEYS.iter().all(|verb| REQUEST_KEYS.contains(verb) && STEP_KEYS.contains(verb)));
+        assert!(REQUEST_KEYS.iter().all(|key| *key == "weight" || STEP_KEYS.contains(key)));
     }
 }

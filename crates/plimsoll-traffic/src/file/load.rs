@@ -25,7 +25,7 @@ pub struct FileLoad {
 impl FileLoad {
     /// Parses the `load` table.
     pub(super) fn read(node: &TreeNode) -> Result<FileLoad, TrafficFileError> {
-        let table = node.table("'load'", &keys::LOAD)?;
+        let table = node.table("'load'", &keys::LOAD_KEYS)?;
         let users = table.get("users").map(|node| node.read("'users'", Curve::of_users)).transpose()?;
         let rate = table.get("rate").map(|node| node.read("'rate'", Curve::parse_rate_curve)).transpose()?;
         if let (Some(_), Some(node)) = (&users, table.get("rate")) {

@@ -37,7 +37,7 @@ pub struct Mix {
 
 /// Parses the tree of a traffic file.
 pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, TrafficFileError> {
-    let file = tree.table("a file of traffic", &keys::FILE)?;
+    let file = tree.table("a file of traffic", &keys::TOP_LEVEL_KEYS)?;
     let mut known = TextScope::new(world);
     let mut rows_left = Budget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
@@ -88,7 +88,7 @@ fn read_requests(
     }
     let mut labels = Labels::default();
     for node in nodes {
-        let table = node.table("a request", &keys::REQUEST)?;
+        let table = node.table("a request", &keys::REQUEST_KEYS)?;
         let mut asked = request(&table, known)?;
         if labels.has(&asked.label)
             && let Some(name) = table.get("name")

@@ -10,7 +10,7 @@ use plimsoll_model::rng::mix;
 pub type FileBody = (Vec<u8>, bool, Option<String>);
 
 /// The media types by file extension.
-const TYPES: [(&str, &str); 12] = [
+const MEDIA_TYPES_BY_EXTENSION: [(&str, &str); 12] = [
     ("csv", "text/csv"),
     ("gif", "image/gif"),
     ("html", "text/html"),
@@ -81,7 +81,7 @@ struct PartTable<'a> {
 
 impl<'a> PartTable<'a> {
     /// Parses one entry of a `multipart` table: a text, `@FILE`, or a table with the keys
-    /// [`keys::PART`].
+    /// [`keys::FORM_PART_KEYS`].
     fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartTable<'a>, TrafficFileError> {
         let what = format!("the part '{name}'");
         let TreeValue::Table(_) = &node.value else {
@@ -90,7 +90,7 @@ impl<'a> PartTable<'a> {
             let (text, is_file) = (path.unwrap_or(text), path.is_some());
             return Ok(PartTable { node, text, is_file, kind: None, file_name: None });
         };
-        let table = node.table("a part of a form", &keys::PART)?;
+        let table = node.table("a part of a form", &keys::FORM_PART_KEYS)?;
         let said = |key: &str| match table.get(key) {
             None => Ok(None),
             Some(node) => match node.text(&format!("'{key}'"))? {
@@ -135,7 +135,7 @@ fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> 
 /// Returns the media type for the extension of a file name.
 fn kind_of(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
-    let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));
+    let kind = MEDIA_TYPES_BY_EXTENSION.iter().find(|(known, _)| end.as_deref() == Some(*known));
     kind.map_or("application/octet-stream", |(_, kind)| *kind)
 }
 

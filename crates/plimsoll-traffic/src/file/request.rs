@@ -119,7 +119,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
 
 /// Returns the HTTP method of a request, and the node with its path.
 fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
-    let verbs = table.find_keys(&keys::VERBS);
+    let verbs = table.find_keys(&keys::HTTP_METHOD_KEYS);
     let (method, url) = (table.get("method"), table.get("url"));
     match (verbs.as_slice(), method, url) {
         ([(verb, path)], None, None) => Ok((verb.name.to_ascii_uppercase(), path)),

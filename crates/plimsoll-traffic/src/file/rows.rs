@@ -24,7 +24,7 @@ pub fn read(
     left: &mut Budget,
 ) -> Result<Data, TrafficFileError> {
     let what = format!("the data '{name}'");
-    let table = node.table(&what, &keys::DATA)?;
+    let table = node.table(&what, &keys::DATA_KEYS)?;
     if !is_name(name) || name == "env" {
         return node.error(format!("'{name}' is not a name for data: use letters, digits, - and _"));
     }

@@ -20,7 +20,7 @@ pub fn scenarios(
     let mut scenarios: Vec<Scenario> = Vec::with_capacity(nodes.len());
     let (mut names, mut labels) = (HashSet::new(), Labels::default());
     for (number, node) in nodes.iter().enumerate() {
-        let table = node.table("a scenario", &keys::SCENARIO)?;
+        let table = node.table("a scenario", &keys::SCENARIO_KEYS)?;
         let scenario_name =
             table.get("name").map(name).transpose()?.unwrap_or_else(|| format!("scenario {}", number + 1));
         if !names.insert(scenario_name.clone()) {
@@ -71,7 +71,7 @@ fn captured_names(
     names: &mut HashSet<String>,
 ) -> Result<(), TrafficFileError> {
     for node in steps.list("'step'")? {
-        let table = node.table("a step", &keys::STEP)?;
+        let table = node.table("a step", &keys::STEP_KEYS)?;
         if let Some(capture) = table.get("capture") {
             for (key, _) in capture.open_table("'capture'")?.entries {
                 if shared.contains(&key.name) {
@@ -113,7 +113,7 @@ impl ScenarioProgram<'_, '_> {
     }
 
     fn push_step(&mut self, node: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
-        let table = node.table("a step", &keys::STEP)?;
+        let table = node.table("a step", &keys::STEP_KEYS)?;
         let from = self.ops.len();
         self.push_conditions(&table)?;
         let body = self.ops.len();

@@ -35,7 +35,7 @@ pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<Fil
     let mut all = Vec::with_capacity(nodes.len());
     let what = format!("a step of '{key}'");
     for node in nodes {
-        let table = node.table(&what, &keys::ONCE)?;
+        let table = node.table(&what, &keys::SETUP_CLEANUP_KEYS)?;
         let asked = request(&table, known)?;
         let times = table.get("repeat").map_or(Ok(1), |node| node.whole("'repeat'", 1, u64::from(TIMES_MAX)))? as u32;
         if let Some(capture) = table.get("capture") {

@@ -25,7 +25,7 @@ enum Container {
 }
 
 /// The merge key of YAML 1.1: the table that is its value is merged into the table with this key.
-const MERGE: &str = "<<";
+const MERGE_KEY: &str = "<<";
 
 /// Parses a YAML text with one document into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
@@ -107,7 +107,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             None => root = Some(node),
             Some(Container::List(items)) => items.push(node),
             Some(Container::Table(entries, key, merged)) => match key.take() {
-                Some(key) if key.name == MERGE => merged.push(node),
+                Some(key) if key.name == MERGE_KEY => merged.push(node),
                 Some(key) => entries.insert(key, node)?,
                 None => *key = Some(TreeKey { at, name: node.text("a key")?.to_owned() }),
             },

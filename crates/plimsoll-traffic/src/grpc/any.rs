@@ -7,7 +7,7 @@
 use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMessage, SerializeOptions, Value};
 use serde_json::Value as Json;
 
-const ANY: &str = "google.protobuf.Any";
+const ANY_TYPE_NAME: &str = "google.protobuf.Any";
 /// The type prefix of the placeholder for an empty `Any`. No real type has this prefix.
 const PLACEHOLDER_PREFIX: &str = "plimsoll.invalid/";
 /// The deepest nesting of messages that is searched for an empty `Any`.
@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 64;
 /// another error.
 pub(super) fn parse_with_empty_any(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
     let mut json: Json = serde_json::from_str(text).ok()?;
-    if message.full_name() == ANY {
+    if message.full_name() == ANY_TYPE_NAME {
         return is_empty_object(&json).then(|| DynamicMessage::new(message.clone()));
     }
     let name = format!("{PLACEHOLDER_PREFIX}{}", message.full_name());
@@ -34,7 +34,7 @@ pub(super) fn parse_with_empty_any(message: &MessageDescriptor, text: &str) -> O
 /// Serialises a message that contains an empty `Any` as JSON. `None` means that another part of the
 /// message cannot be serialised.
 pub(super) fn serialize_with_empty_any(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
-    if message.descriptor().full_name() == ANY {
+    if message.descriptor().full_name() == ANY_TYPE_NAME {
         return type_url(&message).is_empty().then(|| "{}".to_owned());
     }
     let name = format!("{PLACEHOLDER_PREFIX}{}", message.descriptor().full_name());
@@ -61,7 +61,7 @@ fn insert_placeholders(json: &mut Json, message: &MessageDescriptor, name: &str,
     let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
     let value = |json: &mut Json, kind: &Kind| {
         let Kind::Message(inner) = kind else { return };
-        match inner.full_name() == ANY {
+        match inner.full_name() == ANY_TYPE_NAME {
             true if is_empty_object(json) => *json = serde_json::json!({ "@type": name }),
             true => {}
             false => insert_placeholders(json, inner, name, depth + 1),
@@ -98,7 +98,7 @@ fn remove_placeholders(json: &mut Json, name: &str, depth: usize) {
 
 /// Calls `each` for every `Any` in a message.
 fn for_each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
-    if message.descriptor().full_name() == ANY {
+    if message.descriptor().full_name() == ANY_TYPE_NAME {
         return each(message);
     }
     if depth == DEPTH_MAX {

@@ -14,7 +14,7 @@ use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
 use std::collections::HashSet;
 
 /// The supported editions: their number in descriptors and their name in `.proto` texts.
-const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
+const SUPPORTED_EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
 /// The name prefix of the zero value that is added to an enum without a zero value. The descriptor
 /// library demands a zero value in proto3.
 const NO_ZERO: &str = "plimsoll_no_zero_of_";
@@ -36,14 +36,14 @@ struct Features {
     messages: i32,
 }
 
-const IMPLICIT: i32 = 2;
-const REQUIRED: i32 = 3;
-const EXPANDED: i32 = 2;
-const DELIMITED: i32 = 2;
+const IMPLICIT_PRESENCE: i32 = 2;
+const REQUIRED_PRESENCE: i32 = 3;
+const EXPANDED_REPEATED_ENCODING: i32 = 2;
+const DELIMITED_MESSAGE_ENCODING: i32 = 2;
 
 impl Features {
     /// The features that apply if a file sets none; these are equal in both supported editions.
-    const USUAL: Features = Features { presence: 1, lists: 1, messages: 1 };
+    const EDITION_DEFAULTS: Features = Features { presence: 1, lists: 1, messages: 1 };
 
     /// Returns the inherited features, overridden by each feature that `said` sets.
     fn override_with(self, said: Option<Features>) -> Features {
@@ -61,12 +61,12 @@ impl Features {
     fn set_named_feature(&mut self, name: &str, value: &str) {
         match (name, value) {
             ("field_presence", "EXPLICIT") => self.presence = 1,
-            ("field_presence", "IMPLICIT") => self.presence = IMPLICIT,
-            ("field_presence", "LEGACY_REQUIRED") => self.presence = REQUIRED,
+            ("field_presence", "IMPLICIT") => self.presence = IMPLICIT_PRESENCE,
+            ("field_presence", "LEGACY_REQUIRED") => self.presence = REQUIRED_PRESENCE,
             ("repeated_field_encoding", "PACKED") => self.lists = 1,
-            ("repeated_field_encoding", "EXPANDED") => self.lists = EXPANDED,
+            ("repeated_field_encoding", "EXPANDED") => self.lists = EXPANDED_REPEATED_ENCODING,
             ("message_encoding", "LENGTH_PREFIXED") => self.messages = 1,
-            ("message_encoding", "DELIMITED") => self.messages = DELIMITED,
+            ("message_encoding", "DELIMITED") => self.messages = DELIMITED_MESSAGE_ENCODING,
             _ => {}
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
         let said = FileFeatures::decode(bytes).map_err(|error| error.to_string())?;
-        if !EDITIONS.iter().any(|(number, _)| *number == said.edition) {
+        if !SUPPORTED_EDITIONS.iter().any(|(number, _)| *number == said.edition) {
             return Err(unsupported_edition_text(file.name(), &format!("no. {}", said.edition)));
         }
         translate_edition(&mut file, &said);
@@ -157,14 +157,14 @@ pub(super) fn translate_parsed(file: &mut FileDescriptorProto) {
 }
 
 fn unsupported_edition_text(name: &str, edition: &str) -> String {
-    let known = EDITIONS.map(|(_, name)| name).join(" and ");
+    let known = SUPPORTED_EDITIONS.map(|(_, name)| name).join(" and ");
     format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are supported")
 }
 
 /// Translates a descriptor to proto2 if possible, otherwise to proto3. Only proto3 has implicit
 /// presence, where zero numbers are left out on the wire.
 fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
-    let of_file = Features::USUAL.override_with(said.options.and_then(|options| options.features));
+    let of_file = Features::EDITION_DEFAULTS.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
     each_field(file, said, of_file, &mut |field, features| is_proto3 |= has_implicit_presence(field, features));
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
@@ -230,14 +230,17 @@ fn last_part(name: &str) -> &str {
 /// value from absence.
 fn has_implicit_presence(field: &FieldDescriptorProto, features: Features) -> bool {
     let is_message = matches!(field.r#type, Some(kind) if kind == Type::Message as i32 || kind == Type::Group as i32);
-    features.presence == IMPLICIT && field.label() != Label::Repeated && field.oneof_index.is_none() && !is_message
+    features.presence == IMPLICIT_PRESENCE
+        && field.label() != Label::Repeated
+        && field.oneof_index.is_none()
+        && !is_message
 }
 
 fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     if field.label() == Label::Repeated {
         let options = field.options.get_or_insert_with(FieldOptions::default);
-        options.packed.get_or_insert(features.lists != EXPANDED);
-    } else if features.presence == REQUIRED {
+        options.packed.get_or_insert(features.lists != EXPANDED_REPEATED_ENCODING);
+    } else if features.presence == REQUIRED_PRESENCE {
         field.set_label(Label::Required);
     }
     if is_proto3
@@ -253,7 +256,7 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
         None => field.type_name.is_some(),
         Some(kind) => kind == Type::Message as i32,
     };
-    if features.messages == DELIMITED && may_be_message {
+    if features.messages == DELIMITED_MESSAGE_ENCODING && may_be_message {
         field.set_type(Type::Group);
     }
 }
@@ -423,7 +426,7 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
             (["edition", ..], _) if matches!(first, '"' | '\'') && !is_named => {
                 is_named = true;
                 let said = &token[1..token.len().max(2) - 1];
-                if !EDITIONS.iter().any(|(_, known)| *known == said) {
+                if !SUPPORTED_EDITIONS.iter().any(|(_, known)| *known == said) {
                     return Err(unsupported_edition_text(name, said));
                 }
                 out.push_str("\"proto3\"");

@@ -13,7 +13,7 @@ const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
 /// Returns an example body in JSON with every field of the type. Only the first field of a oneof
 /// appears.
-pub(super) fn example(message: &MessageDescriptor) -> String {
+pub(super) fn example_json(message: &MessageDescriptor) -> String {
     let mut out = String::new();
     write_message(message, DEPTH_MAX, &mut out);
     out
@@ -104,7 +104,7 @@ fn well_known_type_example(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the definition of a message type as text, one line for each field.
-pub(super) fn shape(message: &MessageDescriptor) -> String {
+pub(super) fn message_definition(message: &MessageDescriptor) -> String {
     let mut out = format!("message {} {{\n", message.full_name());
     for field in message.fields() {
         let many = match (field.is_map(), field.cardinality()) {

@@ -7,7 +7,7 @@ use plimsoll_model::grpc_message::{Messages, write_message};
 use prost::Message;
 
 /// The HTTP/2 path of the health check method.
-pub const PATH: &str = "/grpc.health.v1.Health/Check";
+pub const CHECK_METHOD_PATH: &str = "/grpc.health.v1.Health/Check";
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct HealthRequest {

@@ -5,7 +5,7 @@
 //! Not here: the code that sends the requests, and the connection.
 
 use super::schema::{Schema, SchemaError};
-use super::weight::{WEIGHT_MAX, charge_descriptor, entries};
+use super::weight::{WEIGHT_MAX, charge_descriptor, count_entries};
 use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
 use plimsoll_model::library_panic;
 use plimsoll_model::{Budget, GrpcStatus};
@@ -14,7 +14,7 @@ use prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The HTTP/2 paths of the reflection method. The newer version of the protocol is first.
-pub const PATHS: [&str; 2] = [
+pub const REFLECTION_PATHS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
@@ -179,11 +179,11 @@ impl DescriptorCollector {
     pub fn take_response(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
         let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
-        let services = entries(message, &[6, 1]);
+        let services = count_entries(message, &[6, 1]);
         if services > SERVICES_MAX {
             return Err(ReflectionError::TooMany(services));
         }
-        if entries(message, &[4, 1]) > FILES_MAX {
+        if count_entries(message, &[4, 1]) > FILES_MAX {
             return Err(ReflectionError::TooMuch);
         }
         let answer = ReflectionAnswer::decode(message).map_err(|_| ReflectionError::Other)?;

@@ -2,7 +2,7 @@
 
 use super::any;
 use super::editions::{self, is_added_zero};
-use super::example::{example, shape};
+use super::example::{example_json, message_definition};
 use super::weight::{WEIGHT_MAX, charge_descriptor, charge_proto_text};
 use super::work::{DescriptorWork, IMPORTS_DEPTH_MAX};
 use flate2::Compression;
@@ -36,20 +36,20 @@ const NEAR_NAMES_MAX: usize = 10_000;
 /// imports by name.
 const FILES_MAX: usize = 20_000;
 /// The field number of `dependency`, the list of imports, in `FileDescriptorProto`.
-const IMPORTS: i32 = 3;
+const DEPENDENCY_FIELD_NUMBER: i32 = 3;
 /// The field numbers of key and value in a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
 /// The name of service descriptors in the error message about a failure of a library.
-const DESCRIPTORS: &str = "descriptions of gRPC services";
+const DESCRIPTORS_INPUT_NAME: &str = "descriptions of gRPC services";
 /// The name of gRPC messages in the error message about a failure of a library.
-const MESSAGES: &str = "messages of gRPC";
+const MESSAGES_INPUT_NAME: &str = "messages of gRPC";
 /// The longest JSON text of a decoded response, bytes. The limit is four times the content that
 /// expectations search, because the JSON text shows all fields, also those with default values.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
 /// The accepted values of `syntax` in a file descriptor. A file with another syntax is rejected
 /// before a library reads the file, because the library would panic.
-const SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
+const ACCEPTED_SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
 
 /// The reason why a gRPC call cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -201,7 +201,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
         self.open.push(name.to_owned());
         let mut imported = HashSet::new();
         for (number, import) in file.dependency.iter().enumerate() {
-            let place = || places.begin(name, &[IMPORTS, number as i32]);
+            let place = || places.begin(name, &[DEPENDENCY_FIELD_NUMBER, number as i32]);
             if !imported.insert(import) {
                 return Err(SchemaError::Proto(format!("{place} import '{import}' was listed twice", place = place())));
             }
@@ -245,7 +245,7 @@ impl Schema {
 
     /// Parses a compiled descriptor set (`protoc --include_imports -o FILE`).
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
-        let files = super::weight::entries(bytes, &[1]);
+        let files = super::weight::count_entries(bytes, &[1]);
         if files > FILES_MAX {
             return Err(SchemaError::Descriptors(format!("{files} files exceed the maximum of {FILES_MAX}")));
         }
@@ -262,7 +262,7 @@ impl Schema {
             for bytes in files {
                 let file = editions::read_file(&charge_descriptor(bytes, &mut budget)?)
                     .map_err(|error| descriptors(&error))?;
-                if file.syntax.as_deref().is_some_and(|syntax| !SYNTAXES.contains(&syntax)) {
+                if file.syntax.as_deref().is_some_and(|syntax| !ACCEPTED_SYNTAXES.contains(&syntax)) {
                     let syntax: String = file.syntax().chars().take(40).collect();
                     let error = format!(
                         "{file} is written in '{syntax}': proto2, proto3 and editions are known",
@@ -290,7 +290,7 @@ impl Schema {
             }
             Ok(Schema(pool))
         };
-        library_panic::catch(DESCRIPTORS, read)?
+        library_panic::catch(DESCRIPTORS_INPUT_NAME, read)?
     }
 
     /// Encodes all descriptors as one descriptor set.
@@ -402,7 +402,7 @@ impl Method {
     /// message. A JSON list becomes several messages, for a method with a client stream. An empty
     /// body becomes a message without fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
-        library_panic::catch(MESSAGES, || self.encode(body, gzip))?
+        library_panic::catch(MESSAGES_INPUT_NAME, || self.encode(body, gzip))?
     }
 
     fn encode(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
@@ -450,12 +450,13 @@ impl Method {
                 None => Err(unfit(error.to_string())),
             }
         };
-        library_panic::catch(MESSAGES, write)?
+        library_panic::catch(MESSAGES_INPUT_NAME, write)?
     }
 
     /// Returns an example request body in JSON with every field of the type.
     pub fn example(&self) -> String {
-        let one = library_panic::catch(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
+        let one = library_panic::catch(DESCRIPTORS_INPUT_NAME, || example_json(&self.0.input()))
+            .unwrap_or_else(|_| "{}".to_owned());
         if self.has_client_stream() { format!("[{one}]") } else { one }
     }
 
@@ -463,9 +464,13 @@ impl Method {
     pub fn shape(&self) -> String {
         let text = || {
             let (input, output) = (self.0.input(), self.0.output());
-            if input == output { shape(&input) } else { format!("{}\n{}", shape(&input), shape(&output)) }
+            if input == output {
+                message_definition(&input)
+            } else {
+                format!("{}\n{}", message_definition(&input), message_definition(&output))
+            }
         };
-        library_panic::catch(DESCRIPTORS, text).unwrap_or_else(|panic| panic.to_string())
+        library_panic::catch(DESCRIPTORS_INPUT_NAME, text).unwrap_or_else(|panic| panic.to_string())
     }
 }
 

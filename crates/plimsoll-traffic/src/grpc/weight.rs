@@ -86,12 +86,12 @@ pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec
 
 /// Counts the entries of the list at a path of field numbers. Counting stops at the first invalid
 /// byte.
-pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
+pub(super) fn count_entries(bytes: &[u8], path: &[u64]) -> usize {
     let [wanted, below @ ..] = path else { return 1 };
     let (mut count, mut rest) = (0, bytes);
     while let Some((number, content, after)) = split_first_field(rest) {
         if number == *wanted {
-            count += content.map_or(0, |content| entries(content, below));
+            count += content.map_or(0, |content| count_entries(content, below));
         }
         rest = after;
     }
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn descriptor_entries_are_counted() {
-        assert_eq!(entries(&[0x32, 4, 0x0a, 0, 0x0a, 0, 0x32, 2, 0x0a, 0], &[6, 1]), 3);
-        assert_eq!(entries(&[0xff], &[6, 1]), 0);
+        assert_eq!(count_entries(&[0x32, 4, 0x0a, 0, 0x0a, 0, 0x32, 2, 0x0a, 0], &[6, 1]), 3);
+        assert_eq!(count_entries(&[0xff], &[6, 1]), 0);
     }
 
     #[test]

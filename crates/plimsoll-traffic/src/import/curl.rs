@@ -109,7 +109,7 @@ fn unknown_option_text(option: &str) -> String {
 }
 
 /// The short options of curl, each with its long name.
-const SHORT: &[(char, &str)] = &[
+const SHORT_OPTIONS: &[(char, &str)] = &[
     ('A', "user-agent"),
     ('b', "cookie"),
     ('c', "cookie-jar"),
@@ -278,7 +278,7 @@ impl CurlRequest {
                 let letters = word[1..].char_indices();
                 for (at, letter) in letters {
                     let shown = format!("-{letter}");
-                    let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == letter) else {
+                    let Some((_, long)) = SHORT_OPTIONS.iter().find(|(short, _)| *short == letter) else {
                         return Err(CurlError::Unknown(shown));
                     };
                     let after = &word[1 + at + letter.len_utf8()..];
@@ -678,7 +678,7 @@ fn form_type(rest: &mut &str) -> String {
 
 /// Returns the media type that curl derives from a file extension (`Curl_mime_contenttype`).
 fn media_type_for_file(name: &str) -> &'static str {
-    const TYPES: [(&str, &str); 9] = [
+    const EXTENSION_MEDIA_TYPES: [(&str, &str); 9] = [
         (".gif", "image/gif"),
         (".jpg", "image/jpeg"),
         (".jpeg", "image/jpeg"),
@@ -690,7 +690,7 @@ fn media_type_for_file(name: &str) -> &'static str {
         (".pdf", "application/pdf"),
     ];
     let lower = name.to_ascii_lowercase();
-    let known = TYPES.iter().find(|(end, _)| lower.ends_with(end));
+    let known = EXTENSION_MEDIA_TYPES.iter().find(|(end, _)| lower.ends_with(end));
     let xml = lower.ends_with(".xml").then_some("application/xml");
     known.map(|(_, kind)| *kind).or(xml).unwrap_or("application/octet-stream")
 }

@@ -606,7 +606,7 @@ impl DraftNames {
     }
 }
 
-const VERBS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+const METHODS_WITH_KEYS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 fn write_steps(steps: &[DraftStep], path: &str, out: &mut String) {
     for step in steps {
@@ -688,7 +688,7 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     let raw = request.may_be_raw() && (begins_with_at || request.expects_braces() || texts().any(DraftText::needs_raw));
     let mut keys = KeyLines { path, lines: String::new(), below: String::new() };
     let target = request.target.file_text(raw);
-    if VERBS.contains(&request.method.as_str()) {
+    if METHODS_WITH_KEYS.contains(&request.method.as_str()) {
         keys.write_key_value(&request.method.to_ascii_lowercase(), &toml_text(&target));
     } else {
         keys.write_key_value("method", &toml_text(&request.method));

@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// The longest template value that is searched for the name of a data column, bytes.
 const VALUE_BYTES_MAX: usize = 1_000;
 /// Header fields of message framing, which the HTTP client sets itself.
-const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+const FRAMING_HEADERS: [&str; 2] = ["content-length", "transfer-encoding"];
 
 /// The results of checked regular expressions, and the remaining size budget for all patterns of a
 /// load.
@@ -207,7 +207,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
             say("a second header Host is not sent: a request can have only one".to_owned());
             return false;
         }
-        if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
+        if FRAMING_HEADERS.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
             let name = printable_excerpt(name);
             say(format!("the header {name} is not imported: plimsoll sets it from the body"));
             return false;

@@ -17,7 +17,7 @@ use api::Api;
 use operation::Operation;
 
 /// The HTTP methods of operations, in the spelling of API descriptions.
-const METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
+const OPERATION_METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
 /// The largest number of imported operations.
 const OPERATIONS_MAX: usize = 10_000;
 
@@ -49,7 +49,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
             );
             continue;
         };
-        for method in METHODS {
+        for method in OPERATION_METHODS {
             let Some(node) = field(item, method) else { continue };
             if draft.requests.len() == OPERATIONS_MAX {
                 let text = format!("operations beyond the first {OPERATIONS_MAX} are not imported");

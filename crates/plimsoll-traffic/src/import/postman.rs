@@ -29,10 +29,10 @@ const HEADERS_MAX: usize = 1_000;
 /// value contains it.
 const VARIABLES_DEPTH_MAX: usize = 8;
 /// HTTP methods whose body Postman does not send, unless the collection enables the body.
-const BODILESS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
+const BODILESS_METHODS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
 /// Protocol options of Postman that are not imported, each with the value that would change the
 /// request.
-const BEHAVIOURS: [(&str, &str); 6] = [
+const IGNORED_PROTOCOL_OPTIONS: [(&str, &str); 6] = [
     ("disableCookies", "true"),
     ("disableUrlEncoding", "true"),
     ("followAuthorizationHeader", "true"),
@@ -87,7 +87,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
 /// collection. `None` follows no redirects.
 fn redirects_max(scope: &Scope) -> Option<u32> {
     /// The largest number of redirects that Postman follows by default.
-    const HOPS: u32 = 10;
+    const DEFAULT_REDIRECTS_MAX: u32 = 10;
     const HOPS_MAX: f64 = 20.0;
     let said = |key: &'static str| scope.find(move |node| node_at(node, &["protocolProfileBehavior", key]));
     let hops = said("maxRedirects").and_then(|node| match &node.value {
@@ -97,7 +97,7 @@ fn redirects_max(scope: &Scope) -> Option<u32> {
     let hops = hops.map(|hops| hops.clamp(0.0, HOPS_MAX) as u32);
     match said("followRedirects").map(|node| &node.value) {
         Some(TreeValue::Flag(false)) => None,
-        _ => Some(hops.unwrap_or(HOPS)).filter(|hops| *hops > 0),
+        _ => Some(hops.unwrap_or(DEFAULT_REDIRECTS_MAX)).filter(|hops| *hops > 0),
     }
 }
 
@@ -253,7 +253,7 @@ impl PostmanReader {
             .find(|node| node_at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
             .is_some_and(|node| node.value == TreeValue::Flag(true));
         if let Some(body) = field(node, "body").filter(|body| !flag(body, "disabled")) {
-            match BODILESS.contains(&request.method.as_str()) && !keeps_body {
+            match BODILESS_METHODS.contains(&request.method.as_str()) && !keeps_body {
                 false => self.body(&mut request, body, scope, name),
                 true if has_content(body) => {
                     let text = format!(
@@ -265,7 +265,7 @@ impl PostmanReader {
                 true => {}
             }
         }
-        for (key, changes) in BEHAVIOURS {
+        for (key, changes) in IGNORED_PROTOCOL_OPTIONS {
             let said = scope.find(|node| node_at(node, &["protocolProfileBehavior", key]));
             if let Some(node) = said.filter(|node| scalar_text(node) == Some(changes)) {
                 self.draft.note_repeated_omission(node.at, format!("{key} = {changes}"));

@@ -5,7 +5,8 @@ use super::directives;
 use super::entry::{Entry, FieldMeaning, Raw, Stamp};
 use super::json::{self, FieldsError, PathMeaning, PathNode};
 use super::known::{
-    ENDS_IN_SECONDS, JSON_FORMATS, KnownPairs, LOGFMT_FORMATS, NAMES, RAILS, RAILS_BEGIN, SHORT_NAMES, TEXTS,
+    ENDS_IN_SECONDS, FIELD_NAMES_BY_MEANING, JSON_FORMATS, KNOWN_TEXT_FORMATS, KnownPairs, LOGFMT_FORMATS, RAILS_BEGIN,
+    RAILS_FORMAT_NAME, SHORT_NAMES,
 };
 use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
@@ -139,7 +140,7 @@ impl Format {
     /// Creates a format of JSON lines from a mapping of fields, such as `path=.url,time=.ts`.
     pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
         let (session, by_client) = by_client(session);
-        let (wanted, stamp) = json::mapping(mapping, session)?;
+        let (wanted, stamp) = json::parse_mapping(mapping, session)?;
         let lines = LogLines::Pairs(PairNotation::Json, PathNode::new(&wanted));
         Ok(Format { by_client, ..Format::new("JSON, fields as given".into(), stamp, lines) })
     }
@@ -242,7 +243,7 @@ impl Format {
     }
 
     fn is_rails(&self) -> bool {
-        self.name.starts_with(RAILS) && matches!(self.lines, LogLines::Text(_))
+        self.name.starts_with(RAILS_FORMAT_NAME) && matches!(self.lines, LogLines::Text(_))
     }
 
     fn from_known_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
@@ -261,7 +262,7 @@ impl Format {
         let (field, by_client) = by_client(field);
         self.by_client = by_client;
         let Some(field) = field else { return Ok(()) };
-        match (&mut self.lines, json::keys(field)) {
+        match (&mut self.lines, json::split_json_path(field)) {
             (LogLines::Pairs(_, root), Some(keys)) => {
                 root.set_meaning(&keys, FieldMeaning::Session);
                 Ok(())
@@ -277,7 +278,7 @@ fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
     (session.filter(|field| *field != "client"), session == Some("client"))
 }
 
-/// Parses the notation of [`TEXTS`], with fields in `<...>`, into pieces.
+/// Parses the notation of [`KNOWN_TEXT_FORMATS`], with fields in `<...>`, into pieces.
 fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
     let mut out = Vec::new();
     let mut rest = written;
@@ -316,14 +317,14 @@ fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
 }
 
 fn parse_json_paths(paths: &[(&str, FieldMeaning)]) -> Vec<PathMeaning> {
-    paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
+    paths.iter().filter_map(|(path, place)| Some((json::split_json_path(path)?, place.clone()))).collect()
 }
 
 /// Returns the known format with this name on the command line.
 fn known_format_by_name(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let (_, long) = SHORT_NAMES.into_iter().find(|(short, _)| *short == name)?;
-    let text = TEXTS.into_iter().find(|(name, ..)| *name == long).map(Format::from_known_text);
+    let text = KNOWN_TEXT_FORMATS.into_iter().find(|(name, ..)| *name == long).map(Format::from_known_text);
     text.or_else(|| {
         let known = JSON_FORMATS.into_iter().find(|known| known.name == long)?;
         Some(Format::from_pairs(PairNotation::Json, known.name, known.stamp, &parse_json_paths(known.paths)))
@@ -392,7 +393,7 @@ fn is_request_without_time(line: &[u8]) -> bool {
 /// Detects the format of lines whose prefixes were removed. `has_moment` states whether a prefix
 /// had the time.
 fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
-    let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::from_known_text).collect();
+    let mut candidates: Vec<Format> = KNOWN_TEXT_FORMATS.into_iter().map(Format::from_known_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
         if !lines.iter().all(|line| ends_in_seconds(line, digits)) {
             candidates.retain(|format| format.name != name);
@@ -409,7 +410,8 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
         let keys: Vec<PathMeaning> = parse_json_paths(paths);
         let tells = |line: &&[u8]| {
             telling.iter().all(|path| {
-                json::keys(path).is_some_and(|keys| has_field_value(notation, &keys, &FieldMeaning::Other, line))
+                json::split_json_path(path)
+                    .is_some_and(|keys| has_field_value(notation, &keys, &FieldMeaning::Other, line))
             })
         };
         if lines.iter().any(tells) {
@@ -446,16 +448,16 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
 }
 
 /// Builds a format of names and values for an unknown program, from the usual names of fields
-/// ([`NAMES`]).
+/// ([`FIELD_NAMES_BY_MEANING`]).
 fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.can_match_line(line)) {
         return None;
     }
     let mut found: Vec<PathMeaning> = Vec::new();
     let mut said = Vec::new();
-    for (place, names) in NAMES {
+    for (place, names) in FIELD_NAMES_BY_MEANING {
         let Some(name) = names.iter().find(|name| {
-            json::keys(name).is_some_and(|keys| {
+            json::split_json_path(name).is_some_and(|keys| {
                 let holds = lines.iter().filter(|line| has_field_value(notation, &keys, &place, line)).count();
                 holds * PARSED_LINES_DIVISOR >= lines.len().max(1)
             })
@@ -470,7 +472,7 @@ fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
             || (place == FieldMeaning::Request && known(&|place| *place == FieldMeaning::Target));
         if !again {
             said.push(*name);
-            found.push((json::keys(name)?, place));
+            found.push((json::split_json_path(name)?, place));
         }
     }
     let name = format!("{} ({})", notation.name(), said.join(", "));

@@ -7,7 +7,7 @@ use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The field names that the mapping of `--field` accepts.
-pub const FIELDS: &str =
+pub const MAPPING_FIELD_NAMES: &str =
     "time, start, end, method, path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent";
 
 /// The reason why a mapping of JSON fields is invalid; the text completes "--field ...".
@@ -77,7 +77,7 @@ impl PathNode {
 
 /// Parses a mapping such as `path=.url,client=.ip`. `session` is the path of the value that
 /// identifies sessions.
-pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathMeaning>, Stamp), FieldsError> {
+pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathMeaning>, Stamp), FieldsError> {
     let error = |text: String| Err(FieldsError(text));
     let mut wanted = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -97,10 +97,11 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathMean
             "duration_us" => FieldMeaning::Duration(1_000),
             "client" => FieldMeaning::Client,
             "user_agent" => FieldMeaning::UserAgent,
-            other => return error(format!("'{other}' is not a field; choose {FIELDS}")),
+            other => return error(format!("'{other}' is not a field; choose {MAPPING_FIELD_NAMES}")),
         };
         wanted.push((
-            keys(path.trim()).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .request.uri")))?,
+            split_json_path(path.trim())
+                .ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .request.uri")))?,
             place,
         ));
     }
@@ -114,14 +115,14 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathMean
         return error("has no path: add path=".into());
     }
     if let Some(path) = session {
-        let keys = keys(path).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .user")))?;
+        let keys = split_json_path(path).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .user")))?;
         wanted.push((keys, FieldMeaning::Session));
     }
     Ok((wanted, Stamp::End))
 }
 
 /// Splits a path such as `.a.b`, `a.b` or `."a.b".c` into its names.
-pub(super) fn keys(path: &str) -> Option<Vec<String>> {
+pub(super) fn split_json_path(path: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     rest = rest.strip_prefix('.').unwrap_or(rest);
@@ -166,7 +167,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>)
     let mut places = [(0, 0); FOUND_MAX];
     for (place, found) in places.iter_mut().zip(escaped) {
         let from = buffer.len();
-        unescaped(&line[found.from..found.to], buffer)?;
+        unescape_json(&line[found.from..found.to], buffer)?;
         *place = (from, buffer.len());
     }
     let buffer: &'a [u8] = buffer;
@@ -326,7 +327,7 @@ impl<'n> Scan<'_, 'n, '_> {
 }
 
 /// Unescapes a JSON string and appends it to `out`.
-pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn unescape_json(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..at]);
@@ -374,7 +375,7 @@ mod tests {
     use super::*;
 
     fn read_target(path: &str, line: &str) -> Option<String> {
-        let root = PathNode::new(&[(keys(path).expect(path), FieldMeaning::Target)]);
+        let root = PathNode::new(&[(split_json_path(path).expect(path), FieldMeaning::Target)]);
         let mut buffer = Vec::new();
         Some(String::from_utf8_lossy(read(&root, line.as_bytes(), &mut buffer)?.target).into_owned())
     }
@@ -402,7 +403,7 @@ mod tests {
             assert_eq!(read_target(path, line).as_deref(), expect, "{path} {line}");
         }
         for path in ["", ".", "a..b", "a.", "\"a", "\"a\"b"] {
-            assert_eq!(keys(path), None, "{path}");
+            assert_eq!(split_json_path(path), None, "{path}");
         }
     }
 
@@ -415,7 +416,7 @@ mod tests {
             ("time=.ts,pth=.url", "'pth' is not a field"),
             ("time=.ts,path=.a..b", "is not a path"),
         ] {
-            let error = mapping(text, None).expect_err(text).to_string();
+            let error = parse_mapping(text, None).expect_err(text).to_string();
             assert!(error.contains(expect), "{text}: {error}");
         }
     }

@@ -11,7 +11,7 @@ pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
 
 /// The name of the Rails format. Rails logs a request in several lines; the first line has method,
 /// path, client and time.
-pub(super) const RAILS: &str = "Rails";
+pub(super) const RAILS_FORMAT_NAME: &str = "Rails";
 /// The beginning of the first line of a Rails request.
 pub(super) const RAILS_BEGIN: &[u8] = b"Started ";
 
@@ -38,7 +38,7 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("django", "Django's own server"),
     ("aiohttp", "aiohttp"),
     ("squid", "Squid"),
-    ("rails", RAILS),
+    ("rails", RAILS_FORMAT_NAME),
     ("caddy", "Caddy"),
     ("traefik", "Traefik"),
     ("envoy-json", "Envoy, JSON"),
@@ -47,7 +47,7 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
 /// The known text formats, more specific formats first. Each format has a name, the meaning of its
 /// timestamp, its fields (`<...>`) and texts, and whether more text may follow. A format without a
 /// time needs a prefix with a time.
-pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
+pub(super) const KNOWN_TEXT_FORMATS: [(&str, Stamp, &str, bool); 38] = [
     (
         "Traefik's common log format",
         Stamp::Start,
@@ -163,7 +163,7 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     ("PHP's own server", Stamp::End, "[<time>] <client:port> [<status>]: <verb> <path>", false),
     ("Squid", Stamp::End, "<time> <ms> <client> <>/<status> <bytes> <verb> <target> <> <> <>", false),
     ("Sanic", Stamp::End, "<time> - (sanic.access)[<>][<client:port>]: <verb> <path> <> <status> <bytes>", true),
-    (RAILS, Stamp::Start, "Started <verb> \"<path>\" for <client> at <time>", false),
+    (RAILS_FORMAT_NAME, Stamp::Start, "Started <verb> \"<path>\" for <client> at <time>", false),
     ("Actix", Stamp::End, "<client> \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>", false),
     ("Granian", Stamp::End, "<client> - \"<request>\" <status> <ms>", false),
     ("uvicorn", Stamp::End, "<client:port> - \"<request>\" <status> <>", false),
@@ -291,7 +291,7 @@ pub(super) const LOGFMT_FORMATS: [KnownPairs; 2] = [
 
 /// The usual names of fields in logs of unknown programs, by meaning. For each meaning, the first
 /// name that occurs in the log is used. A duration with unit 0 needs a unit in its text.
-pub(super) const NAMES: [(FieldMeaning, &[&str]); 16] = [
+pub(super) const FIELD_NAMES_BY_MEANING: [(FieldMeaning, &[&str]); 16] = [
     (FieldMeaning::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (FieldMeaning::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),
     (

@@ -1,7 +1,7 @@
 //! Detects and removes the line prefixes of log transports and loggers: syslog, Kubernetes, Docker,
 //! docker compose, and loggers of applications. Not here: parsing the rest of a line.
 
-use super::json::unescaped;
+use super::json::unescape_json;
 use super::stamp;
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(super) enum LogPrefix {
     Tags,
 }
 
-const ALL: [LogPrefix; 8] = [
+const LOG_PREFIXES: [LogPrefix; 8] = [
     LogPrefix::DockerJson,
     LogPrefix::Cri,
     LogPrefix::Syslog,
@@ -67,7 +67,7 @@ impl LogPrefix {
             let without = lines.iter().filter(|line| prefix.strip(line, &mut room).is_none()).count();
             without * WITHOUT_ONE_IN <= lines.len() && without < lines.len()
         };
-        ALL.into_iter().find(|prefix| stands(prefix))
+        LOG_PREFIXES.into_iter().find(|prefix| stands(prefix))
     }
 
     /// Returns a line without the prefix; `None` if the line lacks the prefix. `room` is a buffer
@@ -148,12 +148,12 @@ fn is_time(text: &[u8]) -> bool {
 
 /// Returns a line without terminal colours. If the line has colours, the result is in `room`.
 pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
-    if memchr::memchr(ESCAPE, line).is_none() {
+    if memchr::memchr(ESCAPE_BYTE, line).is_none() {
         return line;
     }
     room.clear();
     let mut rest = line;
-    while let Some(at) = memchr::memchr(ESCAPE, rest) {
+    while let Some(at) = memchr::memchr(ESCAPE_BYTE, rest) {
         room.extend_from_slice(&rest[..at]);
         let after = &rest[at + 1..];
         let is_end = |b: &u8| !(b.is_ascii_digit() || *b == b';');
@@ -167,7 +167,7 @@ pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a 
 }
 
 /// The first byte of a terminal colour sequence.
-const ESCAPE: u8 = 0x1b;
+const ESCAPE_BYTE: u8 = 0x1b;
 
 /// Splits off the first word at a blank or tab, and skips further blanks.
 fn split_token(text: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -269,12 +269,12 @@ fn text_after_level_and_name(text: &[u8]) -> Option<&[u8]> {
 
 /// Returns whether a word is a log level, such as `INFO`, `[INFO]` or `info:`.
 fn is_level(word: &[u8]) -> bool {
-    const LEVELS: [&[u8]; 11] =
+    const LOG_LEVEL_WORDS: [&[u8]; 11] =
         [b"trace", b"debug", b"info", b"inf", b"notice", b"warn", b"warning", b"error", b"err", b"critical", b"fatal"];
     let bare = word.strip_prefix(b"[").unwrap_or(word);
     let bare = bare.strip_suffix(b":").unwrap_or(bare);
     let bare = bare.strip_suffix(b"]").unwrap_or(bare);
-    LEVELS.iter().any(|level| bare.eq_ignore_ascii_case(level))
+    LOG_LEVEL_WORDS.iter().any(|level| bare.eq_ignore_ascii_case(level))
 }
 
 /// Returns whether a word is the name of a logger, such as `uvicorn.access` or
@@ -340,10 +340,10 @@ fn syslog_message(line: &[u8]) -> Option<&[u8]> {
 
 /// Returns the text after a syslog time, `Oct 10 13:55:30 `.
 fn text_after_month_time(text: &[u8]) -> Option<&[u8]> {
-    const MONTHS: [&[u8]; 12] =
+    const MONTH_NAMES: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
     let (month, rest) = split_word(text)?;
-    MONTHS.contains(&month).then_some(())?;
+    MONTH_NAMES.contains(&month).then_some(())?;
     let (day, rest) = split_word(rest.trim_ascii_start())?;
     (day.len() <= 2 && day.iter().all(u8::is_ascii_digit)).then_some(())?;
     let (time, rest) = split_word(rest)?;
@@ -369,7 +369,7 @@ fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     }
     memchr::memmem::find(&rest[end..], b"\"stream\"")?;
     room.clear();
-    unescaped(&rest[..end], room)?;
+    unescape_json(&rest[..end], room)?;
     let text = room.trim_ascii_end();
     (!text.is_empty()).then_some(text)
 }
@@ -432,20 +432,20 @@ mod tests {
 
     #[test]
     fn prefix_timestamps_need_a_year() {
-        const MOMENT: u64 = 1_760_104_530;
+        const LOG_TIME_UNIX_S: u64 = 1_760_104_530;
         for (line, prefix, seconds) in [
             (
                 r#"{"log":"\"time\":\n","stream":"stdout","time":"2025-10-10T13:55:30Z"}"#,
                 LogPrefix::DockerJson,
-                Some(MOMENT),
+                Some(LOG_TIME_UNIX_S),
             ),
-            ("2025-10-10T13:55:30Z stdout F x", LogPrefix::Cri, Some(MOMENT)),
+            ("2025-10-10T13:55:30Z stdout F x", LogPrefix::Cri, Some(LOG_TIME_UNIX_S)),
             ("Oct 10 13:55:30 web nginx[123]: x", LogPrefix::Syslog, None),
-            ("<134>1 2025-10-10T13:55:30Z web nginx 12 - - x", LogPrefix::Syslog, Some(MOMENT)),
-            ("<134>2025-10-10T13:55:30Z web nginx: x", LogPrefix::Syslog, Some(MOMENT)),
-            ("2025-10-10T15:55:30+02:00 heroku[router]: x", LogPrefix::Syslog, Some(MOMENT)),
-            ("[2025-10-10 15:55:30 +0200] x", LogPrefix::Time, Some(MOMENT)),
-            ("I, [2025-10-10T13:55:30 #1]  INFO -- : x", LogPrefix::Time, Some(MOMENT)),
+            ("<134>1 2025-10-10T13:55:30Z web nginx 12 - - x", LogPrefix::Syslog, Some(LOG_TIME_UNIX_S)),
+            ("<134>2025-10-10T13:55:30Z web nginx: x", LogPrefix::Syslog, Some(LOG_TIME_UNIX_S)),
+            ("2025-10-10T15:55:30+02:00 heroku[router]: x", LogPrefix::Syslog, Some(LOG_TIME_UNIX_S)),
+            ("[2025-10-10 15:55:30 +0200] x", LogPrefix::Time, Some(LOG_TIME_UNIX_S)),
+            ("I, [2025-10-10T13:55:30 #1]  INFO -- : x", LogPrefix::Time, Some(LOG_TIME_UNIX_S)),
             ("web-1  | x", LogPrefix::Compose, None),
         ] {
             assert_eq!(prefix.unix_time_ns(line.as_bytes()).map(|ns| ns / 1_000_000_000), seconds, "{line}");
@@ -465,7 +465,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_line_parses_without_a_panic(line in "(<1>|1 |Oct |10 |13:55:30 |2025-10-10T13:55:30Z |2025-10-10 |I, \\[|INFO|stdout |F |\\| |\\[pod/|\\{\"log\":\"|\"time\"|\\\\|\"|\u{1b}|[a-z:\\[\\] \t]){0,12}") {
-            for prefix in ALL {
+            for prefix in LOG_PREFIXES {
                 let _ = prefix.strip(line.as_bytes(), &mut Vec::new());
                 let _ = prefix.unix_time_ns(line.as_bytes());
             }

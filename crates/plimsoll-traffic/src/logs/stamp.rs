@@ -124,7 +124,7 @@ struct Civil {
 }
 
 impl Civil {
-    const EPOCH: Civil = Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
+    const UNIX_EPOCH: Civil = Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 
     /// Returns the seconds since the Unix epoch of a date and time in UTC; `None` if a part is out
     /// of range.
@@ -189,11 +189,11 @@ impl<'a> Cursor<'a> {
     }
 
     fn month_name(&mut self) -> Option<u64> {
-        const NAMES: [&[u8; 3]; 12] =
+        const MONTH_NAMES: [&[u8; 3]; 12] =
             [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
         let length = self.0.iter().take_while(|b| b.is_ascii_alphabetic()).count();
         let (name, rest) = self.0.split_at(length);
-        let number = NAMES.iter().position(|month| name.len() >= 3 && name[..3].eq_ignore_ascii_case(*month))?;
+        let number = MONTH_NAMES.iter().position(|month| name.len() >= 3 && name[..3].eq_ignore_ascii_case(*month))?;
         self.0 = rest;
         Some(number as u64 + 1)
     }
@@ -255,7 +255,7 @@ pub fn read(text: &[u8]) -> Option<u64> {
 /// Parses a time as C's `ctime` writes it, such as `Tue Oct 10 13:55:36 2000`.
 fn parse_ctime(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
-    let mut civil = Civil::EPOCH;
+    let mut civil = Civil::UNIX_EPOCH;
     text[..3].iter().all(u8::is_ascii_alphabetic).then_some(())?;
     cursor.0 = &text[4..];
     civil.month = cursor.month_name()?;
@@ -273,7 +273,7 @@ fn parse_ctime(text: &[u8]) -> Option<u64> {
 /// fraction; also `2000/10/10 - 13:55:36`, as Go programs write it.
 fn parse_calendar_time(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
-    let mut civil = Civil::EPOCH;
+    let mut civil = Civil::UNIX_EPOCH;
     if let Some(between @ (b'-' | b'/')) = text.get(4).copied() {
         civil.year = cursor.parse_exact_digits(4)?;
         cursor.take(&[between])?;
@@ -337,7 +337,7 @@ fn epoch_unit_ns(whole: u64) -> u64 {
 
 fn parse_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
-    let mut civil = Civil::EPOCH;
+    let mut civil = Civil::UNIX_EPOCH;
     let (mut fraction_ns, mut east_s, mut epoch_ns) = (0, 0, None);
     for token in tokens {
         match token {
@@ -382,27 +382,27 @@ mod tests {
 
     #[test]
     fn formatted_timestamps_parse_back() {
-        const OCTOBER: u64 = 971_211_336;
+        const LOG_TIME_UNIX_S: u64 = 971_211_336;
         for (text, expect) in [
-            ("10/Oct/2000:13:55:36 -0700", Some(OCTOBER * SECOND)),
-            ("[10/Oct/2000:20:55:36 +0000]", Some(OCTOBER * SECOND)),
-            ("10/Oct/2000:20:55:36.250 +0000", Some(OCTOBER * SECOND + 250_000_000)),
-            ("2000-10-10T20:55:36Z", Some(OCTOBER * SECOND)),
-            ("2000-10-10T22:55:36+02:00", Some(OCTOBER * SECOND)),
-            ("2000-10-10T20:55:36.123456Z", Some(OCTOBER * SECOND + 123_456_000)),
-            ("2000-10-10 20:55:36,5", Some(OCTOBER * SECOND + 500_000_000)),
-            ("2000/10/10 20:55:36.5", Some(OCTOBER * SECOND + 500_000_000)),
-            ("2000/10/10 - 20:55:36", Some(OCTOBER * SECOND)),
-            ("Tue Oct 10 20:55:36 2000", Some(OCTOBER * SECOND)),
+            ("10/Oct/2000:13:55:36 -0700", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("[10/Oct/2000:20:55:36 +0000]", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("10/Oct/2000:20:55:36.250 +0000", Some(LOG_TIME_UNIX_S * SECOND + 250_000_000)),
+            ("2000-10-10T20:55:36Z", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("2000-10-10T22:55:36+02:00", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("2000-10-10T20:55:36.123456Z", Some(LOG_TIME_UNIX_S * SECOND + 123_456_000)),
+            ("2000-10-10 20:55:36,5", Some(LOG_TIME_UNIX_S * SECOND + 500_000_000)),
+            ("2000/10/10 20:55:36.5", Some(LOG_TIME_UNIX_S * SECOND + 500_000_000)),
+            ("2000/10/10 - 20:55:36", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("Tue Oct 10 20:55:36 2000", Some(LOG_TIME_UNIX_S * SECOND)),
             ("[Fri Sep  1 20:55:36 2000]", Some(967_841_736 * SECOND)),
             ("Tue Oct 10 20:55:36", None),
             ("2000/10-10 20:55:36", None),
-            ("971211336", Some(OCTOBER * SECOND)),
-            ("971211336.123", Some(OCTOBER * SECOND + 123_000_000)),
-            ("9.71211336e8", Some(OCTOBER * SECOND)),
-            ("971211336123", Some(OCTOBER * SECOND + 123_000_000)),
-            ("971211336123456", Some(OCTOBER * SECOND + 123_456_000)),
-            ("971211336123456789", Some(OCTOBER * SECOND + 123_456_789)),
+            ("971211336", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("971211336.123", Some(LOG_TIME_UNIX_S * SECOND + 123_000_000)),
+            ("9.71211336e8", Some(LOG_TIME_UNIX_S * SECOND)),
+            ("971211336123", Some(LOG_TIME_UNIX_S * SECOND + 123_000_000)),
+            ("971211336123456", Some(LOG_TIME_UNIX_S * SECOND + 123_456_000)),
+            ("971211336123456789", Some(LOG_TIME_UNIX_S * SECOND + 123_456_789)),
             ("0", Some(0)),
             ("29/Feb/2024:00:00:00 +0000", Some(1_709_164_800 * SECOND)),
             ("1/Mar/2024:00:00:00 +0000", Some(1_709_251_200 * SECOND)),

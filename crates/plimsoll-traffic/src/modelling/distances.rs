@@ -14,7 +14,7 @@ const WINDOWS_MIN: u64 = 100;
 const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 /// The quantiles that are compared, both of the requests in a visit and of the waits between
 /// requests.
-const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
+const COMPARED_QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// The largest accepted total variation distance between the endpoint shares of log and model.
 pub const MIX_TV_MAX: f64 = 0.02;
@@ -154,7 +154,7 @@ impl StreamFigures {
         lengths.sort_unstable();
         waits.sort_unstable();
         let quantiles = |sorted: &[u64]| {
-            QUANTILES.map(|share| match sorted.len() {
+            COMPARED_QUANTILES.map(|share| match sorted.len() {
                 0 => 0.0,
                 count => sorted[((count - 1) as f64 * share).round() as usize] as f64,
             })
@@ -287,7 +287,8 @@ impl ModelDistances {
             log.dispersion[at].map_or(bound, |index| bound.max(chance / index.max(f64::MIN_POSITIVE)))
         };
         let (visit_off_max, hit_off_max) = (visit_off_max.collect(), hit_off_max.collect());
-        let three = |log: [f64; 3], model: [f64; 3]| (0..3).map(|at| (QUANTILES[at], log[at], model[at])).collect();
+        let three =
+            |log: [f64; 3], model: [f64; 3]| (0..3).map(|at| (COMPARED_QUANTILES[at], log[at], model[at])).collect();
         let pairs: std::collections::BTreeSet<_> = log.transitions.keys().chain(model.transitions.keys()).collect();
         let of = |figures: &StreamFigures, pair| figures.transitions.get(pair).copied().unwrap_or(0.0);
         let follows: f64 = pairs.iter().map(|pair| (of(log, pair) - of(model, pair)).abs()).sum();
@@ -349,17 +350,17 @@ mod tests {
     use super::*;
     use plimsoll_model::rng::Rng;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn random_stream(seed: u64, other: u16) -> Vec<StreamRequest> {
         let mut rng = Rng::new(seed);
-        let mut starts: Vec<u64> = (0..20_000).map(|_| rng.below(100 * S)).collect();
+        let mut starts: Vec<u64> = (0..20_000).map(|_| rng.below(100 * SECOND)).collect();
         starts.sort_unstable();
         let request = |(number, start_ns): (usize, u64)| {
             let most = 1 + rng.below(500);
             let path = rng.below(most);
             let route = if path.is_multiple_of(5) { other } else { 0 };
-            let wait_ns = (number % 2 == 1).then_some(S);
+            let wait_ns = (number % 2 == 1).then_some(SECOND);
             StreamRequest { start_ns, visit: number as u64 / 2, route, path, wait_ns }
         };
         starts.into_iter().enumerate().map(request).collect()
@@ -368,7 +369,7 @@ mod tests {
     #[test]
     fn samples_of_one_distribution_match_and_others_differ() {
         let caches = cache_sizes(paths(&random_stream(1, 1)));
-        let figures = |requests: &[StreamRequest]| StreamFigures::compute(requests, 100 * S, 1, caches);
+        let figures = |requests: &[StreamRequest]| StreamFigures::compute(requests, 100 * SECOND, 1, caches);
         let log = figures(&random_stream(1, 1));
         let alike = [figures(&random_stream(2, 1)), figures(&random_stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(distances.visit_requests[0], (0.5, 2.0, 2.0));
         let mut other = random_stream(4, 2);
         for (number, request) in other.iter_mut().enumerate() {
-            request.start_ns = request.start_ns / S * S;
+            request.start_ns = request.start_ns / SECOND * SECOND;
             request.path = number as u64;
         }
         let apart = ModelDistances::between(&log, &[figures(&other)], caches).figures_over_bounds();
@@ -396,10 +397,16 @@ mod tests {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {
                 let route = rng.below(if skewed && number.is_multiple_of(10) { 50 } else { 500 }) as u16;
-                StreamRequest { start_ns: number * S / 5, visit: number, route, path: u64::from(route), wait_ns: None }
+                StreamRequest {
+                    start_ns: number * SECOND / 5,
+                    visit: number,
+                    route,
+                    path: u64::from(route),
+                    wait_ns: None,
+                }
             };
             let requests: Vec<StreamRequest> = (0..10_000).map(request).collect();
-            StreamFigures::compute(&requests, 2_000 * S, 1, [5, 25, 100])
+            StreamFigures::compute(&requests, 2_000 * SECOND, 1, [5, 25, 100])
         };
         for log in 1..20 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use think_times::ThinkTimes;
 use visitor_paths::EndpointRequests;
 use visits::Visits;
-use withheld::{WITHHELD, WithheldRoutes, WrittenTargets};
+use withheld::{WITHHELD_KEY_PREFIX, WithheldRoutes, WrittenTargets};
 
 pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, paths};
 pub use pace::ModelPace;
@@ -126,7 +126,8 @@ impl TrafficModel {
     pub fn fit(gathered: LogRequests, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
         let left_out = gathered.left_out().clone();
-        let routes: Vec<(String, String)> = gathered.endpoints().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
+        let routes: Vec<(String, String)> =
+            gathered.methods_and_templates().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
         let (targets, requests, first_ns, span_ns) = gathered.in_time(seed)?;
         let targets = WrittenTargets::new(targets, names.keep_keys);
         let mut withheld = WithheldRoutes::new();
@@ -161,7 +162,7 @@ impl TrafficModel {
         let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
         if targets.keys > 0 {
             about.push(format!(
-                "Parts of paths that look like keys are withheld: {WITHHELD}1 and so on stand for {withheld_parts} \
+                "Parts of paths that look like keys are withheld: {WITHHELD_KEY_PREFIX}1 and so on stand for {withheld_parts} \
                  of them.",
                 withheld_parts = targets.keys
             ));

@@ -18,7 +18,7 @@ const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
 const VISITS_MIN: f64 = 20.0;
 /// The largest index of dispersion (variance over mean of counts) that counts as even spacing.
 /// Random arrivals have an index of 1.
-const EVEN: f64 = 0.5;
+const EVEN_DISPERSION_MAX: f64 = 0.5;
 
 /// The rate of visits in 1/s (for a mix: of requests), and the spacing of their starts.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +56,7 @@ impl ModelPace {
         };
         let counts = counts(width_ns);
         let (index, each) = dispersion_and_mean(&counts);
-        if index < EVEN {
+        if index < EVEN_DISPERSION_MAX {
             return constant(Arrivals::Constant);
         }
         // Up to this bound, chance variation of a constant rate explains the dispersion of this
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use plimsoll_model::rng::Rng;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn pace_of_starts(starts_ns: &[u64], span_ns: u64) -> ModelPace {
         let starts: Vec<(u64, f64)> = starts_ns.iter().map(|start_ns| (*start_ns, 1.0)).collect();
@@ -115,7 +115,8 @@ mod tests {
         let mut rng = Rng::new(3);
         let mut starts = Vec::new();
         for (second, rate) in rates.iter().enumerate() {
-            let mut in_second: Vec<u64> = (0..rng.poisson(*rate)).map(|_| second as u64 * S + rng.below(S)).collect();
+            let mut in_second: Vec<u64> =
+                (0..rng.poisson(*rate)).map(|_| second as u64 * SECOND + rng.below(SECOND)).collect();
             in_second.sort_unstable();
             starts.extend(in_second);
         }
@@ -124,22 +125,22 @@ mod tests {
 
     #[test]
     fn random_arrivals_are_one_rate_and_real_changes_are_kept() {
-        let even: Vec<u64> = (0..3000).map(|n| n * S / 50).collect();
-        let pace = pace_of_starts(&even, 60 * S);
+        let even: Vec<u64> = (0..3000).map(|n| n * SECOND / 50).collect();
+        let pace = pace_of_starts(&even, 60 * SECOND);
         assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (Arrivals::Constant, "50@60s"));
-        let pace = pace_of_starts(&by_chance(&[50.0; 60]), 60 * S);
+        let pace = pace_of_starts(&by_chance(&[50.0; 60]), 60 * SECOND);
         assert_eq!((pace.arrivals, pace.rate.stages.len()), (Arrivals::Poisson, 1));
         let rates: Vec<f64> = (0..60).map(|second| if second % 20 < 10 { 20.0 } else { 80.0 }).collect();
-        let pace = pace_of_starts(&by_chance(&rates), 60 * S);
+        let pace = pace_of_starts(&by_chance(&rates), 60 * SECOND);
         assert_eq!(pace.rate.stages.len(), 60);
         let mean = pace.rate.stages.iter().map(|stage| stage.from).sum::<f64>() / 60.0;
         assert!((46.0..54.0).contains(&mean), "{mean}");
-        assert_eq!(pace.rate.duration_ns(), Some(60 * S));
+        assert_eq!(pace.rate.duration_ns(), Some(60 * SECOND));
     }
 
     #[test]
     fn few_visits_give_one_rate() {
-        let pace = pace_of_starts(&[0, 5 * S], 10 * S);
+        let pace = pace_of_starts(&[0, 5 * SECOND], 10 * SECOND);
         assert_eq!(pace.rate.to_string(), "0.2@10s");
         let (rate, arrivals) = (Some("0.2".to_owned()), Some(Arrivals::Poisson));
         let duration = Some("10s".to_owned());

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The largest number of sequences that a model keeps.
 pub const SEQUENCES_MAX: usize = 200;
 /// The number of iterations of the weight adjustment.
-const ROUNDS: usize = 2000;
+const ADJUSTMENT_ROUNDS: usize = 2000;
 /// The number of last iterations of the weight adjustment that ignore the lengths of visits. The
 /// last iterations ensure that every endpoint has its share of requests.
 const ROUNDS_OF_ENDPOINTS: usize = 50;
@@ -78,13 +78,13 @@ fn length_class(routes: &[RouteNumber]) -> u32 {
 /// be met, the numbers of requests take precedence.
 fn fit_weights(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
-    for round in 0..ROUNDS {
+    for round in 0..ADJUSTMENT_ROUNDS {
         let (mut asked, mut visits) = (BTreeMap::<RouteNumber, f64>::new(), BTreeMap::<u32, f64>::new());
         for Sequence { routes, weight } in sequences.iter() {
             routes.iter().for_each(|route| *asked.entry(*route).or_default() += weight);
             *visits.entry(length_class(routes)).or_default() += weight;
         }
-        let with_lengths = round < ROUNDS - ROUNDS_OF_ENDPOINTS;
+        let with_lengths = round < ADJUSTMENT_ROUNDS - ROUNDS_OF_ENDPOINTS;
         for Sequence { routes, weight } in sequences.iter_mut() {
             let lacks = |wanted: f64, is: f64| (wanted / is.max(1e-9)).ln();
             let of_routes: f64 = routes.iter().map(|route| lacks(wanted[route], asked[route])).sum();

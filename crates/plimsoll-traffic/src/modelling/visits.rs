@@ -77,10 +77,10 @@ impl Visits {
 mod tests {
     use super::*;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn request_by_visitor(visitor: u32, start_s: u64) -> LoggedRequest {
-        LoggedRequest { start_ns: start_s * S, target: 0, visitor, duration_us: 1_000_000, route: 0, status: 200 }
+        LoggedRequest { start_ns: start_s * SECOND, target: 0, visitor, duration_us: 1_000_000, route: 0, status: 200 }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use plimsoll_model::{ListedTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
 /// The beginning of the replacement of a secret key. A number follows, as in `withheld-1`.
-pub const WITHHELD: &str = "withheld-";
+pub const WITHHELD_KEY_PREFIX: &str = "withheld-";
 
 /// The paths of a log, in which parts that look like secret keys are replaced.
 pub struct WrittenTargets {
@@ -26,7 +26,7 @@ impl WrittenTargets {
             for (number, target) in (0u32..).zip(targets.iter()) {
                 let written = redact::with_keys_replaced(target, |key| {
                     let next = numbers.len() + 1;
-                    format!("{WITHHELD}{}", numbers.entry(key.to_owned()).or_insert(next))
+                    format!("{WITHHELD_KEY_PREFIX}{}", numbers.entry(key.to_owned()).or_insert(next))
                 });
                 if written != target {
                     replaced.insert(number, written);

@@ -152,7 +152,7 @@ impl<'f> RequestCollector<'f> {
         if entry.method.is_empty() && entry.target.starts_with(b"/") {
             return self.count_skipped(NO_METHOD);
         }
-        let Some(method) = sendable::method(entry.method) else { return self.count_skipped("malformed") };
+        let Some(method) = sendable::sendable_method(entry.method) else { return self.count_skipped("malformed") };
         if !self.choice.with_unsafe && !matches!(&*method, "GET" | "HEAD") {
             return self.count_skipped(&method);
         }
@@ -286,7 +286,7 @@ impl LogRequests {
     }
 
     /// Returns the method and path template of each endpoint, in order of endpoint numbers.
-    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn methods_and_templates(&self) -> impl Iterator<Item = (&str, &str)> {
         self.routes.iter().map(|route| (route.method.as_str(), route.template.as_str()))
     }
 
@@ -360,7 +360,7 @@ impl LogRequests {
     pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;
-        let (sessions, facts) = sessions::sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;
+        let (sessions, facts) = sessions::group_sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;
         let spread = resolution_ns >= SECOND;
         let drawn_from = Some(facts);
         let facts = ReplayFacts {

@@ -80,12 +80,12 @@ pub(super) fn scale_sessions(
 mod tests {
     use super::*;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     /// Returns the requests of 100 visitors with ten requests each, 1 s apart.
     fn sample_log() -> Vec<LoggedRequest> {
         let request = |n: u64| LoggedRequest {
-            start_ns: 1000 * S + (n / 100 + n % 100 * 3) * S,
+            start_ns: 1000 * SECOND + (n / 100 + n % 100 * 3) * SECOND,
             target: (n / 100) as u32,
             visitor: (n % 100) as u32,
             duration_us: 0,
@@ -103,25 +103,25 @@ mod tests {
 
     #[test]
     fn scaled_replays_keep_whole_sessions() {
-        let (log, span_ns) = (sample_log(), 310 * S);
+        let (log, span_ns) = (sample_log(), 310 * SECOND);
         for (scale_milli, count) in [(500, 500), (2000, 2000), (1250, 1250), (1, 10), (10_000, 10_000)] {
-            let scaled =
-                scale_sessions(log.clone(), &replay_timing(scale_milli), (1000 * S, span_ns), 1 << 20).expect("room");
+            let scaled = scale_sessions(log.clone(), &replay_timing(scale_milli), (1000 * SECOND, span_ns), 1 << 20)
+                .expect("room");
             assert_eq!(scaled.len(), count, "{scale_milli}");
             assert!(scaled.is_sorted_by_key(|request| request.start_ns));
-            assert!(scaled.iter().all(|request| (1000 * S..1000 * S + span_ns).contains(&request.start_ns)));
+            assert!(scaled.iter().all(|request| (1000 * SECOND..1000 * SECOND + span_ns).contains(&request.start_ns)));
             // Each copied session has each of its ten requests once.
             let mut steps = [0; 10];
             scaled.iter().for_each(|request| steps[request.target as usize] += 1);
             assert_eq!(steps, [count / 10; 10], "{scale_milli}");
         }
-        assert_eq!(scale_sessions(log, &replay_timing(u64::MAX), (1000 * S, span_ns), 1 << 20), None);
+        assert_eq!(scale_sessions(log, &replay_timing(u64::MAX), (1000 * SECOND, span_ns), 1 << 20), None);
     }
 
     #[test]
     fn a_gap_makes_two_sessions() {
         let at = |start_s: u64| LoggedRequest {
-            start_ns: start_s * S,
+            start_ns: start_s * SECOND,
             target: 0,
             visitor: 1,
             duration_us: 0,
@@ -130,7 +130,7 @@ mod tests {
         };
         let requests = vec![at(0), at(1800), at(3601)];
         // Half of two sessions is one session, which has one request or two.
-        let scaled = scale_sessions(requests, &replay_timing(500), (0, 4000 * S), 100).expect("room");
+        let scaled = scale_sessions(requests, &replay_timing(500), (0, 4000 * SECOND), 100).expect("room");
         assert!(matches!(scaled.len(), 1 | 2), "{scaled:?}");
     }
 }

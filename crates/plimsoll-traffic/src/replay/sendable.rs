@@ -9,7 +9,7 @@ const TARGET_BYTES_MAX: usize = 64 << 10;
 
 /// Returns the HTTP method of a logged request. `None` if the text is not a method, or is
 /// `CONNECT`, which opens a tunnel.
-pub(crate) fn method(logged: &[u8]) -> Option<Cow<'_, str>> {
+pub(crate) fn sendable_method(logged: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(logged).ok()?;
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if text.is_empty() || text.len() > 32 || !text.chars().all(is_word) {
@@ -95,7 +95,7 @@ mod tests {
             ("\\x16\\x03", None),
             ("G T", None),
         ] {
-            assert_eq!(method(logged.as_bytes()).as_deref(), expect, "{logged}");
+            assert_eq!(sendable_method(logged.as_bytes()).as_deref(), expect, "{logged}");
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
             if push_target(&logged, &mut out) {
                 proptest::prop_assert!(!out.is_empty() && out.bytes().all(|byte| byte.is_ascii_graphic()));
             }
-            method(&logged);
+            sendable_method(&logged);
         }
     }
 }

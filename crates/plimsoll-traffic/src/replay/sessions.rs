@@ -10,7 +10,7 @@ use plimsoll_model::{ListedSessions, SessionsFacts};
 
 /// Groups requests, which are in order of time, into sessions, and returns the facts of the log.
 /// `None` if there are no requests or too many.
-pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
+pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
     let first_ns = requests.first()?.start_ns;
     let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();
     let mut by_session: Vec<u32> = (0..u32::try_from(requests.len()).ok()?).collect();
@@ -54,7 +54,7 @@ mod tests {
         // The log has two visitors, one of whom returns after an hour.
         let requests: Vec<LoggedRequest> =
             [(60, 1), (60, 2), (61, 1), (119, 2), (120, 1), (4000, 1)].map(request).to_vec();
-        let (sessions, facts) = sessions(&requests, 3941 * SECOND).expect("sessions");
+        let (sessions, facts) = group_sessions(&requests, 3941 * SECOND).expect("sessions");
         assert_eq!((sessions.by_session(), sessions.ends()), (&[0, 2, 4, 5, 1, 3][..], &[3, 4, 6][..]));
         assert_eq!(sessions.starts_ns()[5], 3940 * SECOND);
         let expect = SessionsFacts { sessions: 3, span_ns: 3941 * SECOND, busiest_minute: 4, busiest_second: 2 };

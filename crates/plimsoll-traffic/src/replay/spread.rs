@@ -29,11 +29,11 @@ pub(super) fn spread_timestamps(requests: &mut [LoggedRequest], resolution_ns: u
 mod tests {
     use super::*;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     fn logged_requests(starts_s: &[u64]) -> Vec<LoggedRequest> {
         let request = |(at, start_s): (usize, &u64)| LoggedRequest {
-            start_ns: start_s * S,
+            start_ns: start_s * SECOND,
             target: at as u32,
             visitor: 0,
             duration_us: 0,
@@ -48,18 +48,20 @@ mod tests {
         let starts_s: Vec<u64> = (0..1000).map(|n| n / 100).collect();
         let before = logged_requests(&starts_s);
         let mut after = before.clone();
-        spread_timestamps(&mut after, S, 7);
-        assert!(after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / S == b.start_ns / S));
+        spread_timestamps(&mut after, SECOND, 7);
+        assert!(
+            after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / SECOND == b.start_ns / SECOND)
+        );
         // 100 requests in each second are spread uniformly: about a tenth in each tenth of a
         // second.
         let mut tenths = [0u32; 10];
-        after.iter().for_each(|request| tenths[(request.start_ns % S / (S / 10)) as usize] += 1);
+        after.iter().for_each(|request| tenths[(request.start_ns % SECOND / (SECOND / 10)) as usize] += 1);
         assert!(tenths.iter().all(|count| (60..=140).contains(count)), "{tenths:?}");
         let mut again = before.clone();
-        spread_timestamps(&mut again, S, 7);
+        spread_timestamps(&mut again, SECOND, 7);
         assert_eq!(again, after);
         let mut other = before;
-        spread_timestamps(&mut other, S, 8);
+        spread_timestamps(&mut other, SECOND, 8);
         assert_ne!(other, after);
     }
 }

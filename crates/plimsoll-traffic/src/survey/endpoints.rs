@@ -72,8 +72,10 @@ impl Endpoints {
 
     fn find_or_add_endpoint(&mut self, method: &[u8], path: &[u8], fold: Option<&PathReplacement>) -> u32 {
         match fold {
-            Some(fold) => template::template(fold(&String::from_utf8_lossy(path)).as_bytes(), &mut self.text),
-            None => template::template(path, &mut self.text),
+            Some(fold) => {
+                template::write_path_template(fold(&String::from_utf8_lossy(path)).as_bytes(), &mut self.text)
+            }
+            None => template::write_path_template(path, &mut self.text),
         }
         let key = hash(&self.text, hash(method, 2));
         if let Some(number) = self.numbers.get(&key) {

@@ -35,14 +35,14 @@ fn multiply_and_fold(a: u64, b: u64) -> u64 {
 /// next `seed`.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    const ODDER: u64 = 0xd6e8_feb8_6659_fd93;
-    let mut state = multiply_and_fold(seed ^ ODD, ODDER ^ bytes.len() as u64);
+    const HASH_CONSTANT_A: u64 = 0x9e37_79b9_7f4a_7c15;
+    const HASH_CONSTANT_B: u64 = 0xd6e8_feb8_6659_fd93;
+    let mut state = multiply_and_fold(seed ^ HASH_CONSTANT_A, HASH_CONSTANT_B ^ bytes.len() as u64);
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
-        state = multiply_and_fold(state ^ u64::from_le_bytes(*word), ODDER);
+        state = multiply_and_fold(state ^ u64::from_le_bytes(*word), HASH_CONSTANT_B);
     }
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    multiply_and_fold(state ^ u64::from_le_bytes(last), ODD)
+    multiply_and_fold(state ^ u64::from_le_bytes(last), HASH_CONSTANT_A)
 }

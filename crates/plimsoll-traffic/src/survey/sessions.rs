@@ -86,12 +86,12 @@ impl Sessions {
 mod tests {
     use super::*;
 
-    const S: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
 
     #[test]
     fn a_gap_ends_a_session() {
         let mut sessions = Sessions::default();
-        let from = 1_700_000_000 * S;
+        let from = 1_700_000_000 * SECOND;
         for (visitor, at_s, length_s) in [
             (1, 0, 1),
             (1, 5, 1),
@@ -103,12 +103,12 @@ mod tests {
             (1, 100, 0),
             (3, 90_000, 0),
         ] {
-            sessions.add(visitor, from + at_s * S, from + (at_s + length_s) * S);
+            sessions.add(visitor, from + at_s * SECOND, from + (at_s + length_s) * SECOND);
         }
         let (requests, think, early) = sessions.finish();
         assert_eq!((requests.count(), requests.max_ns(), early), (5, 5, false));
         // The think times are 4 s after the first response, 12 s after the overlapping response,
         // and 1800 s, which is just within the gap.
-        assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * S, 1800 * S));
+        assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * SECOND, 1800 * SECOND));
     }
 }

@@ -3,7 +3,7 @@
 //! only, so a path always has the same template.
 
 /// Writes the template of `path` to `out`. Segments with braces stay unchanged.
-pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_path_template(path: &[u8], out: &mut Vec<u8>) {
     out.clear();
     // Path parameters such as `;jsessionid=...` are removed.
     let path = memchr::memchr(b';', path).map_or(path, |at| &path[..at]);
@@ -250,7 +250,7 @@ mod tests {
             ("", ""),
         ] {
             let mut out = Vec::new();
-            template(path.as_bytes(), &mut out);
+            write_path_template(path.as_bytes(), &mut out);
             assert_eq!(String::from_utf8_lossy(&out), expect, "{path}");
         }
     }
@@ -259,14 +259,14 @@ mod tests {
         #[test]
         fn templates_are_idempotent(path in "(/[a-zA-Z0-9_.~@%;{}-]{0,40}){0,4}") {
             let (mut once, mut twice) = (Vec::new(), Vec::new());
-            template(path.as_bytes(), &mut once);
-            template(&once, &mut twice);
+            write_path_template(path.as_bytes(), &mut once);
+            write_path_template(&once, &mut twice);
             proptest::prop_assert_eq!(once, twice);
         }
 
         #[test]
         fn any_path_becomes_a_template_without_a_panic(path in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
-            template(&path, &mut Vec::new());
+            write_path_template(&path, &mut Vec::new());
         }
     }
 }

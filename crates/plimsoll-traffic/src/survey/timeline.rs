@@ -11,7 +11,7 @@ pub(super) const BIN_NS: u64 = 100_000_000;
 /// The longest time by which log lines may be out of order, s.
 pub const WINDOW_S: u64 = 600;
 /// The longest time by which log lines may be out of order, in bins.
-const WINDOW: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
+const DISORDER_WINDOW_BINS: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
 /// The largest number of request starts and ends in memory. Above this number, the accepted
 /// disorder of log lines shrinks.
 const EVENTS_MAX: usize = 1 << 23;
@@ -146,22 +146,22 @@ impl Timeline {
     pub fn add(&mut self, start_ns: u64, duration_ns: Option<u64>) {
         let bin = start_ns / BIN_NS;
         if self.newest == 0 {
-            self.front = bin.saturating_sub(WINDOW);
+            self.front = bin.saturating_sub(DISORDER_WINDOW_BINS);
         }
         if bin < self.front {
             self.late += 1;
             return;
         }
         self.newest = self.newest.max(bin);
-        if self.newest - self.front > WINDOW {
-            self.finalize_until(self.newest - WINDOW);
+        if self.newest - self.front > DISORDER_WINDOW_BINS {
+            self.finalize_until(self.newest - DISORDER_WINDOW_BINS);
         }
         self.bin_mut(bin).arrivals += 1;
         if let Some(duration_ns) = duration_ns.filter(|ns| *ns > 0) {
             self.bin_mut(bin).events.push(((start_ns % BIN_NS) as u32) << 1 | 1);
             let end_ns = start_ns.saturating_add(duration_ns);
             let end = end_ns / BIN_NS;
-            if end - self.front > 2 * WINDOW {
+            if end - self.front > 2 * DISORDER_WINDOW_BINS {
                 *self.far_ends.entry(end).or_default() += 1;
             } else {
                 self.bin_mut(end).events.push(((end_ns % BIN_NS) as u32) << 1);
@@ -327,11 +327,11 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const FROM: u64 = 1_700_000_000_000_000_000;
+    const LOG_START_NS: u64 = 1_700_000_000_000_000_000;
 
     fn build_timeline(requests: &[(u64, Option<u64>)]) -> Timeline {
         let mut timeline = Timeline::new();
-        requests.iter().for_each(|(at_ms, ms)| timeline.add(FROM + at_ms * MS, ms.map(|ms| ms * MS)));
+        requests.iter().for_each(|(at_ms, ms)| timeline.add(LOG_START_NS + at_ms * MS, ms.map(|ms| ms * MS)));
         timeline.finish();
         timeline
     }

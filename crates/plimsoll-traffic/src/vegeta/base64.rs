@@ -2,13 +2,13 @@
 
 /// Appends `bytes` to `out` as base64 with padding.
 pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const BASE64_DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for three in bytes.chunks(3) {
         let number =
             three.iter().chain([0, 0].iter()).take(3).fold(0u32, |number, byte| number << 8 | u32::from(*byte));
         for digit in 0..4 {
             let value = (number >> (18 - 6 * digit)) & 63;
-            out.push(if digit <= three.len() { DIGITS[value as usize] } else { b'=' });
+            out.push(if digit <= three.len() { BASE64_DIGITS[value as usize] } else { b'=' });
         }
     }
 }

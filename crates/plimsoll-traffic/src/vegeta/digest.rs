@@ -7,11 +7,11 @@ use std::f64::consts::PI;
 
 /// The compression parameter of the t-digest: larger values give more centroids and more exact
 /// quantiles.
-const COMPRESSION: f64 = 100.0;
+const TDIGEST_COMPRESSION: f64 = 100.0;
 /// The size of the buffer of new values. A full buffer is merged into the centroids at once.
-const WAITING_MAX: usize = 8 * COMPRESSION as usize;
+const WAITING_MAX: usize = 8 * TDIGEST_COMPRESSION as usize;
 /// The number of centroids above which neighbouring centroids are merged again.
-const CENTROIDS_MAX: usize = 2 * COMPRESSION as usize;
+const CENTROIDS_MAX: usize = 2 * TDIGEST_COMPRESSION as usize;
 
 /// A group of similar values: their mean and their number.
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +33,12 @@ pub(super) struct QuantileDigest {
 
 /// Returns the share of all values that lie below unit `k` of the scale, 0 to 1.
 fn share(k: f64) -> f64 {
-    ((k.min(COMPRESSION) * PI / COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
+    ((k.min(TDIGEST_COMPRESSION) * PI / TDIGEST_COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
 /// Returns the unit of the scale for a share of all values; the inverse of [`share`].
 fn scale_unit(share: f64) -> f64 {
-    COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
+    TDIGEST_COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
 
 impl QuantileDigest {

@@ -3,7 +3,7 @@
 //! figures.
 
 use super::digest::QuantileDigest;
-use super::moment::stamp;
+use super::moment::format_timestamp;
 use super::result::VegetaResult;
 use std::collections::{BTreeMap, HashSet};
 
@@ -125,6 +125,6 @@ impl VegetaFigures {
     /// Returns the start of the first request, the start of the last request, and the end of the
     /// last response, as RFC 3339.
     pub fn moments(&self) -> [String; 3] {
-        [self.earliest_ns, self.latest_ns, self.end_ns].map(stamp)
+        [self.earliest_ns, self.latest_ns, self.end_ns].map(format_timestamp)
     }
 }

@@ -62,20 +62,21 @@ pub(super) struct GobStream {
     layouts: HashMap<i64, Layout>,
 }
 
-const CUT: &str = "the file is cut off";
+const TRUNCATED_FILE_TEXT: &str = "the file is cut off";
 
 /// The bytes of one gob message that are not decoded yet.
 struct GobMessage<'a>(&'a [u8]);
 
 impl<'a> GobMessage<'a> {
     fn read_byte(&mut self) -> Result<u8, &'static str> {
-        let (first, rest) = self.0.split_first().ok_or(CUT)?;
+        let (first, rest) = self.0.split_first().ok_or(TRUNCATED_FILE_TEXT)?;
         self.0 = rest;
         Ok(*first)
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], &'static str> {
-        let length = usize::try_from(length).ok().filter(|length| *length <= self.0.len()).ok_or(CUT)?;
+        let length =
+            usize::try_from(length).ok().filter(|length| *length <= self.0.len()).ok_or(TRUNCATED_FILE_TEXT)?;
         let (taken, rest) = self.0.split_at(length);
         self.0 = rest;
         Ok(taken)
@@ -120,7 +121,7 @@ impl<'a> GobMessage<'a> {
                 0 => return Ok(()),
                 step => number = number.saturating_add(step),
             }
-            each(self, usize::try_from(number - 1).map_err(|_| CUT)?)?;
+            each(self, usize::try_from(number - 1).map_err(|_| TRUNCATED_FILE_TEXT)?)?;
         }
     }
 
@@ -177,13 +178,15 @@ impl GobStream {
             let number = message.decode_int()?;
             if number < 0 {
                 let layout = message.decode_layout()?;
-                self.layouts.insert(number.checked_neg().ok_or(CUT)?, layout);
+                self.layouts.insert(number.checked_neg().ok_or(TRUNCATED_FILE_TEXT)?, layout);
                 continue;
             }
             let Some(Layout::Struct(_)) = self.layouts.get(&number) else {
                 return Err("a value is not a struct".into());
             };
-            let GobValue::Struct(fields) = self.decode_value(&mut message, number, 0)? else { return Err(CUT.into()) };
+            let GobValue::Struct(fields) = self.decode_value(&mut message, number, 0)? else {
+                return Err(TRUNCATED_FILE_TEXT.into());
+            };
             return Ok(Some(result_from_fields(fields)?));
         }
     }
@@ -250,7 +253,7 @@ fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
         return Ok(None);
     }
     let cut = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => GobError::Flaw(CUT),
+        io::ErrorKind::UnexpectedEof => GobError::Flaw(TRUNCATED_FILE_TEXT),
         _ => GobError::Io(error),
     };
     let length = match head[0] {
@@ -267,7 +270,7 @@ fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
     }
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 == length { Ok(Some(bytes)) } else { Err(CUT.into()) }
+    if bytes.len() as u64 == length { Ok(Some(bytes)) } else { Err(TRUNCATED_FILE_TEXT.into()) }
 }
 
 fn result_from_fields(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str> {

@@ -7,30 +7,30 @@ use super::gob::EPOCH_S;
 use super::result::VegetaResult;
 
 /// The numbers of gob's built-in types.
-const INT: i64 = 2;
-const UINT: i64 = 3;
-const BYTES: i64 = 5;
-const TEXT: i64 = 6;
+const INT_TYPE_ID: i64 = 2;
+const UINT_TYPE_ID: i64 = 3;
+const BYTES_TYPE_ID: i64 = 5;
+const STRING_TYPE_ID: i64 = 6;
 /// The numbers of the types that vegeta defines for results.
-const RESULT: i64 = 64;
-const MOMENT: i64 = 65;
-const TEXTS: i64 = 66;
-const HEADER: i64 = 67;
+const RESULT_TYPE_ID: i64 = 64;
+const TIME_TYPE_ID: i64 = 65;
+const STRING_LIST_TYPE_ID: i64 = 66;
+const HEADER_TYPE_ID: i64 = 67;
 
 /// The fields of a result and their types, in vegeta's order.
-const FIELDS: [(&str, i64); 12] = [
-    ("Attack", TEXT),
-    ("Seq", UINT),
-    ("Code", UINT),
-    ("Timestamp", MOMENT),
-    ("Latency", INT),
-    ("BytesOut", UINT),
-    ("BytesIn", UINT),
-    ("Error", TEXT),
-    ("Body", BYTES),
-    ("Method", TEXT),
-    ("URL", TEXT),
-    ("Headers", HEADER),
+const RESULT_FIELDS: [(&str, i64); 12] = [
+    ("Attack", STRING_TYPE_ID),
+    ("Seq", UINT_TYPE_ID),
+    ("Code", UINT_TYPE_ID),
+    ("Timestamp", TIME_TYPE_ID),
+    ("Latency", INT_TYPE_ID),
+    ("BytesOut", UINT_TYPE_ID),
+    ("BytesIn", UINT_TYPE_ID),
+    ("Error", STRING_TYPE_ID),
+    ("Body", BYTES_TYPE_ID),
+    ("Method", STRING_TYPE_ID),
+    ("URL", STRING_TYPE_ID),
+    ("Headers", HEADER_TYPE_ID),
 ];
 
 /// Appends an unsigned number. A number below 128 is one byte. For a larger number, the first byte
@@ -119,10 +119,10 @@ fn append_type_definition(out: &mut Vec<u8>, number: i64, name: &str, kind: u64,
 
 /// Appends the type definitions that begin a stream.
 pub(super) fn write_layouts(out: &mut Vec<u8>) {
-    append_type_definition(out, RESULT, "Result", 3, |fields| {
+    append_type_definition(out, RESULT_TYPE_ID, "Result", 3, |fields| {
         let list = fields.begin_field(2);
-        append_uint(list, FIELDS.len() as u64);
-        for (name, of) in FIELDS {
+        append_uint(list, RESULT_FIELDS.len() as u64);
+        for (name, of) in RESULT_FIELDS {
             let mut field = GobFields::begin(list);
             field.text(1, name.as_bytes());
             append_int(field.begin_field(2), of);
@@ -130,18 +130,18 @@ pub(super) fn write_layouts(out: &mut Vec<u8>) {
         }
     });
     // `Time` has its own encoding (Go's `GobEncoder`).
-    append_type_definition(out, MOMENT, "Time", 5, |_| {});
-    append_type_definition(out, HEADER, "Header", 4, |fields| {
-        append_int(fields.begin_field(2), TEXT);
-        append_int(fields.begin_field(3), TEXTS);
+    append_type_definition(out, TIME_TYPE_ID, "Time", 5, |_| {});
+    append_type_definition(out, HEADER_TYPE_ID, "Header", 4, |fields| {
+        append_int(fields.begin_field(2), STRING_TYPE_ID);
+        append_int(fields.begin_field(3), STRING_LIST_TYPE_ID);
     });
-    append_type_definition(out, TEXTS, "", 2, |fields| append_int(fields.begin_field(2), TEXT));
+    append_type_definition(out, STRING_LIST_TYPE_ID, "", 2, |fields| append_int(fields.begin_field(2), STRING_TYPE_ID));
 }
 
 /// Appends the message of one result.
 pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     append_message(out, |out| {
-        append_int(out, RESULT);
+        append_int(out, RESULT_TYPE_ID);
         let mut fields = GobFields::begin(out);
         fields.text(1, result.attack.as_bytes());
         fields.count(2, result.seq);

@@ -1,7 +1,7 @@
 //! Encodes and decodes a result as one line of JSON, with the fields in vegeta's order.
 
 use super::base64::{read_base64, write_base64};
-use super::moment::stamp;
+use super::moment::format_timestamp;
 use super::result::VegetaResult;
 use crate::logs::unix_time_ns;
 use serde_json::Value;
@@ -77,7 +77,7 @@ impl VegetaResult {
             "{{\"attack\":{},\"seq\":{seq},\"code\":{code},\"timestamp\":\"{}\",\"latency\":{latency_ns},\
              \"bytes_out\":{bytes_out},\"bytes_in\":{bytes_in},\"error\":{},\"body\":",
             text(attack),
-            stamp(*sent_ns),
+            format_timestamp(*sent_ns),
             text(error),
         );
         // An empty body is null, as in vegeta's own conversion from gob to JSON.

@@ -1,7 +1,7 @@
 //! Formats the times in vegeta's results. Not here: parsing times, which access logs share.
 
 /// Formats a time, ns since the Unix epoch, as RFC 3339 in UTC. The fraction has no trailing zeros.
-pub(super) fn stamp(ns: u64) -> String {
+pub(super) fn format_timestamp(ns: u64) -> String {
     let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // The algorithm counts years from March, so that the leap day is the last day of a year.
@@ -34,7 +34,7 @@ mod tests {
             "2026-11-22T00:34:14.063832482Z",
             "2100-03-01T12:00:00.1Z",
         ] {
-            assert_eq!(unix_time_ns(text.as_bytes()).map(stamp).as_deref(), Some(text));
+            assert_eq!(unix_time_ns(text.as_bytes()).map(format_timestamp).as_deref(), Some(text));
         }
     }
 }

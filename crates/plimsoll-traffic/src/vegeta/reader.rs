@@ -118,9 +118,9 @@ mod tests {
     /// Output of vegeta 12.12 for one attack, in each encoding, with vegeta's own reports.
     use crate::vegeta::VegetaWriter;
 
-    const JSON: &[u8] = include_bytes!("../../tests/vegeta/results.json");
-    const CSV: &[u8] = include_bytes!("../../tests/vegeta/results.csv");
-    const GOB: &[u8] = include_bytes!("../../tests/vegeta/results.gob");
+    const JSON_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.json");
+    const CSV_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.csv");
+    const GOB_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.gob");
 
     fn read_all_results(bytes: &[u8]) -> Result<Vec<VegetaResult>, VegetaError> {
         let mut reader = VegetaReader::new(bytes);
@@ -141,18 +141,20 @@ mod tests {
 
     #[test]
     fn vegeta_results_round_trip_byte_for_byte() {
-        let json = in_order(read_all_results(JSON).expect("JSON"));
+        let json = in_order(read_all_results(JSON_RESULTS).expect("JSON"));
         assert_eq!((json.len(), json[2].code, json[2].error.as_str()), (120, 503, "503 Service Unavailable"));
         assert_eq!(
             (json[0].sent_ns, json[0].latency_ns, json[0].body.len()),
             (1_795_307_654_063_832_482, 1_181_187, 15)
         );
         assert_eq!(json[0].headers[0], ("Content-Length".to_owned(), vec!["15".to_owned()]));
-        assert_eq!(in_order(read_all_results(CSV).expect("CSV")), json);
-        assert_eq!(in_order(read_all_results(GOB).expect("gob")), json);
-        for (encoding, fixture) in
-            [(VegetaEncoding::Json, JSON), (VegetaEncoding::Csv, CSV), (VegetaEncoding::Gob, GOB)]
-        {
+        assert_eq!(in_order(read_all_results(CSV_RESULTS).expect("CSV")), json);
+        assert_eq!(in_order(read_all_results(GOB_RESULTS).expect("gob")), json);
+        for (encoding, fixture) in [
+            (VegetaEncoding::Json, JSON_RESULTS),
+            (VegetaEncoding::Csv, CSV_RESULTS),
+            (VegetaEncoding::Gob, GOB_RESULTS),
+        ] {
             let read = read_all_results(fixture).expect("results");
             assert!(encode_results(&read, encoding) == fixture, "{encoding:?} is written as vegeta writes it");
         }
@@ -167,7 +169,7 @@ mod tests {
             (b"12,200\n", "result 1 is not a result of vegeta"),
             (b"1,200,5,0,2,\"open,,a,0,GET,u,\n", "result 1 is not a result of vegeta"),
             (b"hello", "result 1 is not a result of vegeta"),
-            (&GOB[..GOB.len() - 3], "result 120 is not a result of vegeta"),
+            (&GOB_RESULTS[..GOB_RESULTS.len() - 3], "result 120 is not a result of vegeta"),
         ] {
             let error = read_all_results(text).expect_err("refused").to_string();
             assert!(error.contains(expect), "{}: {error}", text.escape_ascii());
@@ -190,7 +192,7 @@ mod tests {
 
         #[test]
         fn any_input_is_handled_without_a_panic(cuts in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..8), which in 0..3usize, end in any::<usize>()) {
-            let mut bytes = [JSON, CSV, GOB][which].to_vec();
+            let mut bytes = [JSON_RESULTS, CSV_RESULTS, GOB_RESULTS][which].to_vec();
             for (at, byte) in cuts {
                 let at = at % bytes.len().min(2_000);
                 bytes[at] = byte;

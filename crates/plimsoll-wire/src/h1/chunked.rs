@@ -65,7 +65,7 @@ impl ChunkDecoder {
 
     /// Parses the next bytes of the body. If `by_run` is true, parsing stops at the end of the
     /// first contiguous content.
-    pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<ChunkProgress, ProtocolError> {
+    pub(super) fn decode_bytes(&mut self, bytes: &[u8], by_run: bool) -> Result<ChunkProgress, ProtocolError> {
         let mut content = 0;
         let mut at = 0;
         while at < bytes.len() {

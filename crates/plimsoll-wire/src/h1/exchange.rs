@@ -205,7 +205,7 @@ impl H1 {
 mod tests {
     use super::*;
 
-    const ANSWERS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab\
+    const SAMPLE_ANSWERS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab\
         HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n\
         HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
 
@@ -246,13 +246,13 @@ mod tests {
     #[test]
     fn pipelined_responses_are_separated_in_any_split() {
         let expect = [(200, b"ab".to_vec(), false), (204, vec![], false), (404, b"cde".to_vec(), true)];
-        for first in 0..=ANSWERS.len() {
-            for second in [first, ANSWERS.len().min(first + 1), ANSWERS.len().min(first + 9)] {
-                let (answers, surplus) = read_answers(ANSWERS, &[first, second], &[false, true, false]);
+        for first in 0..=SAMPLE_ANSWERS.len() {
+            for second in [first, SAMPLE_ANSWERS.len().min(first + 1), SAMPLE_ANSWERS.len().min(first + 9)] {
+                let (answers, surplus) = read_answers(SAMPLE_ANSWERS, &[first, second], &[false, true, false]);
                 assert_eq!((answers, surplus), (expect.to_vec(), None), "cut at {first} and {second}");
             }
         }
-        let surplus = read_answers(&[ANSWERS, b"more"].concat(), &[], &[false, true, false]).1;
+        let surplus = read_answers(&[SAMPLE_ANSWERS, b"more"].concat(), &[], &[false, true, false]).1;
         assert_eq!(surplus, Some(4));
     }
 

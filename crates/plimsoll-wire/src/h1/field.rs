@@ -3,7 +3,7 @@
 //!
 //! Not here: selecting the fields that matter, and combining their meanings.
 
-use super::token::{TOKEN, list};
+use super::token::{IS_TOKEN_BYTE, list_elements};
 
 /// The result of a search for the end of a field's value and of its line.
 pub(super) enum ValueEnd {
@@ -39,14 +39,14 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
     loop {
         // Nearly all names consist of letters and hyphens, which are checked eight at a time.
         while let Some(eight) = eight_bytes_at(bytes, at) {
-            let seven_bits = eight & !HIGH;
+            let seven_bits = eight & !HIGH_BITS;
             let lower = seven_bits | each(0x20);
             // In each of these words, the high bit of a byte marks that the byte is at least 'a',
             // above 'z', or equal to '-'. No addition overflows a byte.
             let from_a = lower + each(0x80 - b'a');
             let above_z = lower + each(0x80 - b'z' - 1);
             let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
-            let other = (!((from_a & !above_z) | hyphen) | eight) & HIGH;
+            let other = (!((from_a & !above_z) | hyphen) | eight) & HIGH_BITS;
             if other != 0 {
                 at += lowest_byte_index(other);
                 break;
@@ -54,7 +54,7 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
             at += 8;
         }
         match bytes.get(at) {
-            Some(&b) if TOKEN[usize::from(b)] => at += 1,
+            Some(&b) if IS_TOKEN_BYTE[usize::from(b)] => at += 1,
             _ => return at,
         }
     }
@@ -67,7 +67,7 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(eight) = eight_bytes_at(bytes, at) {
         // The high bit of a byte marks that the byte is below 0x20. A borrow can mark a wrong byte,
         // but only after a correct one, and only the first marked byte is used.
-        let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
+        let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH_BITS;
         if below != 0 {
             return at + lowest_byte_index(below);
         }
@@ -80,7 +80,7 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// A word in which the high bit of each of the eight bytes is set.
-const HIGH: u64 = each(0x80);
+const HIGH_BITS: u64 = each(0x80);
 
 /// Returns a word whose eight bytes all equal `byte`.
 const fn each(byte: u8) -> u64 {
@@ -114,7 +114,7 @@ pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
 /// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     parse_decimal(value).or_else(|| {
-        let mut numbers = list(value).map(parse_decimal);
+        let mut numbers = list_elements(value).map(parse_decimal);
         let first = numbers.next()??;
         numbers.all(|n| n == Some(first)).then_some(first)
     })

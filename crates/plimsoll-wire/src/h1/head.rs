@@ -8,7 +8,7 @@
 //! Not here: storing the unfinished line, counting interim responses, parsing the body.
 
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
-use super::token::{list, trim};
+use super::token::{list_elements, trim};
 use crate::error::ProtocolError;
 use memchr::memchr;
 
@@ -112,13 +112,13 @@ impl Head {
     }
 
     /// Returns the number of bytes by which the head may still grow.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn remaining_bytes(&self) -> usize {
         HEAD_BYTES_MAX - self.bytes as usize
     }
 
     /// Parses the line at the start of `bytes`, if it is complete; later bytes are ignored.
     #[inline(always)]
-    pub(super) fn line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
+    pub(super) fn parse_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match self.stage {
             HeadStage::Status => self.status_line(bytes),
             _ => self.header_line(bytes),
@@ -144,7 +144,7 @@ impl Head {
             [line @ .., b'\r'] => line,
             line => line,
         };
-        if end + 1 > self.room() {
+        if end + 1 > self.remaining_bytes() {
             // The order of the checks is the same as for a line that arrives in pieces, so that the
             // error is the same, too.
             self.check_unfinished(bytes)?;
@@ -205,7 +205,7 @@ impl Head {
             ValueEnd::NotYet => return Ok(HeadLine::Unfinished),
             ValueEnd::Bad => return self.reject_invalid_line(bytes),
         };
-        if end > self.room() || self.lines == HEAD_LINES_MAX {
+        if end > self.remaining_bytes() || self.lines == HEAD_LINES_MAX {
             return Err(ProtocolError::HeadTooLarge);
         }
         self.bytes += end as u32;
@@ -247,7 +247,7 @@ impl Head {
     }
 
     fn read_transfer_encoding(&mut self, value: &[u8]) {
-        match list(value).filter(|coding| !coding.is_empty()).last() {
+        match list_elements(value).filter(|coding| !coding.is_empty()).last() {
             Some(last) if last.eq_ignore_ascii_case(b"chunked") => self.coding = Coding::Chunked,
             // An empty list of codings adds nothing.
             None if self.coding == Coding::Chunked => {}
@@ -256,7 +256,7 @@ impl Head {
     }
 
     fn read_connection(&mut self, value: &[u8]) {
-        for option in list(value) {
+        for option in list_elements(value) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= is_name(option, b"keep-alive");
         }
@@ -268,7 +268,7 @@ impl Head {
             [b'\r', b'\n', ..] => 2,
             _ => return self.reject_invalid_line(bytes),
         };
-        if end > self.room() {
+        if end > self.remaining_bytes() {
             return Err(ProtocolError::HeadTooLarge);
         }
         Ok(HeadLine::End(end))
@@ -281,14 +281,14 @@ impl Head {
     fn reject_invalid_line(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
             None => Ok(HeadLine::Unfinished),
-            Some(end) if end + 1 > self.room() => Err(ProtocolError::HeadTooLarge),
+            Some(end) if end + 1 > self.remaining_bytes() => Err(ProtocolError::HeadTooLarge),
             Some(_) => Err(ProtocolError::BadHeader),
         }
     }
 
     /// Returns the facts in the complete head; `None` for an interim response (1xx), after which
     /// another head follows.
-    pub(super) fn facts(&self, head_request: bool) -> Option<HeadFacts> {
+    pub(super) fn final_head_facts(&self, head_request: bool) -> Option<HeadFacts> {
         if self.status < 200 {
             return None;
         }

@@ -30,5 +30,5 @@ pub use serving::{InvalidRequest, REQUEST_HEAD_BYTES_MAX, RequestHead, RequestPa
 
 pub(crate) use exchange::H1;
 pub(crate) use field::content_length;
-pub(crate) use request::{after_body, decimal, write};
-pub(crate) use token::{TOKEN, trim};
+pub(crate) use request::{after_body, format_decimal, write};
+pub(crate) use token::{IS_TOKEN_BYTE, trim};

@@ -4,7 +4,7 @@
 //! All errors in a request are found here, before the first connection opens. So no request is
 //! checked during the load. Not here: parsing URLs and arguments, reading body files.
 
-use super::token::{is_token, list};
+use super::token::{is_token, list_elements};
 use thiserror::Error;
 
 /// The parts of a request from which its bytes are encoded.
@@ -89,7 +89,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
         .headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("connection"))
-        .any(|(_, value)| list(value.as_bytes()).any(|token| token.eq_ignore_ascii_case(b"close")));
+        .any(|(_, value)| list_elements(value.as_bytes()).any(|token| token.eq_ignore_ascii_case(b"close")));
 
     for piece in [parts.method, " ", parts.target, " HTTP/1.1\r\n"] {
         out.extend_from_slice(piece.as_bytes());
@@ -116,7 +116,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
             // Filled-in bodies differ in length, so the given value is replaced by the actual
             // length.
             name if name.eq_ignore_ascii_case("content-length") => {
-                field(name, decimal(parts.body.len(), &mut [0; 20]));
+                field(name, format_decimal(parts.body.len(), &mut [0; 20]));
             }
             name => field(name, value),
         }
@@ -124,7 +124,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     let in_chunks = given("transfer-encoding");
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
     if expects_body && !given("content-length") && !in_chunks {
-        field("Content-Length", decimal(parts.body.len(), &mut [0; 20]));
+        field("Content-Length", format_decimal(parts.body.len(), &mut [0; 20]));
     }
     if !parts.keep_alive && !says_close {
         field("Connection", "close");
@@ -157,7 +157,7 @@ fn is_header_removed(name: &str, value: &str) -> bool {
 }
 
 /// Writes a number as text without an allocation, because some requests are encoded each time.
-pub(crate) fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
+pub(crate) fn format_decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
     let mut at = digits.len();
     loop {
         at -= 1;

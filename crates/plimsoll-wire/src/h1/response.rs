@@ -51,9 +51,9 @@ pub struct CallState(u8);
 
 impl CallState {
     /// The request is not a gRPC call.
-    pub const NO: CallState = CallState(0);
+    pub const NOT_GRPC: CallState = CallState(0);
     /// The request is a gRPC call.
-    pub const CALL: CallState = CallState(1);
+    pub const GRPC_CALL: CallState = CallState(1);
     /// Over HTTP/2, each request message waits for a message of the response. Without this flag all
     /// messages are sent at once.
     pub const IN_TURN: CallState = CallState(1 | 1 << 1);
@@ -151,7 +151,7 @@ impl ResponseParser {
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: Expect { head_request: false, content: false, call: CallState::NO },
+            expect: Expect { head_request: false, content: false, call: CallState::NOT_GRPC },
             started: false,
             interims: 0,
         }
@@ -235,7 +235,7 @@ impl ResponseParser {
                 }
             }
             ReplyPhase::Chunked(chunked) => {
-                let read = chunked.feed(rest, self.expect.content)?;
+                let read = chunked.decode_bytes(rest, self.expect.content)?;
                 self.body_bytes += read.content;
                 at += read.consumed;
                 if read.done {
@@ -271,7 +271,7 @@ impl ResponseParser {
             && let ReplyPhase::Head(head) = &mut self.phase
         {
             let rest = &bytes[at..];
-            let line = if self.line.is_empty() { head.line(rest)? } else { HeadLine::Unfinished };
+            let line = if self.line.is_empty() { head.parse_line(rest)? } else { HeadLine::Unfinished };
             match line {
                 HeadLine::Read(taken) => at += taken,
                 HeadLine::End(taken) => {
@@ -292,7 +292,7 @@ impl ResponseParser {
         };
         let lf = memchr(b'\n', bytes);
         let taken = lf.map_or(bytes.len(), |lf| lf + 1);
-        let room = head.room() - self.line.len();
+        let room = head.remaining_bytes() - self.line.len();
         self.line.extend_from_slice(&bytes[..taken.min(room)]);
         if lf.is_none() || taken > room {
             head.check_unfinished(&self.line)?;
@@ -301,7 +301,7 @@ impl ResponseParser {
             return Err(ProtocolError::HeadTooLarge);
         }
         if lf.is_some() {
-            let ended = matches!(head.line(&self.line)?, HeadLine::End(_));
+            let ended = matches!(head.parse_line(&self.line)?, HeadLine::End(_));
             self.line.clear();
             self.line.shrink_to(LINE_BYTES_KEPT);
             if ended {
@@ -318,7 +318,7 @@ impl ResponseParser {
         let ReplyPhase::Head(head) = &self.phase else {
             return Ok(());
         };
-        let Some(meaning) = head.facts(self.expect.head_request) else {
+        let Some(meaning) = head.final_head_facts(self.expect.head_request) else {
             self.interims += 1;
             if self.interims > INTERIM_REPLIES_MAX {
                 return Err(ProtocolError::TooManyInterim);

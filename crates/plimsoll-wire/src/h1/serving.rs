@@ -8,7 +8,7 @@
 
 use super::chunked::ChunkDecoder;
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
-use super::token::{is_token, list, trim};
+use super::token::{is_token, list_elements, trim};
 use memchr::memchr;
 
 /// The maximum length of a request head in bytes: the request line and all header fields.
@@ -98,7 +98,7 @@ impl RequestParser {
                 *self = RequestParser::new();
                 (taken, RequestStep::End)
             }
-            RequestPart::Chunked(chunked) => match chunked.feed(input, false) {
+            RequestPart::Chunked(chunked) => match chunked.decode_bytes(input, false) {
                 Ok(read) if read.done => {
                     *self = RequestParser::new();
                     (read.consumed, RequestStep::End)
@@ -185,7 +185,7 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
             }
             chunked = true;
         } else if is_name(name, b"connection") {
-            for option in list(value) {
+            for option in list_elements(value) {
                 close |= option.eq_ignore_ascii_case(b"close");
                 keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }

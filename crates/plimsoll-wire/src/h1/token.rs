@@ -2,7 +2,7 @@
 
 /// For each byte value, whether it may occur in a token ([RFC 9110,
 /// 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
-pub(crate) const TOKEN: [bool; 256] = {
+pub(crate) const IS_TOKEN_BYTE: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 128 {
@@ -19,7 +19,7 @@ pub(crate) const TOKEN: [bool; 256] = {
 
 /// Returns whether `bytes` is a token: one or several bytes, all of them permitted in a token.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
+    !bytes.is_empty() && bytes.iter().all(|&b| IS_TOKEN_BYTE[usize::from(b)])
 }
 
 /// Returns `bytes` without the spaces and tabs around them (OWS, [RFC 9110,
@@ -36,6 +36,6 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
 
 /// Returns the trimmed elements of a comma-separated list, including empty elements ([RFC 9110,
 /// 5.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.1)).
-pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(trim)
 }

@@ -10,7 +10,7 @@
 use crate::error::ProtocolError;
 
 /// The connection preface: the first bytes that every HTTP/2 client sends (RFC 9113, 3.4).
-pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const CONNECTION_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The maximum payload of a frame in bytes: the default limit of HTTP/2 (RFC 9113, 4.2).
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
 /// The maximum length in bytes of the compressed header block of a head.
@@ -68,7 +68,7 @@ pub(super) enum H2Frame<'a> {
         ends: bool,
     },
     /// A complete head, or trailers. If the block is `None`, the head arrived in pieces and is in
-    /// [`FrameReader::block`].
+    /// [`FrameReader::header_block`].
     Head {
         stream: u32,
         block: Option<&'a [u8]>,
@@ -182,7 +182,7 @@ impl FrameReader {
     }
 
     /// Returns the header block of a head that arrived in pieces.
-    pub(super) fn block(&self) -> &[u8] {
+    pub(super) fn header_block(&self) -> &[u8] {
         &self.block
     }
 

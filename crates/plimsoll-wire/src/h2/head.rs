@@ -6,7 +6,7 @@
 //! of heads and content, compression.
 
 use crate::error::ProtocolError;
-use crate::h1::{TOKEN, content_length};
+use crate::h1::{IS_TOKEN_BYTE, content_length};
 
 /// The maximum length of the fields of a head, in bytes. Each field counts as the length of its
 /// name and value plus 32.
@@ -48,7 +48,7 @@ pub(super) struct AnswerHead {
 
 impl AnswerHead {
     /// Parses the next header field of the head.
-    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+    pub(super) fn parse_field(&mut self, name: &[u8], value: &[u8]) {
         if let Err(fault) = self.check_and_store_field(name, value) {
             self.fault = self.fault.or(Some(fault));
         }
@@ -122,7 +122,7 @@ impl StreamHead {
         *self = StreamHead { method, path, ..StreamHead::default() };
     }
 
-    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+    pub(super) fn parse_field(&mut self, name: &[u8], value: &[u8]) {
         self.fault |= self.check_and_store_field(name, value).is_err();
     }
 
@@ -166,7 +166,7 @@ impl StreamHead {
 
 /// Checks that HTTP/2 permits this header field (RFC 9113, 8.2.1 and 8.2.2).
 fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
-    let named = !name.is_empty() && name.iter().all(|b| TOKEN[usize::from(*b)] && !b.is_ascii_uppercase());
+    let named = !name.is_empty() && name.iter().all(|b| IS_TOKEN_BYTE[usize::from(*b)] && !b.is_ascii_uppercase());
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
     let told = !value.iter().any(|b| matches!(b, 0 | b'\r' | b'\n')) && !blank(value.first()) && !blank(value.last());
     if !named || !told {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// The static table of header fields (RFC 7541, appendix A). The first entry has index 1.
 #[rustfmt::skip]
-const STATIC: [(&[u8], &[u8]); 61] = [
+const STATIC_TABLE: [(&[u8], &[u8]); 61] = [
     (b":authority", b""), (b":method", b"GET"), (b":method", b"POST"), (b":path", b"/"), (b":path", b"/index.html"),
     (b":scheme", b"http"), (b":scheme", b"https"), (b":status", b"200"), (b":status", b"204"), (b":status", b"206"),
     (b":status", b"304"), (b":status", b"400"), (b":status", b"404"), (b":status", b"500"), (b"accept-charset", b""),
@@ -133,7 +133,7 @@ impl HpackDecoder {
             if first & 0x80 != 0 {
                 let index = parse_integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
                 let (name, value) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
-                self.stateful |= index > STATIC.len();
+                self.stateful |= index > STATIC_TABLE.len();
                 count(&mut bytes_left, name, value)?;
                 field(name, value);
                 continue;
@@ -146,7 +146,7 @@ impl HpackDecoder {
                 text(&mut rest, &mut self.name, bytes_left)?;
             } else {
                 let (name, _) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
-                self.stateful |= index > STATIC.len();
+                self.stateful |= index > STATIC_TABLE.len();
                 self.name.extend_from_slice(name);
             }
             text(&mut rest, &mut self.value, bytes_left)?;
@@ -185,8 +185,8 @@ impl HpackDecoder {
 /// Returns the field with this index of the static or dynamic table.
 fn field_at(entries: &VecDeque<TableEntry>, index: usize) -> Option<(&[u8], &[u8])> {
     match index.checked_sub(1)? {
-        index if index < STATIC.len() => Some(STATIC[index]),
-        index => entries.get(index - STATIC.len()).map(|entry| (entry.name(), entry.value())),
+        index if index < STATIC_TABLE.len() => Some(STATIC_TABLE[index]),
+        index => entries.get(index - STATIC_TABLE.len()).map(|entry| (entry.name(), entry.value())),
     }
 }
 
@@ -249,13 +249,13 @@ pub enum Secrecy {
 /// Appends a header field to a block, without using the peer's dynamic table.
 pub fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], secrecy: Secrecy) {
     if secrecy == Secrecy::Plain
-        && let Some(index) = STATIC.iter().position(|known| *known == (name, value))
+        && let Some(index) = STATIC_TABLE.iter().position(|known| *known == (name, value))
     {
         write_integer(out, 0x80, 7, index + 1);
         return;
     }
     let kind = if secrecy == Secrecy::Plain { 0 } else { 0x10 };
-    match STATIC.iter().position(|known| known.0 == name) {
+    match STATIC_TABLE.iter().position(|known| known.0 == name) {
         Some(index) => write_integer(out, kind, 4, index + 1),
         None => {
             out.push(kind);
@@ -350,9 +350,10 @@ mod tests {
         check("C.2.4", 4096, &[("82", ":method: GET", &[], 0)]);
     }
 
-    const FIRST: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com";
-    const SECOND: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache";
-    const THIRD: &str =
+    const FIRST_REQUEST_FIELDS: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com";
+    const SECOND_REQUEST_FIELDS: &str =
+        ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache";
+    const THIRD_REQUEST_FIELDS: &str =
         ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value";
 
     #[test]
@@ -363,18 +364,23 @@ mod tests {
             "C.3",
             4096,
             &[
-                ("8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", FIRST, &[a], 57),
-                ("8286 84be 5808 6e6f 2d63 6163 6865", SECOND, &[b, a], 110),
-                ("8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65", THIRD, &[c, b, a], 164),
+                ("8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", FIRST_REQUEST_FIELDS, &[a], 57),
+                ("8286 84be 5808 6e6f 2d63 6163 6865", SECOND_REQUEST_FIELDS, &[b, a], 110),
+                (
+                    "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+                    THIRD_REQUEST_FIELDS,
+                    &[c, b, a],
+                    164,
+                ),
             ],
         );
         check(
             "C.4",
             4096,
             &[
-                ("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff", FIRST, &[a], 57),
-                ("8286 84be 5886 a8eb 1064 9cbf", SECOND, &[b, a], 110),
-                ("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf", THIRD, &[c, b, a], 164),
+                ("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff", FIRST_REQUEST_FIELDS, &[a], 57),
+                ("8286 84be 5886 a8eb 1064 9cbf", SECOND_REQUEST_FIELDS, &[b, a], 110),
+                ("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf", THIRD_REQUEST_FIELDS, &[c, b, a], 164),
             ],
         );
     }

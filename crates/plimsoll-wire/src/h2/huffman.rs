@@ -7,7 +7,7 @@
 /// The length in bits of the code of each byte. The end-of-string symbol (30 ones) is not a byte,
 /// and never occurs in a valid text.
 #[rustfmt::skip]
-const LENGTHS: [u8; 256] = [
+const CODE_LENGTHS_BITS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
     28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
     6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
@@ -47,7 +47,7 @@ struct HuffmanTables {
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
-static TABLES: HuffmanTables = tables();
+static HUFFMAN_TABLES: HuffmanTables = tables();
 
 const fn tables() -> HuffmanTables {
     let mut t = HuffmanTables {
@@ -63,7 +63,7 @@ const fn tables() -> HuffmanTables {
         (t.first[length], t.place[length]) = (code, at as u32);
         let mut byte = 0;
         while byte < 256 {
-            if LENGTHS[byte] as usize == length {
+            if CODE_LENGTHS_BITS[byte] as usize == length {
                 t.codes[byte] = code;
                 t.order[at] = byte as u8;
                 if length as u32 <= SHORT_BITS {
@@ -102,7 +102,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
         if count == 0 {
             return Some(());
         }
-        let (byte, length) = match TABLES.short[(bits >> (64 - SHORT_BITS)) as usize] {
+        let (byte, length) = match HUFFMAN_TABLES.short[(bits >> (64 - SHORT_BITS)) as usize] {
             (_, 0) => long_code(bits, count)?,
             (byte, length) => (byte, u32::from(length)),
         };
@@ -126,9 +126,9 @@ fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
         if length as u32 > count {
             return Some((0, 0));
         }
-        let above = ((bits >> (64 - length)) as u32).wrapping_sub(TABLES.first[length]);
-        if above < TABLES.count[length] {
-            return Some((TABLES.order[(TABLES.place[length] + above) as usize], length as u32));
+        let above = ((bits >> (64 - length)) as u32).wrapping_sub(HUFFMAN_TABLES.first[length]);
+        if above < HUFFMAN_TABLES.count[length] {
+            return Some((HUFFMAN_TABLES.order[(HUFFMAN_TABLES.place[length] + above) as usize], length as u32));
         }
     }
     // This is the end-of-string symbol, which no text may contain.
@@ -141,15 +141,15 @@ fn check_padding(bits: u64, count: u32) -> Option<()> {
 
 /// Returns the length in bytes of the encoded `text`.
 pub(super) fn coded_len(text: &[u8]) -> usize {
-    text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
+    text.iter().map(|byte| usize::from(CODE_LENGTHS_BITS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
 }
 
 /// Encodes `text` and appends the result to `out`.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0u32);
     for byte in text {
-        let length = u32::from(LENGTHS[usize::from(*byte)]);
-        bits = bits << length | u64::from(TABLES.codes[usize::from(*byte)]);
+        let length = u32::from(CODE_LENGTHS_BITS[usize::from(*byte)]);
+        bits = bits << length | u64::from(HUFFMAN_TABLES.codes[usize::from(*byte)]);
         count += length;
         while count >= 8 {
             count -= 8;

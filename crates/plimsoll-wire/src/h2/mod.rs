@@ -19,7 +19,7 @@ mod request;
 mod serving;
 mod window;
 
-pub use frame::{BLOCK_BYTES_MAX, PREFACE};
+pub use frame::{BLOCK_BYTES_MAX, CONNECTION_PREFACE};
 pub use hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
 pub use serving::{Content, H2Server, ServerFact};
 

@@ -4,7 +4,7 @@
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
 use super::head::{FIELDS_BYTES_MAX, is_connection_level};
 use super::hpack::{HpackDecoder, Secrecy, TABLE_BYTES, write_field};
-use crate::h1::{Expect, RequestParts, decimal, trim};
+use crate::h1::{Expect, RequestParts, format_decimal, trim};
 
 /// A request in the form in which HTTP/2 connections send it.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     }
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
     if expects_body && !is_call && given("content-length").is_none() {
-        field(b"content-length", decimal(parts.body.len(), &mut [0; 20]).as_bytes());
+        field(b"content-length", format_decimal(parts.body.len(), &mut [0; 20]).as_bytes());
     }
     end_head(out, from, parts.body.is_empty());
 }
@@ -126,7 +126,7 @@ pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
     set_stream(&mut frames, 1);
     let (mut reader, mut bytes) = (FrameReader::new(), &frames[..]);
     if let Ok(Some(H2Frame::Head { block, .. })) = reader.next(&mut bytes) {
-        let block = block.unwrap_or(reader.block());
+        let block = block.unwrap_or(reader.header_block());
         let _ = HpackDecoder::new(TABLE_BYTES).decode(block, FIELDS_BYTES_MAX, each);
     }
 }

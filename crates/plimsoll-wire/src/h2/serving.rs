@@ -11,7 +11,7 @@
 use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, StreamHead};
 use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
-use super::window::{OwnReceiveWindow, PeerWindow, WINDOW_FIRST, WindowUse, resize};
+use super::window::{OwnReceiveWindow, PeerWindow, WINDOW_FIRST, WindowUse, resize_windows};
 use crate::error::ProtocolError;
 use plimsoll_model::H2Error;
 use std::collections::VecDeque;
@@ -190,7 +190,11 @@ impl H2Server {
             }
             H2Frame::Settings(settings) => {
                 if let Some(window) = settings.window {
-                    resize(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
+                    resize_windows(
+                        &mut self.window_first,
+                        window,
+                        self.streams.iter_mut().map(|stream| &mut stream.window),
+                    )?;
                 }
                 if let Some(bytes) = settings.payload_bytes_max {
                     self.payload_bytes_max = (bytes as usize).min(PAYLOAD_BYTES_MAX);
@@ -198,11 +202,11 @@ impl H2Server {
                 frame::write_settings_ack(&mut self.owed);
             }
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
-            H2Frame::Window { stream: 0, bytes } => self.window.grow(bytes)?,
+            H2Frame::Window { stream: 0, bytes } => self.window.add_increment(bytes)?,
             H2Frame::Window { stream, bytes } => {
                 self.check_known(stream)?;
                 if let Some(at) = self.find(stream)
-                    && let Err(error) = self.streams[at].window.grow(bytes)
+                    && let Err(error) = self.streams[at].window.add_increment(bytes)
                 {
                     self.streams.remove(at);
                     frame::write_reset(&mut self.owed, stream, error.h2_error() as u32);
@@ -236,15 +240,15 @@ impl H2Server {
     }
 
     fn on_head(&mut self, id: u32, block: Option<&[u8]>, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
-        let block = block.unwrap_or(self.reader.block());
+        let block = block.unwrap_or(self.reader.header_block());
         let head = &mut self.head;
         head.clear();
-        self.decoder.decode(block, FIELDS_BYTES_MAX, |name, value| head.field(name, value)).map_err(
-            |error| match error {
+        self.decoder.decode(block, FIELDS_BYTES_MAX, |name, value| head.parse_field(name, value)).map_err(|error| {
+            match error {
                 HpackError::Malformed => ProtocolError::Compression,
                 HpackError::TooLarge => ProtocolError::HeadTooLarge,
-            },
-        )?;
+            }
+        })?;
         self.idle_frames = 0;
         if id <= self.last_stream {
             self.check_known(id)?;
@@ -281,7 +285,7 @@ impl H2Server {
         match self.own_receive_window.take(window_bytes, WINDOW_BYTES) {
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty => {
-                frame::write_window(&mut self.owed, 0, self.own_receive_window.fill())
+                frame::write_window(&mut self.owed, 0, self.own_receive_window.take_update_increment())
             }
             WindowUse::Plenty => {}
         }
@@ -291,7 +295,7 @@ impl H2Server {
             _ if stream.asked => return Err(ProtocolError::FrameOrder),
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty if !ends => {
-                frame::write_window(&mut self.owed, id, stream.own_receive_window.fill());
+                frame::write_window(&mut self.owed, id, stream.own_receive_window.take_update_increment());
             }
             WindowUse::BelowHalf | WindowUse::Empty | WindowUse::Plenty => {}
         }
@@ -333,8 +337,8 @@ impl H2Server {
 
     /// Returns whether there are bytes that can be sent now.
     pub fn wants_to_send(&self) -> bool {
-        let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window.left() > 0);
-        !self.owed.is_empty() || (self.window.left() > 0 && self.sending.iter().any(sendable))
+        let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window.sendable_bytes() > 0);
+        !self.owed.is_empty() || (self.window.sendable_bytes() > 0 && self.sending.iter().any(sendable))
     }
 
     /// Returns whether the connection is over.
@@ -348,16 +352,18 @@ impl H2Server {
         out.append(&mut self.owed);
         let mut stuck = 0;
         while out.len() < bytes_max
-            && self.window.left() > 0
+            && self.window.sendable_bytes() > 0
             && !self.over
             && stuck < self.sending.len()
             && let Some(id) = self.sending.pop_front()
         {
             let Some(at) = self.find(id) else { continue };
             let stream = &mut self.streams[at];
-            let room =
-                stream.window.left().min(self.window.left()).clamp(0, self.payload_bytes_max.min(filling.len()) as i64)
-                    as usize;
+            let room = stream
+                .window
+                .sendable_bytes()
+                .min(self.window.sendable_bytes())
+                .clamp(0, self.payload_bytes_max.min(filling.len()) as i64) as usize;
             if room == 0 {
                 stuck += 1;
                 self.sending.push_back(id);
@@ -380,8 +386,8 @@ impl H2Server {
                 }
                 None => continue,
             };
-            stream.window.spend(count);
-            self.window.spend(count);
+            stream.window.subtract_sent(count);
+            self.window.subtract_sent(count);
             if ends {
                 self.streams.remove(at);
             } else {

@@ -22,18 +22,18 @@ impl PeerWindow {
 
     /// Returns the number of bytes that may be sent now. At 0 or less nothing may be sent.
     #[inline]
-    pub(super) fn left(self) -> i64 {
+    pub(super) fn sendable_bytes(self) -> i64 {
         self.0
     }
 
     /// Subtracts the number of bytes that were sent from the window.
     #[inline]
-    pub(super) fn spend(&mut self, bytes: usize) {
+    pub(super) fn subtract_sent(&mut self, bytes: usize) {
         self.0 -= bytes as i64;
     }
 
     /// Adds the increment of a WINDOW_UPDATE frame to the window (RFC 9113, 6.9).
-    pub(super) fn grow(&mut self, bytes: u32) -> Result<(), ProtocolError> {
+    pub(super) fn add_increment(&mut self, bytes: u32) -> Result<(), ProtocolError> {
         if bytes == 0 {
             return Err(ProtocolError::ZeroWindow);
         }
@@ -48,7 +48,7 @@ impl PeerWindow {
 
 /// Handles that the peer changed the initial size of its stream windows. The windows of open
 /// streams change by the difference (RFC 9113, 6.9.2).
-pub(super) fn resize<'a>(
+pub(super) fn resize_windows<'a>(
     first: &mut u32,
     size: u32,
     windows: impl Iterator<Item = &'a mut PeerWindow>,
@@ -98,7 +98,7 @@ impl OwnReceiveWindow {
 
     /// Records that a window update is sent. Returns the increment that makes the window full
     /// again.
-    pub(super) fn fill(&mut self) -> u32 {
+    pub(super) fn take_update_increment(&mut self) -> u32 {
         std::mem::take(&mut self.used)
     }
 }
@@ -111,8 +111,12 @@ mod tests {
     fn a_peer_window_grows_up_to_its_maximum() {
         let check = |first: u32, spent: usize, more: u32, expect: Result<i64, ProtocolError>| {
             let mut window = PeerWindow::new(first);
-            window.spend(spent);
-            assert_eq!(window.grow(more).map(|()| window.left()), expect, "{first} - {spent} + {more}");
+            window.subtract_sent(spent);
+            assert_eq!(
+                window.add_increment(more).map(|()| window.sendable_bytes()),
+                expect,
+                "{first} - {spent} + {more}"
+            );
         };
         check(65_535, 0, 1, Ok(65_536));
         check(65_535, 65_535, 7, Ok(7));
@@ -125,19 +129,23 @@ mod tests {
     #[test]
     fn a_new_window_size_changes_open_windows_by_the_difference() {
         let (mut first, mut windows) = (100, [PeerWindow::new(100), PeerWindow::new(100)]);
-        windows[1].spend(60);
-        assert_eq!(resize(&mut first, 50, windows.iter_mut()), Ok(()));
-        assert_eq!((first, windows[0].left(), windows[1].left()), (50, 50, -10), "a window can be below nothing");
-        windows[0].grow(1).expect("there is room");
-        assert_eq!(resize(&mut first, WINDOW_MAX as u32, windows.iter_mut()), Err(ProtocolError::Window));
+        windows[1].subtract_sent(60);
+        assert_eq!(resize_windows(&mut first, 50, windows.iter_mut()), Ok(()));
+        assert_eq!(
+            (first, windows[0].sendable_bytes(), windows[1].sendable_bytes()),
+            (50, 50, -10),
+            "a window can be below nothing"
+        );
+        windows[0].add_increment(1).expect("there is room");
+        assert_eq!(resize_windows(&mut first, WINDOW_MAX as u32, windows.iter_mut()), Err(ProtocolError::Window));
     }
 
     #[test]
     fn each_window_use_reports_its_update_once() {
-        const SIZE: u32 = 100_000;
+        const WINDOW_BYTES: u32 = 100_000;
         let check = |uses: &[u32], last: WindowUse| {
             let mut window = OwnReceiveWindow::default();
-            let said = uses.iter().map(|bytes| window.take(*bytes, SIZE)).last();
+            let said = uses.iter().map(|bytes| window.take(*bytes, WINDOW_BYTES)).last();
             assert_eq!(said, Some(last), "{uses:?}");
         };
         check(&[0], WindowUse::Plenty);
@@ -152,8 +160,8 @@ mod tests {
         check(&[100_000, 1], WindowUse::WindowExceeded);
         check(&[50_000, u32::MAX], WindowUse::WindowExceeded);
         let mut window = OwnReceiveWindow::default();
-        window.take(60_000, SIZE);
-        assert_eq!(window.fill(), 60_000);
-        assert_eq!(window.take(50_000, SIZE), WindowUse::BelowHalf, "full again");
+        window.take(60_000, WINDOW_BYTES);
+        assert_eq!(window.take_update_increment(), 60_000);
+        assert_eq!(window.take(50_000, WINDOW_BYTES), WindowUse::BelowHalf, "full again");
     }
 }

@@ -70,10 +70,10 @@ fn key_bits(certificate: &CertificateDer) -> u32 {
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
-const OBJECT: u8 = 0x06;
+const OBJECT_IDENTIFIER: u8 = 0x06;
 /// The key lengths in bits of elliptic curves, by the encoded bytes of the curve's object
 /// identifier.
-const CURVES: [(&[u8], u32); 4] = [
+const CURVE_KEY_BITS: [(&[u8], u32); 4] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 256),
     (&[0x2b, 0x81, 0x04, 0x00, 0x22], 384),
     (&[0x2b, 0x81, 0x04, 0x00, 0x23], 521),
@@ -85,8 +85,8 @@ const CURVES: [(&[u8], u32); 4] = [
 fn key_length_bits(info: &[u8]) -> Option<u32> {
     let mut fields = take_value(&mut &*info, SEQUENCE)?;
     let mut kind = take_value(&mut fields, SEQUENCE)?;
-    let named = |name: &[u8]| CURVES.iter().find(|(known, _)| *known == name).map(|(_, bits)| *bits);
-    while let Some(name) = take_value(&mut kind, OBJECT) {
+    let named = |name: &[u8]| CURVE_KEY_BITS.iter().find(|(known, _)| *known == name).map(|(_, bits)| *bits);
+    while let Some(name) = take_value(&mut kind, OBJECT_IDENTIFIER) {
         if let Some(bits) = named(name) {
             return Some(bits);
         }
@@ -144,7 +144,7 @@ mod tests {
         };
         let modulus = [&[0, first], &vec![7; bytes - 1][..]].concat();
         let key = value(SEQUENCE, &[value(INTEGER, &modulus), value(INTEGER, &[1, 0, 1])].concat());
-        let kind = value(SEQUENCE, &value(OBJECT, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01]));
+        let kind = value(SEQUENCE, &value(OBJECT_IDENTIFIER, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01]));
         value(SEQUENCE, &[kind, value(BIT_STRING, &[&[0][..], &key].concat())].concat())
     }
 

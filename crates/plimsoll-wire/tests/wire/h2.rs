@@ -6,7 +6,7 @@ use crate::h2_driver::{H2Outcome, H2Results, h2_requests, same_h2_facts_in_all_s
 use crate::h2_frames::*;
 use H2Outcome::{Answered, Failed, Refused};
 use plimsoll_model::H2Error;
-use plimsoll_wire::h2::{Content, H2Server, HpackDecoder, PREFACE, ServerFact};
+use plimsoll_wire::h2::{CONNECTION_PREFACE, Content, H2Server, HpackDecoder, ServerFact};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
 /// The responses on streams 3 and 5. The driver's requests are a GET on stream 1, a HEAD on 3 and a
@@ -414,7 +414,7 @@ fn a_server_can_accept_content_in_small_pieces() {
         }
         sent.extend(sent_now(&mut conn, &asked));
     }
-    let data = frames(&sent[PREFACE.len()..]).into_iter().filter(|frame| frame.0 == DATA);
+    let data = frames(&sent[CONNECTION_PREFACE.len()..]).into_iter().filter(|frame| frame.0 == DATA);
     assert_eq!(data.map(|frame| frame.3.len()).sum::<usize>(), body.len());
 }
 
@@ -450,7 +450,7 @@ fn request_content_respects_the_server_windows() {
     conn.start(0, &asked);
     conn.start(1, &asked);
     let sent = drained(&mut conn, &mut scratch);
-    let [first, second] = content(&sent[PREFACE.len()..]);
+    let [first, second] = content(&sent[CONNECTION_PREFACE.len()..]);
     assert_eq!(first.0 + second.0, 65_535, "the window of the connection");
     assert!(first.0 > 16_384 && second.0 > 16_384, "each in turn: {first:?}, {second:?}");
     let window = |stream: u32, bytes: u32| frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
@@ -701,7 +701,7 @@ fn an_h2_request_is_encoded_as_expected() {
     let asked = post("h:81", "/items?x=1", &given, b"n=1", true);
     let mut conn = Conn::h2(1);
     conn.start(0, &asked);
-    let sent = frames(&sent_now(&mut conn, &asked)[PREFACE.len()..]);
+    let sent = frames(&sent_now(&mut conn, &asked)[CONNECTION_PREFACE.len()..]);
     let kinds: Vec<(u8, u8, u32)> = sent.iter().map(|frame| (frame.0, frame.1, frame.2)).collect();
     assert_eq!(kinds, [(SETTINGS, 0, 0), (WINDOW_UPDATE, 0, 0), (HEADERS, END_HEADERS, 1), (DATA, END, 1)]);
     let mut fields = Vec::new();
@@ -750,9 +750,9 @@ fn client_and_server_understand_each_other() {
                 }
                 conn.sent(count, &scratch);
             }
-            if !begun && to_server.len() >= PREFACE.len() {
+            if !begun && to_server.len() >= CONNECTION_PREFACE.len() {
                 begun = true;
-                assert_eq!(to_server.drain(..PREFACE.len()).collect::<Vec<u8>>(), PREFACE);
+                assert_eq!(to_server.drain(..CONNECTION_PREFACE.len()).collect::<Vec<u8>>(), CONNECTION_PREFACE);
             }
             let count = if begun { to_server.len().min(1 + random.below(30_000)) } else { 0 };
             let mut piece = &to_server[..count];

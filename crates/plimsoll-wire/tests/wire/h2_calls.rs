@@ -4,7 +4,7 @@
 use crate::driver::request;
 use crate::h2_frames::{DATA, END, END_HEADERS, HEADERS, STATUS, begun, frame, frames, head, post, sent_now};
 use plimsoll_model::CallFault;
-use plimsoll_wire::h2::PREFACE;
+use plimsoll_wire::h2::CONNECTION_PREFACE;
 use plimsoll_wire::{Conn, EncodedRequest, Fact};
 
 #[test]
@@ -115,7 +115,7 @@ fn invalid_messages_turn_status_ok_into_internal() {
                         }
                     }
                 }
-                let ended = if fault.is_some() { Some(CallFault::STATUS as u16) } else { status.parse().ok() };
+                let ended = if fault.is_some() { Some(CallFault::REPORTED_STATUS as u16) } else { status.parse().ok() };
                 assert_eq!(told, Some((ended, fault)), "{fields:?} {content:?}");
             }
         }
@@ -135,7 +135,7 @@ fn messages_in_turn_are_sent_after_each_response_message() {
     for (number, message) in messages.iter().enumerate() {
         let mut sent = sent_now(&mut conn, &asked);
         if number == 0 {
-            sent.drain(..PREFACE.len());
+            sent.drain(..CONNECTION_PREFACE.len());
         }
         let data: Vec<_> = frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
         let content: Vec<u8> = data.iter().flat_map(|frame| frame.3.clone()).collect();
@@ -167,7 +167,7 @@ fn early_response_messages_release_as_many_request_messages() {
         conn.start(0, asked);
         let sent = sent_now(&mut conn, asked);
         let expect = |messages: &[&Vec<u8>]| messages.iter().flat_map(|message| message.to_vec()).collect::<Vec<u8>>();
-        assert_eq!(content(&sent[PREFACE.len()..]), expect(at_first));
+        assert_eq!(content(&sent[CONNECTION_PREFACE.len()..]), expect(at_first));
         let two = [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[message(5), message(0)].concat())].concat();
         let mut received = conn.receive(&two, &mut plain);
         while conn.next(&mut received).is_some() {}
@@ -249,7 +249,7 @@ fn the_call_head_has_the_expected_bytes() {
     let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &message(1), false);
     let mut conn = Conn::h2(1);
     conn.start(0, &asked);
-    let sent = frames(&sent_now(&mut conn, &asked)[PREFACE.len()..]);
+    let sent = frames(&sent_now(&mut conn, &asked)[CONNECTION_PREFACE.len()..]);
     assert_eq!((sent[2].0, sent[2].1), (HEADERS, END_HEADERS));
     let hex: String = sent[2].3.iter().map(|byte| format!("{byte:02x}")).collect();
     let expect = [

@@ -54,7 +54,7 @@ fn drain(
 
 /// Checks the bytes that the client sent: the preface, then whole frames.
 fn judge(sent: &[u8], heard: &mut H2Results) -> Result<(), String> {
-    let mut rest = sent.strip_prefix(plimsoll_wire::h2::PREFACE).ok_or("no preface")?;
+    let mut rest = sent.strip_prefix(plimsoll_wire::h2::CONNECTION_PREFACE).ok_or("no preface")?;
     while let [a, b, c, kind, _, stream @ ..] = rest {
         let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
         let number = |bytes: &[u8]| bytes.first_chunk().map(|four| u32::from_be_bytes(*four));

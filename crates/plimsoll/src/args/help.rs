@@ -7,18 +7,18 @@
 use super::{Cli, parser_of, short_help};
 use clap::builder::Styles;
 use clap::{Arg, Command, CommandFactory};
-use plimsoll_report::text::wrap;
+use plimsoll_report::text::wrap_text;
 use std::ffi::OsString;
 
 /// Width of the list of commands in characters, so that terminals do not wrap its lines.
-const COLUMNS: usize = 80;
+const COMMAND_LIST_WIDTH_CHARS: usize = 80;
 
 /// The heading of a command's most important flags.
-const MAIN: &str = "Main flags";
+const MAIN_FLAGS_HEADING: &str = "Main flags";
 
 /// The headings of flag groups in their order in the help. A heading that is not listed comes after
 /// these headings and before the expert headings.
-const HEADINGS: [&str; 14] = [
+const FLAG_HEADINGS: [&str; 14] = [
     "Request",
     "Load",
     "Builds",
@@ -38,7 +38,7 @@ const HEADINGS: [&str; 14] = [
 const EXPERT_HEADINGS: [&str; 7] = ["Experiments", "Profiles", "Fleet", "Connections", "gRPC", "Script", "Generator"];
 
 /// All commands, grouped by purpose.
-const COMMANDS: [(&str, &[&str]); 6] = [
+const COMMAND_GROUPS: [(&str, &[&str]); 6] = [
     ("Measure a server", &["find", "explain", "prove", "run", "sweep", "overload", "replay", "demo"]),
     ("Read results", &["show", "report", "diff", "history", "gate", "serve", "rerun", "clean"]),
     ("Prepare traffic", &["traffic", "model", "import", "check", "grpc"]),
@@ -89,7 +89,7 @@ fn in_order(mut command: Command) -> Command {
         // the help.
         command = command.mut_arg(id, |flag| {
             let flag = flag.display_order(order);
-            if rank <= main.len() && !main.is_empty() { flag.help_heading(MAIN) } else { flag }
+            if rank <= main.len() && !main.is_empty() { flag.help_heading(MAIN_FLAGS_HEADING) } else { flag }
         });
     }
     command
@@ -105,9 +105,9 @@ fn help_position(flag: &Arg, main: &[&str]) -> usize {
         return at + 1;
     }
     let Some(heading) = flag.get_help_heading() else { return main.len() + 1 };
-    let usual = HEADINGS.iter().position(|known| *known == heading);
+    let usual = FLAG_HEADINGS.iter().position(|known| *known == heading);
     let expert = EXPERT_HEADINGS.iter().position(|known| *known == heading);
-    let at = usual.or(expert.map(|at| HEADINGS.len() + 1 + at)).unwrap_or(HEADINGS.len());
+    let at = usual.or(expert.map(|at| FLAG_HEADINGS.len() + 1 + at)).unwrap_or(FLAG_HEADINGS.len());
     main.len() + 2 + at
 }
 
@@ -123,16 +123,17 @@ fn root_help(commands: &Command, is_full: bool) -> String {
         format!("  {literal}{name:<11}{literal:#}  {about}\n")
     };
     if is_full {
-        for (group, names) in COMMANDS {
+        for (group, names) in COMMAND_GROUPS {
             text += &format!("\n{header}{group}:{header:#}\n");
             text.extend(names.iter().map(|name| line(name)));
         }
     } else {
         text += &format!("\n{header}Commands:{header:#}\n");
         text.extend(MAIN_COMMANDS.iter().map(|name| line(name)));
-        let others = COMMANDS.iter().flat_map(|(_, names)| names.iter().copied());
+        let others = COMMAND_GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
         let others: Vec<&str> = others.filter(|name| !MAIN_COMMANDS.contains(name)).collect();
-        text += &format!("{}\n", wrap(&format!("  also: {}", others.join(", ")), Some(COLUMNS), 8));
+        text +=
+            &format!("{}\n", wrap_text(&format!("  also: {}", others.join(", ")), Some(COMMAND_LIST_WIDTH_CHARS), 8));
     }
     text += &format!("\n{header}Options:{header:#}\n");
     for (flag, help) in [
@@ -159,7 +160,7 @@ mod tests {
     fn each_command_is_in_one_group() {
         let commands = Cli::command();
         let mut known: Vec<&str> = commands.get_subcommands().map(Command::get_name).collect();
-        let mut grouped: Vec<&str> = COMMANDS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut grouped: Vec<&str> = COMMAND_GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         known.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, known);
@@ -171,7 +172,7 @@ mod tests {
         for (line, lines_max) in [("plimsoll -h", 40), ("plimsoll --help", 80)] {
             let help = help_of(line);
             assert!(help.lines().count() <= lines_max, "{help}");
-            assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
+            assert!(help.lines().all(|line| line.chars().count() <= COMMAND_LIST_WIDTH_CHARS), "{help}");
         }
         let commands = Cli::command();
         let help = help_of("plimsoll --help");
@@ -183,8 +184,8 @@ mod tests {
         for name in commands.get_subcommands().map(Command::get_name) {
             assert!(short.contains(name), "{name}: {short}");
         }
-        assert_eq!(crate::version::GREETING.lines().count(), 5);
-        assert!(crate::version::GREETING.lines().all(|line| line.len() <= 100));
+        assert_eq!(crate::version::NO_ARGUMENTS_TEXT.lines().count(), 5);
+        assert!(crate::version::NO_ARGUMENTS_TEXT.lines().all(|line| line.len() <= 100));
     }
 
     #[test]
@@ -217,7 +218,7 @@ mod tests {
     fn every_help_heading_is_in_the_order() {
         for command in Cli::command().get_subcommands() {
             for heading in command.get_arguments().filter_map(Arg::get_help_heading) {
-                let known = HEADINGS.contains(&heading) || EXPERT_HEADINGS.contains(&heading);
+                let known = FLAG_HEADINGS.contains(&heading) || EXPERT_HEADINGS.contains(&heading);
                 assert!(known || heading == "Values that the run file withholds", "{}: {heading}", command.get_name());
             }
         }

@@ -8,14 +8,14 @@ use super::read_commands::LogArgs;
 use super::shared::{
     GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
 };
-use crate::quantity::flag;
+use crate::quantity::with_flag_name;
 use clap::{Args, ValueHint};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::VARIED_MAX;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{EndpointChoice, TextKind};
-use plimsoll_study::runner::PLACE;
+use plimsoll_study::runner::VALUE_PLACEHOLDER;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -256,10 +256,10 @@ pub struct ChangeArgs {
 
 impl ChangeArgs {
     /// Converts these flags to the terms that the run file records.
-    pub fn terms(&self) -> Result<ChangeTerms<String>, Failure> {
+    pub fn change_terms(&self) -> Result<ChangeTerms<String>, Failure> {
         let vary = self.vary.clone();
-        if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
-            return Err(Failure::usage(format!("--vary: the command has no {PLACE} for the value")));
+        if vary.as_ref().is_some_and(|command| !command.contains(VALUE_PLACEHOLDER)) {
+            return Err(Failure::usage(format!("--vary: the command has no {VALUE_PLACEHOLDER} for the value")));
         }
         let (other_body, may_signal) = (self.other_body.clone(), self.may_signal.clone());
         if other_body.as_deref() == Some("-") {
@@ -271,7 +271,11 @@ impl ChangeArgs {
         Ok(ChangeTerms {
             none: self.no_intervene,
             reference: self.reference.clone(),
-            identities: self.identities.iter().map(|text| ChangeArgs::identity(text)).collect::<Result<_, _>>()?,
+            identities: self
+                .identities
+                .iter()
+                .map(|text| ChangeArgs::parse_identity_header(text))
+                .collect::<Result<_, _>>()?,
             other_body,
             may_signal,
             vary,
@@ -279,7 +283,7 @@ impl ChangeArgs {
     }
 
     /// Parses the header field that identifies another client, in the form that is recorded.
-    pub fn identity(text: &str) -> Result<String, Failure> {
+    pub fn parse_identity_header(text: &str) -> Result<String, Failure> {
         // The text may contain a secret, so the error does not repeat it.
         let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
             Failure::usage("--identity: write 'Name: value', a header that identifies another client")
@@ -288,10 +292,12 @@ impl ChangeArgs {
     }
 
     /// Parses the values of --values, which --vary tries.
-    pub fn numbers(&self) -> Result<Vec<f64>, Failure> {
+    pub fn parse_setting_values(&self) -> Result<Vec<f64>, Failure> {
         let Some(text) = &self.values else { return Ok(Vec::new()) };
-        let values: Vec<f64> =
-            text.split(',').map(|value| flag("--values", parse_number(value.trim()))).collect::<Result<_, _>>()?;
+        let values: Vec<f64> = text
+            .split(',')
+            .map(|value| with_flag_name("--values", parse_number(value.trim())))
+            .collect::<Result<_, _>>()?;
         match values.iter().all(|value| *value > 0.0) && (2..=VARIED_MAX).contains(&values.len()) {
             true => Ok(values),
             false => Err(Failure::usage(format!("--values: give 2 to {VARIED_MAX} values above 0, such as 2,4,8"))),
@@ -536,12 +542,13 @@ impl RerunArgs {
     /// Returns, by kind, the values that the user gives again because the record withholds them.
     /// URLs, header fields and the body are not included. `sides` says whether the record has
     /// profiles of two sides.
-    pub fn texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
+    pub fn withheld_texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
         let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
             None | Some(EndpointChoice::ByTarget) => Vec::new(),
             Some(EndpointChoice::At(urls)) => urls,
         };
-        let identities = self.identities.iter().map(|text| ChangeArgs::identity(text)).collect::<Result<_, _>>()?;
+        let identities =
+            self.identities.iter().map(|text| ChangeArgs::parse_identity_header(text)).collect::<Result<_, _>>()?;
         let one = |text: &Option<String>| text.iter().cloned().collect();
         Ok(vec![
             (TextKind::Profiles, profiles),

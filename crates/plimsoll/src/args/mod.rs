@@ -1,6 +1,6 @@
 //! Declares the command line: all commands and their arguments. This module reads no files and
 //! opens no sockets. `plan_from_args` and the commands convert arguments to plans and terms. Flags
-//! with their own terms are converted next to their declaration (`ChangeArgs::terms`).
+//! with their own terms are converted next to their declaration (`ChangeArgs::change_terms`).
 //!
 //! The files: `measuring`, `prove` and `replay` (commands that generate load), `reading` (commands
 //! that read files), `history` (commands that read a store), `doors` (commands that behave like
@@ -37,7 +37,7 @@ pub use read_commands::{
     ReportFormat, ShowArgs, TrafficArgs,
 };
 pub use replay::ReplayArgs;
-pub use shared::redaction;
+pub use shared::redaction_level;
 pub use shared::{
     ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
     ScriptArgs, SearchArgs, StoreArgs,

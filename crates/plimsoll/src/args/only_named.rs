@@ -9,15 +9,15 @@ use std::ops::Deref;
 
 thread_local! {
     /// The only command whose flags are declared. `None` declares those of all commands.
-    static NAMED: RefCell<Option<String>> = const { RefCell::new(None) };
+    static ONLY_DECLARED_COMMAND: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Returns the parser of a command line whose command is `name`. The other commands are known, but
 /// have no flags.
 pub fn parser_of<P: CommandFactory>(name: &str) -> Command {
-    NAMED.with_borrow_mut(|named| *named = Some(name.to_owned()));
+    ONLY_DECLARED_COMMAND.with_borrow_mut(|named| *named = Some(name.to_owned()));
     let parser = P::command();
-    NAMED.with_borrow_mut(|named| *named = None);
+    ONLY_DECLARED_COMMAND.with_borrow_mut(|named| *named = None);
     parser
 }
 
@@ -45,7 +45,8 @@ impl<T: FromArgMatches> FromArgMatches for CommandFlags<T> {
 
 impl<T: Args> Args for CommandFlags<T> {
     fn augment_args(command: Command) -> Command {
-        match NAMED.with_borrow(|named| named.as_deref().is_none_or(|name| name == command.get_name())) {
+        match ONLY_DECLARED_COMMAND.with_borrow(|named| named.as_deref().is_none_or(|name| name == command.get_name()))
+        {
             true => T::augment_args(command),
             false => command,
         }

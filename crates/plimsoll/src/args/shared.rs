@@ -278,7 +278,7 @@ pub struct StoreArgs {
 }
 
 /// Combines the values of --redact and --keep-failed-bodies to one redaction level.
-pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
+pub fn redaction_level(redact: Redact, keeps_failed_bodies: bool) -> Redact {
     if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
 }
 

@@ -7,7 +7,7 @@ use clap::Command;
 
 /// The flags that `-h` shows of each command, by their long names. For a command that is not
 /// listed, `-h` shows all flags.
-const IMPORTANT: [(&str, &[&str]); 11] = [
+const SHORT_HELP_FLAGS: [(&str, &[&str]); 11] = [
     ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
     ("find", &["file", "header", "body", "soak", "need", "budget", "slo", "fail-if", "json"]),
     ("explain", &["file", "header", "body", "budget", "slo", "may-signal", "no-intervene", "pid", "metrics"]),
@@ -41,7 +41,7 @@ const EXAMPLE_LINES: usize = 4;
 
 /// Returns the long names of a command's most important flags; `None` if all flags are shown.
 pub fn main_flags(command: &str) -> Option<&'static [&'static str]> {
-    IMPORTANT.iter().find(|(known, _)| *known == command).map(|(_, flags)| *flags)
+    SHORT_HELP_FLAGS.iter().find(|(known, _)| *known == command).map(|(_, flags)| *flags)
 }
 
 /// Whether the arguments contain `-h`.
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn every_important_flag_exists() {
         let commands = Cli::command();
-        for (name, flags) in IMPORTANT {
+        for (name, flags) in SHORT_HELP_FLAGS {
             let command = commands.find_subcommand(name).expect(name);
             for flag in flags {
                 assert!(command.get_arguments().any(|known| known.get_long() == Some(flag)), "{name} --{flag}");

@@ -1,23 +1,23 @@
 //! `plimsoll agent`: generates load or measures a server for a plimsoll on another machine.
 
 use crate::args::AgentArgs;
-use crate::quantity::{flag, positive_time};
+use crate::quantity::{positive_time, with_flag_name};
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::{AllowList, BusAccess, JoinTerms, Permissions, TaskVerifier, presence};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_study::output::note;
+use plimsoll_study::output::print_to_stderr;
 use plimsoll_sys::output_file::OWN_FOLDER;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
 /// The default time that an agent waits for its message bus.
-const WAIT: Duration = Duration::from_secs(10);
+const BUS_WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// Serves a coordinator until the connection to the coordinator or to the bus ends.
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
-    let allow = flag("--allow", AllowList::parse(&args.allow))?;
-    let verifier = args.trust.as_deref().map(|key| flag("--trust", TaskVerifier::parse(key))).transpose()?;
+    let allow = with_flag_name("--allow", AllowList::parse(&args.allow))?;
+    let verifier = args.trust.as_deref().map(|key| with_flag_name("--trust", TaskVerifier::parse(key))).transpose()?;
     let Some(bus) = &args.join else {
         if std::io::stdin().is_terminal() {
             return Err(Failure::usage(
@@ -27,13 +27,13 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
         }
         if args.watch_only {
             plimsoll_fleet::serve_watch()?;
-            return Ok(exit::DONE);
+            return Ok(exit::SUCCESS);
         }
-        plimsoll_fleet::serve(Permissions { allow, verifier })?;
-        return Ok(exit::DONE);
+        plimsoll_fleet::serve_over_stdio(Permissions { allow, verifier })?;
+        return Ok(exit::SUCCESS);
     };
-    let address = flag("--join", BusAddress::parse(bus))?;
-    let name = args.name.as_deref().map(|name| flag("--name", presence::agent_name(name))).transpose()?;
+    let address = with_flag_name("--join", BusAddress::parse(bus))?;
+    let name = args.name.as_deref().map(|name| with_flag_name("--name", presence::agent_name(name))).transpose()?;
     let name = name.unwrap_or_else(presence::own_name);
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (creds, ca) = (args.creds.as_deref().map(text), args.bus_ca.as_deref().map(text));
@@ -45,8 +45,8 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     };
     let joined = format!("agent {name} has joined the bus at {url}. {permitted}", url = address.url);
     let access = BusAccess { address, creds, ca };
-    let wait = wait.map_or(WAIT, Duration::from_nanos);
+    let wait = wait.map_or(BUS_WAIT_DEFAULT, Duration::from_nanos);
     let terms = JoinTerms { access, name, allow, verifier, spool, wait };
-    plimsoll_fleet::join(terms, &mut || note(&joined))?;
-    Ok(exit::DONE)
+    plimsoll_fleet::join(terms, &mut || print_to_stderr(&joined))?;
+    Ok(exit::SUCCESS)
 }

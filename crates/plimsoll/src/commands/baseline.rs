@@ -1,7 +1,7 @@
 //! `plimsoll baseline`: runs the reference server until the user interrupts.
 
 use crate::args::BaselineArgs;
-use crate::quantity::positive;
+use crate::quantity::parse_positive_count;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::baseline::{Options, pooled, start};
 use plimsoll_study::capacity::Limits;
@@ -20,10 +20,10 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     if let Some((behind, pool)) = args.behind.as_deref().zip(args.pool.as_deref()) {
         return run_pooled_server(args, behind, pool);
     }
-    let connections = positive("--connections", &args.connections)?;
+    let connections = parse_positive_count("--connections", &args.connections)?;
     let cores = u64::from(plimsoll_sys::probe::cgroup::usable_cores());
     let threads = match &args.threads {
-        Some(text) => positive("--threads", text)?.min(1024),
+        Some(text) => parse_positive_count("--threads", text)?.min(1024),
         None => cores.max(Limits::limits_of_machine().threads_for(connections)),
     } as usize;
     let listen = args.listen;
@@ -35,18 +35,18 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     let tls = certificate.map(|pem| ServerTls::new(&pem, key.as_deref())).transpose().map_err(|e| tls_failure(&e))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = start(Options { listen, threads, tls }).map_err(|error| cannot_serve(listen, &error))?;
-    serve_until_interrupted(scheme, server.address());
+    serve_until_interrupted(scheme, server.listen_address());
     server.stop().map_err(|error| cannot_serve(listen, &error))?;
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// Runs the reference server whose bottleneck is a pool of connections to the server `behind`.
 fn run_pooled_server(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
     let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
-    let connections = positive("--pool", pool)?.min(1 << 16) as usize;
+    let connections = parse_positive_count("--pool", pool)?.min(1 << 16) as usize;
     let address = pooled::start(args.listen, &url, connections).map_err(|error| cannot_serve(args.listen, &error))?;
     serve_until_interrupted("http", address);
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {

@@ -11,14 +11,14 @@ use plimsoll_study::output::print;
 use plimsoll_study::{grpc, traffic_file};
 
 /// The number of requests of the traffic file that `plimsoll check` prints.
-const SHOWN: usize = 5;
+const REQUESTS_SHOWN: usize = 5;
 /// Reads the traffic file and prints its first requests. Returns the exit code.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let file = traffic_file::read_to_show(&args.file)?;
     let (mut plan, mix) = plan_of(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
     plan.load.seed = args.seed;
     let http = plan.carriage.http;
-    let schema = plan_from_args::schema(&args.schema)?;
+    let schema = plan_from_args::schema_terms(&args.schema)?;
     let is_grpc = plan.traffic.origin.is_grpc();
     match (&schema, is_grpc) {
         (Some(_), true) => {
@@ -40,7 +40,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         }
     }
     traffic_file::check_encodable(&plan)?;
-    let first = plimsoll_engine::first_requests(&plan, SHOWN)?;
+    let first = plimsoll_engine::first_requests(&plan, REQUESTS_SHOWN)?;
     let requests: Vec<CheckedRequest> = first
         .iter()
         .map(|asked| CheckedRequest {
@@ -55,8 +55,8 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         chooses_http: http == HttpChoice::Auto,
         has_schema: schema.is_some(),
         seed: args.seed,
-        wanted: SHOWN,
+        wanted: REQUESTS_SHOWN,
         first: &requests,
     }));
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

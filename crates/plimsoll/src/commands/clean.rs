@@ -1,13 +1,13 @@
 //! `plimsoll clean`: removes old runs from the folder of results, and prints what it removes.
 
 use crate::args::CleanArgs;
-use crate::results::columns;
+use crate::results::stdout_terminal_width;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
-use plimsoll_report::text::wrap;
+use plimsoll_report::text::wrap_text;
 use plimsoll_study::output::print;
-use plimsoll_study::result_store::{RUNS_KEPT, removable_runs, remove, runs};
+use plimsoll_study::result_store::{RUNS_KEPT, removable_runs, remove, stored_runs};
 use plimsoll_sys::system_text;
 
 /// Removes old runs, or only lists them with --dry-run. Returns the exit code.
@@ -19,11 +19,11 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let folder = args.dir.display();
     let cannot = |what: &str, e: &std::io::Error| Failure::start(format!("{what}: {}", system_text(e)));
     plimsoll_sys::output_file::refuse_links(&args.dir).map_err(|e| Failure::start(system_text(&e)))?;
-    let all = runs(&args.dir).map_err(|e| cannot(&format!("the folder '{folder}' cannot be read"), &e))?;
+    let all = stored_runs(&args.dir).map_err(|e| cannot(&format!("the folder '{folder}' cannot be read"), &e))?;
     let count = all.len();
     let old = removable_runs(all, keep);
     let mut freed = 0;
-    let columns = columns();
+    let columns = stdout_terminal_width();
     for run in &old {
         if !args.dry_run {
             remove(run).map_err(|e| cannot(&format!("'{}' cannot be removed", run.files[0].display()), &e))?;
@@ -36,7 +36,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
         };
         let began = date(run.began_unix_s * 1000);
         let line = format!("  {}  ({began}, {}{others})", run.files[0].display(), bytes(run.bytes as f64));
-        print(&format!("{}\n", wrap(&line, columns, 4)));
+        print(&format!("{}\n", wrap_text(&line, columns, 4)));
     }
     let done = if args.dry_run { "would be removed" } else { "removed" };
     let freed = bytes(freed as f64);
@@ -45,5 +45,5 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
         (_, 0) => format!("no run is removed: {folder} has {count} runs, and --keep {keep} keeps all of them\n"),
         (_, gone) => format!("{gone} of {count} runs in {folder} {done}, {freed}\n"),
     });
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

@@ -19,5 +19,5 @@ pub fn run(args: &CompletionsArgs) -> Result<u8, Failure> {
     let mut script = Vec::new();
     generate(shell, &mut Cli::command(), "plimsoll", &mut script);
     print(&String::from_utf8_lossy(&script));
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

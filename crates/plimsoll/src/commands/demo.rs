@@ -21,31 +21,31 @@ use plimsoll_traffic::target_url::Url;
 use std::net::Ipv4Addr;
 
 /// The URL path on the sample server to which the demo sends load.
-const PATH: &str = "/items";
+const DEMO_URL_PATH: &str = "/items";
 /// The path that the sample server requests from its store. The store takes 20 ms to respond.
-const BEHIND: &str = "/delay/20";
+const STORE_URL_PATH: &str = "/delay/20";
 /// The number of connections from the sample server to its store. This pool is the bottleneck that
 /// the demo finds.
-const POOL: &str = "4";
+const POOL_CONNECTIONS: &str = "4";
 /// The number of connections of the sample server after the fix.
 const LARGER_POOL: &str = "8";
 
 /// The default time for each of find, explain and prove.
-const BUDGET: &str = "40s";
+const PHASE_TIME_BUDGET: &str = "40s";
 /// The default time for the search alone, with --quick.
 const QUICK_SEARCH_BUDGET: &str = "15s";
 
 /// Converts the flags to a search. The target's port is 0 until the sample server runs.
 pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
-    let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { BUDGET });
+    let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { PHASE_TIME_BUDGET });
     let budget_ns = positive_time("--budget", budget)?;
-    let request = Request { target: PATH.into(), ..Request::get() };
+    let request = Request { target: DEMO_URL_PATH.into(), ..Request::get() };
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
     let traffic = Traffic::with_one_route(origin, Route::new(request));
     let base = Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) };
-    let output = plan_from_args::output(&args.out, None)?;
+    let output = plan_from_args::output_terms(&args.out, None)?;
     let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
     let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
@@ -56,15 +56,17 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
 /// only if the user interrupts.
 pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let store = demo_server::start(&["--threads", "1"])?;
-    let behind = format!("{}{BEHIND}", store.first_line());
-    let server = demo_server::start(&["--behind", &behind, "--pool", POOL])?;
+    let behind = format!("{}{STORE_URL_PATH}", store.first_line());
+    let server = demo_server::start(&["--behind", &behind, "--pool", POOL_CONNECTIONS])?;
     asked.base.traffic.origin = Url::read(server.first_line())?.origin;
-    let url = format!("{}{PATH}", server.first_line());
+    let url = format!("{}{DEMO_URL_PATH}", server.first_line());
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
-    live.line(&format!("a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"));
+    live.print_line_unless_quiet(&format!(
+        "a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"
+    ));
     let step = if terms.demo_quick { "" } else { "1 of 3, " };
-    live.line(&format!("{step}how much load does the server sustain?   plimsoll find {url}"));
+    live.print_line_unless_quiet(&format!("{step}how much load does the server sustain?   plimsoll find {url}"));
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
@@ -72,7 +74,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     // With --json, the output is a single document, so only the search runs.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
-        live.line(&format!("\n2 of 3, what limits the load line?   plimsoll explain {url}"));
+        live.print_line_unless_quiet(&format!("\n2 of 3, what limits the load line?   plimsoll explain {url}"));
         run_explain(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     demo_server::end(server)?;
@@ -80,14 +82,14 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         // Each side is started anew for each load, so both sides have the same history.
         let address = demo_server::free_address()?;
         let build = |pool: &str| demo_server::pool_command(&address, &behind, pool);
-        let (a, b, url) = (build(POOL)?, build(LARGER_POOL)?, format!("http://{address}{PATH}"));
-        live.line(&format!(
-            "\nthe known bottleneck is a pool of {POOL} connections to a store that takes 20 ms: \
-            {POOL} / 20 ms = 200 requests/s"
+        let (a, b, url) = (build(POOL_CONNECTIONS)?, build(LARGER_POOL)?, format!("http://{address}{DEMO_URL_PATH}"));
+        live.print_line_unless_quiet(&format!(
+            "\nthe known bottleneck is a pool of {POOL_CONNECTIONS} connections to a store that takes 20 ms: \
+            {POOL_CONNECTIONS} / 20 ms = 200 requests/s"
         ));
-        live.line(&format!(
+        live.print_line_unless_quiet(&format!(
             "3 of 3, does a pool of {LARGER_POOL} connections remove the limit?   plimsoll prove --a 'server \
-             {POOL}' --b 'server {LARGER_POOL}' {url}"
+             {POOL_CONNECTIONS}' --b 'server {LARGER_POOL}' {url}"
         ));
         run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
@@ -103,7 +105,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         );
     }
     // The demo judges nothing, so it succeeds even if interference prevented a load line.
-    Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
+    Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::SUCCESS })
 }
 
 /// Parses the words of a command line, and returns the command.

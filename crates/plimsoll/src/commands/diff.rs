@@ -15,7 +15,7 @@ use plimsoll_report::chart::PICTURE_SUFFIX;
 use plimsoll_report::pages::{distinct_names, file_name};
 use plimsoll_report::{RecordedInput, RecordedPair, Report, flame_difference};
 use plimsoll_study::load_profiles::cpu_profile_of_run;
-use plimsoll_study::output::note;
+use plimsoll_study::output::print_to_stderr;
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn warn_about_incomparable(args: &DiffArgs) {
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
     if a.measure() == "load line" && b.measure() == "load line" {
         for reason in incomparability(&a, &b) {
-            note(&format!("warning: a difference may have a cause other than the server: {reason}"));
+            print_to_stderr(&format!("warning: a difference may have a cause other than the server: {reason}"));
         }
     }
 }
@@ -90,7 +90,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         ))
     })?;
     let mut written = Vec::new();
-    for (end, svg) in pair.charts() {
+    for (end, svg) in pair.draw_charts() {
         let path = args.dir.join(format!("{both}.{end}.{PICTURE_SUFFIX}"));
         write_chart(&path, &svg)?;
         written.push(path.display().to_string());
@@ -98,12 +98,12 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&pair.document(&written));
     } else {
-        print_screen(&pair.report(), written.len() + 1, "--json");
+        print_screen(&pair.table_report(), written.len() + 1, "--json");
         // Each path has its own line of text and is never wrapped.
         let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
         print(&format!("\n{lines}"));
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// Returns the comparison of two recordings for a web page. `names` are their names on the page;

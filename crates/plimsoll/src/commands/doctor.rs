@@ -2,7 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::live::Live;
-use crate::results::{columns, print, print_json};
+use crate::results::{print, print_json, stdout_terminal_width};
 use plimsoll_analysis::fitness::{Fitness, MachineFitness};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_probe::machine_facts;
@@ -11,28 +11,28 @@ use plimsoll_study::self_measurement;
 use std::time::Duration;
 
 /// The time for which the CPU use of other processes is sampled.
-const SAMPLE: Duration = Duration::from_secs(1);
+const CPU_SAMPLE_DURATION: Duration = Duration::from_secs(1);
 
 /// Checks the machine, measures plimsoll's own capacity, and prints the result. Returns the exit
 /// code.
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let facts = machine_facts::read(SAMPLE);
+    let facts = machine_facts::read(CPU_SAMPLE_DURATION);
     let measured = match args.quick || plimsoll_sys::signal::interrupted() {
         true => None,
         false => {
-            Live::new(args.json).line("measuring plimsoll's speed with its reference server: 10 s");
-            Some(self_measurement::measure()?)
+            Live::new(args.json).print_line_unless_quiet("measuring plimsoll's speed with its reference server: 10 s");
+            Some(self_measurement::measure_own_speed()?)
         }
     };
     let fitness = MachineFitness::assess(&facts, measured.as_ref());
     if args.json {
         print_json(&doctor_document(&facts, measured.as_ref(), &fitness));
     } else {
-        print(&doctor_text(measured.as_ref(), &fitness, columns()));
+        print(&doctor_text(measured.as_ref(), &fitness, stdout_terminal_width()));
     }
     Ok(match fitness.fitness() {
         _ if plimsoll_sys::signal::interrupted() => exit::INTERRUPTED,
-        Fitness::Unfit => exit::CROSSED,
-        Fitness::Fit | Fitness::Limited => exit::DONE,
+        Fitness::Unfit => exit::NEGATIVE_RESULT,
+        Fitness::Fit | Fitness::Limited => exit::SUCCESS,
     })
 }

@@ -24,7 +24,7 @@ pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, F
         }
         Command::Find(args) => find::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Find(asked), terms))?,
         Command::Demo(args) => demo::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Find(asked), terms))?,
-        Command::Explain(args) if explain::file(args).is_some() => return Ok(None),
+        Command::Explain(args) if explain::run_file_path(args).is_some() => return Ok(None),
         Command::Explain(args) => {
             explain::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Explain(asked), terms))?
         }

@@ -18,7 +18,7 @@ use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
 
 /// Returns the path of the run file to explain, if the arguments name one in place of a target.
-pub fn file(args: &ExplainArgs) -> Option<&Path> {
+pub fn run_file_path(args: &ExplainArgs) -> Option<&Path> {
     let is_file = |word: &&str| word.ends_with(".plimsoll") && !word.contains("://");
     args.search.request.url.as_deref().filter(is_file).map(Path::new)
 }
@@ -27,9 +27,9 @@ pub fn file(args: &ExplainArgs) -> Option<&Path> {
 pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::spec_from_args(&args.search, search_part_ns(budget_ns))?;
-    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
-    terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
-    terms.changes = args.changes.terms()?;
+    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
+    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &search.base, &terms)?;
+    terms.changes = args.changes.change_terms()?;
     let mut interventions = changes::possible_before_load(&search.base, &terms)?;
     if search.max_rate.is_some() {
         // Experiments use closed loops, which send as fast as the server responds, so they could
@@ -37,7 +37,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
         interventions.clear();
     }
     let flagged = changes::explicitly_requested(&interventions, &terms.changes);
-    let varied = args.changes.numbers()?;
+    let varied = args.changes.parse_setting_values()?;
     Ok((
         ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied },
         terms,
@@ -53,11 +53,11 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
         true => process_pauser::find(terms, &prepared.base)?,
         false => Vec::new(),
     };
-    let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
+    let variants = changes::intervention_variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::possible_interventions(&interventions, &variants);
     let flagged = flagged.into_iter().filter(|change| interventions.contains(change)).collect();
     let asked = ExperimentSpec::Explain(ExplainSpec {
-        search: prepared.spec(),
+        search: prepared.search_spec(),
         budget_ns,
         interventions,
         requested_interventions: flagged,
@@ -66,21 +66,21 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, pausable_processes, ..prepared };
     let mut live = Live::new(terms.output.quiet);
-    live.line(&explain_question(&prepared.settings, budget_ns));
+    live.print_line_unless_quiet(&explain_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| exit_code(finding))
 }
 
 /// Returns the exit code: an explanation that names no bottleneck is a failure.
 fn exit_code(finding: &Finding) -> u8 {
     match finding {
-        Finding::Explain(found) if !found.explanation.abstained => exit::DONE,
-        _ => exit::CROSSED,
+        Finding::Explain(found) if !found.explanation.abstained => exit::SUCCESS,
+        _ => exit::NEGATIVE_RESULT,
     }
 }
 
 /// Explains the search recorded in a run file. Returns the exit code.
-pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
-    let file = file(args).unwrap_or(Path::new(""));
+pub fn explain_run_file(args: &ExplainArgs) -> Result<u8, Failure> {
+    let file = run_file_path(args).unwrap_or(Path::new(""));
     let experiment = read(file)?;
     let Some(results) = Results::explain_recorded_search(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
@@ -88,6 +88,6 @@ pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
             recording = file.display()
         )));
     };
-    results.print(&plan_from_args::output(&args.out, None)?, true);
+    results.print(&plan_from_args::output_terms(&args.out, None)?, true);
     Ok(exit_code(results.finding()))
 }

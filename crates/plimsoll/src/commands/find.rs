@@ -3,11 +3,11 @@
 use super::replay::LogOptions;
 use super::search::{self, PreparedSearch};
 use super::traffic::ReadingMeter;
-use crate::args::{FindArgs, join_conditions, redaction};
+use crate::args::{FindArgs, join_conditions, redaction_level};
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
-use crate::quantity::{flag, positive_time};
+use crate::quantity::{positive_time, with_flag_name};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::find::{self, Demand};
 use plimsoll_analysis::finding::SearchFinding;
@@ -17,7 +17,7 @@ use plimsoll_model::units::{parse_number, parse_share};
 use plimsoll_model::{Arrivals, ExperimentSpec, FindSpec, Plan, Planning, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::questions::find_question;
-use plimsoll_report::{format, spelled};
+use plimsoll_report::{format, sentence_text};
 use plimsoll_study::log_replay;
 
 /// The shortest soak, ns (10 s). A shorter soak would find no more than the search itself.
@@ -41,10 +41,10 @@ pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>)
         asked.arrivals = Arrivals::Replayed;
     }
     asked.planning = planning;
-    terms.fleet = plan_from_args::fleet(&args.fleet, &asked.base, &terms)?;
+    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &asked.base, &terms)?;
     terms.fail_if = join_conditions(&args.fail_if);
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
+    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     Ok((asked, terms))
 }
 
@@ -63,11 +63,11 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         skip: &args.skip,
         with_unsafe: args.allow_unsafe,
     };
-    let replay = ReplayTerms { draws_sessions: true, ..words.terms(plan)? };
+    let replay = ReplayTerms { draws_sessions: true, ..words.replay_terms(plan)? };
     plan.traffic = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
-        redaction(request.redact, request.keep_failed_bodies),
+        redaction_level(request.redact, request.keep_failed_bodies),
         args.out.quiet,
         &mut ReadingMeter::new(),
     )?
@@ -78,16 +78,16 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
 
 /// Parses the conditions of --fail-if, which refer to the search's findings.
 fn parse_fail_if(text: &str) -> Result<Vec<Demand>, Failure> {
-    flag("--fail-if", Demand::parse_list(text).map_err(|error| spelled(&error.sentence())))
+    with_flag_name("--fail-if", Demand::parse_list(text).map_err(|error| sentence_text(&error.sentence())))
 }
 
 /// Parses the flags for planning: --headroom, --need and --soak.
 fn parse_planning(args: &FindArgs) -> Result<Planning, Failure> {
-    let headroom = args.headroom.as_deref().map(|text| match flag("--headroom", parse_share(text))? {
+    let headroom = args.headroom.as_deref().map(|text| match with_flag_name("--headroom", parse_share(text))? {
         share if share > 0.0 && share < 1.0 => Ok(share),
         _ => Err(Failure::usage("--headroom: must be more than 0 % and less than 100 %, such as 30%")),
     });
-    let need_rps = args.need.as_deref().map(|text| match flag("--need", parse_number(text))? {
+    let need_rps = args.need.as_deref().map(|text| match with_flag_name("--need", parse_number(text))? {
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--need: must be more than 0")),
     });
@@ -103,17 +103,17 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let fail_if = terms.fail_if.as_deref().map(parse_fail_if).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
     let prepared = PreparedSearch::prepare(asked, terms, Effort::Little)?;
-    let asked = ExperimentSpec::Find(prepared.spec());
+    let asked = ExperimentSpec::Find(prepared.search_spec());
     let mut live = Live::new(terms.output.quiet);
-    live.line(&find_question(&prepared.settings, &find::forecast(&prepared.settings)));
+    live.print_line_unless_quiet(&find_question(&prepared.settings, &find::forecast(&prepared.settings)));
     prepared.carry_out(asked, terms, live, |finding, live| {
-        let Finding::Find(found) = finding else { return exit::CROSSED };
+        let Finding::Find(found) = finding else { return exit::NEGATIVE_RESULT };
         let cpu_ns = found.cpu_us().map(|us| us * 1e3);
         let (gate, notes) = decide_gate(&fail_if, found, cpu_ns);
-        notes.iter().for_each(|note| live.note(note));
+        notes.iter().for_each(|note| live.print_note(note));
         match found.findings.load_line_rps.rps > 0.0 {
-            true => gate.code(terms),
-            false => exit::CROSSED,
+            true => gate.exit_code(terms),
+            false => exit::NEGATIVE_RESULT,
         }
     })
 }

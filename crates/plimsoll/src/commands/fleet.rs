@@ -3,7 +3,7 @@
 //! to a target.
 
 use crate::args::FleetStatusArgs;
-use crate::quantity::{flag, positive_time};
+use crate::quantity::{positive_time, with_flag_name};
 use crate::results::print_json;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::shares::agent_weights_from_calibrations;
@@ -13,7 +13,7 @@ use plimsoll_model::{AgentLossPolicy, FleetTerms};
 use plimsoll_report::block::Report;
 use plimsoll_report::calibration::{calibration_document, calibration_text};
 use plimsoll_report::{format, text};
-use plimsoll_study::output::{note, print};
+use plimsoll_study::output::{print, print_to_stderr};
 use std::path::{Path, PathBuf};
 
 /// Executes the action that the arguments name. Returns the exit code.
@@ -41,9 +41,9 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
         }
         "fetch" => fetch_run_file(place("the address of the bus that stores the run, such as nats://bus:4222")?, args),
         "key" => {
-            let public = TaskKey::create(Path::new(place("the file for the key, such as fleet.key")?))?;
+            let public = TaskKey::create_key_file(Path::new(place("the file for the key, such as fleet.key")?))?;
             print(&format!("{public}\n"));
-            Ok(exit::DONE)
+            Ok(exit::SUCCESS)
         }
         _ => run_local_agents(args),
     }
@@ -58,18 +58,18 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         vec![agent.name, agent.plimsoll, cores, round_trip, time(agent.clock_error_ns_max)]
     });
     let mut report = Report::default();
-    report.table(&["agent", "plimsoll", "cores", "round trip", "clock within"], rows.collect());
+    report.add_table(&["agent", "plimsoll", "cores", "round trip", "clock within"], rows.collect());
     print(&text::render(&report, false));
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// Makes each machine measure its capacity. Stores the results, and prints them with the shares of
 /// a load that follow from them. Lists agents without a result at the end.
 fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let terms = parse_fleet_terms(place, args)?;
-    note("each machine measures plimsoll's speed with a local reference server: 10 s");
+    print_to_stderr("each machine measures plimsoll's speed with a local reference server: 10 s");
     let (mut agents, mut failed) = (Vec::new(), Vec::new());
-    for found in plimsoll_fleet::calibrate(&terms)? {
+    for found in plimsoll_fleet::calibrate_fleet(&terms)? {
         match found {
             Ok(agent) => agents.push(agent),
             Err((name, why)) => failed.push(format!("agent {name}: {why}")),
@@ -81,7 +81,7 @@ fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> 
         false => print(&calibration_text(&agents, &weights)),
     }
     match failed.is_empty() {
-        true => Ok(exit::DONE),
+        true => Ok(exit::SUCCESS),
         false => Err(Failure::start(failed.join("; "))),
     }
 }
@@ -98,7 +98,7 @@ fn parse_fleet_terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, 
 
 /// Fetches a run from the bus, writes it to a file, and prints whether it is complete.
 fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
-    let address = flag("fleet fetch", BusAddress::parse(place))?;
+    let address = with_flag_name("fleet fetch", BusAddress::parse(place))?;
     let run = args.word.as_deref().ok_or_else(|| {
         Failure::usage(
             "fleet fetch: the name of the run is missing; the plimsoll that started the run printed the name",
@@ -106,7 +106,7 @@ fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     })?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
     let shown = path.display();
-    let said = match plimsoll_fleet::fetch(&BusAccess::from_environment(address), run, &path)? {
+    let said = match plimsoll_fleet::fetch_run_file(&BusAccess::from_environment(address), run, &path)? {
         FetchedRun::Whole => format!("run file: {shown}"),
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {
@@ -122,7 +122,7 @@ fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         }
     };
     print(&format!("{said}\n"));
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// Runs agents on this machine until ^C.
@@ -132,5 +132,5 @@ fn run_local_agents(args: &FleetStatusArgs) -> Result<u8, Failure> {
     }
     let count = args.local.ok_or_else(|| Failure::usage("fleet up: give the number of agents, such as --local 3"))?;
     plimsoll_fleet::run_agents(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

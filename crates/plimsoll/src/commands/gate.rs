@@ -13,9 +13,9 @@ use plimsoll_study::result_store;
 
 /// Compares the stored runs and prints the verdict. Returns the exit code.
 pub fn run(args: &GateArgs) -> Result<u8, Failure> {
-    let mut store = Store::open(&result_store::store(args.store.as_deref()))?;
-    store.refresh()?;
-    let runs = store.runs(&RunFilter::default())?;
+    let mut store = Store::open(&result_store::store_folder(args.store.as_deref()))?;
+    store.refresh_index()?;
+    let runs = store.matching_runs(&RunFilter::default())?;
     let candidate = named_run(&args.run, &runs)?;
     let finding = gate(&runs, &candidate, &args.against);
     let view = GateView { run: &candidate, branch: &args.against, finding: &finding };
@@ -25,8 +25,8 @@ pub fn run(args: &GateArgs) -> Result<u8, Failure> {
         print_report(&gate_report(&view));
     }
     Ok(match finding.verdict {
-        GateVerdict::Worse => exit::CROSSED,
-        GateVerdict::Better | GateVerdict::Same => exit::DONE,
+        GateVerdict::Worse => exit::NEGATIVE_RESULT,
+        GateVerdict::Better | GateVerdict::Same => exit::SUCCESS,
         GateVerdict::NotKnown => OnInconclusive::code(on_inconclusive(&args.inconclusive)),
     })
 }

@@ -25,5 +25,5 @@ pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
         GrpcView::Describe => services_described(&schema, service, method, &plan.traffic.origin),
     };
     print(&text.map_err(|error| Failure::usage(error.to_string()))?);
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

@@ -16,11 +16,11 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
         "commit" => LaneOrder::Commit,
         _ => return Err(Failure::usage("--by: expected commit or time")),
     };
-    let mut store = Store::open(&result_store::store(args.store.as_deref()))?;
-    store.refresh()?;
+    let mut store = Store::open(&result_store::store_folder(args.store.as_deref()))?;
+    store.refresh_index()?;
     let filter = RunFilter { service: args.url.as_deref().map(service_name), branch: args.branch.clone() };
-    let lanes = lanes(&store.runs(&filter)?, order);
-    let unreadable = store.unreadable()?;
+    let lanes = lanes(&store.matching_runs(&filter)?, order);
+    let unreadable = store.unreadable_files()?;
     let view = HistoryView { lanes: &lanes, order, last: args.last as usize, unreadable: &unreadable };
     if args.json {
         print_json(&history_document(&view));
@@ -28,13 +28,13 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
         print_report(&history_report(&view));
         if lanes.is_empty() {
             let folder = store.folder().display();
-            plimsoll_study::output::note(&format!(
+            plimsoll_study::output::print_to_stderr(&format!(
                 "the store '{folder}' has nothing to show: plimsoll find URL --store DIR adds a run, and plimsoll \
                  history --store DIR shows the runs"
             ));
         }
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// Returns the name of a service as run files contain it: a URL with its port, or the text of a

@@ -6,7 +6,7 @@ use crate::args::{ImportArgs, ImportKind};
 use crate::pictures::write_and_note;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::import_source::{missing_inputs_text, read};
-use plimsoll_study::output::{note, print_unescaped};
+use plimsoll_study::output::{print_to_stderr, print_unescaped};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
 use std::path::Path;
@@ -35,7 +35,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     print_omissions(&name, &imported);
     let folder = args.output.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new(""));
     match missing_inputs_text(&imported.text, folder) {
-        None => Ok(exit::DONE),
+        None => Ok(exit::SUCCESS),
         Some(lacks) => Err(Failure::usage(format!("the imported traffic is incomplete: {lacks}"))),
     }
 }
@@ -60,11 +60,11 @@ fn print_omissions(name: &str, imported: &ImportResult) {
     if left_out.is_empty() {
         return;
     }
-    note("parts that were not imported, or were changed:");
+    print_to_stderr("parts that were not imported, or were changed:");
     for left in left_out.iter().take(LINES_MAX) {
-        note(&format!("  {name}:{}:{}: {}", left.at.line, left.at.column, left.text));
+        print_to_stderr(&format!("  {name}:{}:{}: {}", left.at.line, left.at.column, left.text));
     }
     if left_out.len() > LINES_MAX {
-        note(&format!("  and {} more", left_out.len() - LINES_MAX));
+        print_to_stderr(&format!("  and {} more", left_out.len() - LINES_MAX));
     }
 }

@@ -11,7 +11,7 @@ use plimsoll_sys::{output_file, system_text};
 use std::path::Path;
 
 /// The text in the footer of each page.
-const SOURCE: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
+const PAGE_FOOTER_TEXT: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
 
 /// Prints the page of plimsoll, or writes all pages into a folder. Returns the exit code.
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
@@ -25,7 +25,7 @@ pub fn run(args: &ManArgs) -> Result<u8, Failure> {
             cli.get_subcommands().try_for_each(|command| write(command, dir))?;
         }
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
@@ -36,7 +36,7 @@ fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
 fn render_manual_page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     let unmade = |error: std::io::Error| Failure::start(format!("the manual page: {}", system_text(&error)));
-    Man::new(command.clone()).source(SOURCE).render(&mut page).map_err(unmade)?;
+    Man::new(command.clone()).source(PAGE_FOOTER_TEXT).render(&mut page).map_err(unmade)?;
     Ok(page)
 }
 

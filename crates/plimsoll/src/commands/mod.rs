@@ -39,11 +39,11 @@ pub mod traffic;
 
 use crate::live::Live;
 use plimsoll_analysis::Summary;
-pub use plimsoll_study::preflight::{first_answer, preflight};
+pub use plimsoll_study::preflight::{first_answer, run_preflight};
 
 /// Prints how many local ports are in TIME-WAIT, if connections of the load found no free port.
 pub fn note_ports(live: &mut Live, summary: &Summary) {
     if summary.load.connect_errors.get(plimsoll_sys::tcp::NO_PORT_LEFT) > 0 {
-        live.note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));
+        live.print_note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogChoice, fold_path, path_folds, read_requests};
-use plimsoll_study::model_check::distances;
+use plimsoll_study::model_check::model_distances;
 use plimsoll_sys::output_file;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
@@ -68,7 +68,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     write_and_note(path, model.text.as_bytes(), &what)?;
     let distances = match args.verify {
         false => None,
-        true => Some(distances(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
+        true => Some(model_distances(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
     };
     let shown = ModelReport {
         file: &file,
@@ -84,7 +84,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         false => print_screen(&model_report(&shown), 0, "--json"),
     }
     Ok(match distances {
-        Some(distances) if !distances.figures_over_bounds().is_empty() => exit::CROSSED,
-        _ => exit::DONE,
+        Some(distances) if !distances.figures_over_bounds().is_empty() => exit::NEGATIVE_RESULT,
+        _ => exit::SUCCESS,
     })
 }

@@ -5,7 +5,7 @@ use super::search::{self, PreparedSearch};
 use crate::args::{OverloadArgs, PprofArgs, SearchArgs};
 use crate::live::Live;
 use crate::plan_from_args;
-use crate::quantity::{flag, positive_time};
+use crate::quantity::{positive_time, with_flag_name};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::overload::budget_min_ns;
 use plimsoll_analysis::study::search::search_part_ns;
@@ -22,7 +22,7 @@ use plimsoll_study::runner::{PlanChange, Variant};
 /// Converts the flags to an overload study.
 pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
-    let line_rps = args.line.as_deref().map(|text| match flag("--line", parse_number(text))? {
+    let line_rps = args.line.as_deref().map(|text| match with_flag_name("--line", parse_number(text))? {
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--line: must be more than 0")),
     });
@@ -48,8 +48,8 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
     let others: Vec<String> = against.into_iter().collect();
     let (search, others, mut terms) = search::spec_with_other_targets(&flags, &others, search_part_ns(budget_ns))?;
-    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
-    terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
+    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
+    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &search.base, &terms)?;
     if retries > RETRIES_MAX {
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
     }
@@ -84,12 +84,12 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         plan.carriage.connections_max = prepared.plan.carriage.connections_max;
         prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
     }
-    let search = prepared.spec();
+    let search = prepared.search_spec();
     let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: other });
     let mut live = Live::new(terms.output.quiet);
-    live.line(&overload_question(&prepared.settings, budget_ns));
+    live.print_line_unless_quiet(&overload_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| match finding {
-        Finding::Overload(found) if found.overload.verdict.is_some() => exit::DONE,
-        _ => exit::CROSSED,
+        Finding::Overload(found) if found.overload.verdict.is_some() => exit::SUCCESS,
+        _ => exit::NEGATIVE_RESULT,
     })
 }

@@ -9,11 +9,11 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
 use plimsoll_report::profile::{diff_document, diff_report, profile_document, top_report};
 use plimsoll_report::profile_flames::{FlameFormat, difference_flame, profile_flame};
-use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, pattern};
+use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, compile_pattern};
 use std::path::Path;
 
 /// The default number of functions that the table of a profile shows.
-const ROWS: usize = 30;
+const ROWS_SHOWN_DEFAULT: usize = 30;
 
 /// The options of `plimsoll profile`, parsed and checked.
 struct ProfileOptions<'a> {
@@ -42,8 +42,9 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         Some("cum") => Sort::Cum,
         Some(other) => return Err(Failure::usage(format!("--sort takes flat or cum, not '{other}'"))),
     };
-    let (focus, ignore) = (pattern("--focus", args.focus.as_ref())?, pattern("--ignore", args.ignore.as_ref())?);
-    let by = pattern("--by", args.by.as_ref())?.and_then(|pattern| Some((args.by.clone()?, pattern)));
+    let (focus, ignore) =
+        (compile_pattern("--focus", args.focus.as_ref())?, compile_pattern("--ignore", args.ignore.as_ref())?);
+    let by = compile_pattern("--by", args.by.as_ref())?.and_then(|pattern| Some((args.by.clone()?, pattern)));
     for path in &args.output {
         kind_of(path, !args.diff.is_empty())?;
     }
@@ -60,7 +61,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
 
 fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     let (profile, view) = given.profile_and_view();
-    let column = given.column();
+    let column = given.selected_column();
     let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
     // Both computations are slow with a large profile and independent, so they run in parallel.
     let (sums, tree) = std::thread::scope(|scope| {
@@ -69,7 +70,7 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
         let tree = tree.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         (sums, tree)
     });
-    let rows = options.rows.unwrap_or(ROWS);
+    let rows = options.rows.unwrap_or(ROWS_SHOWN_DEFAULT);
     let report = top_report(profile, column, &sums, rows, options.choice.by.as_ref().map(|(name, _)| name.as_str()));
     for path in &options.args.output {
         match (kind_of(path, false)?, &tree) {
@@ -88,7 +89,7 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
         let by = options.choice.by.as_ref().map(|(name, _)| name.as_str());
         print_screen(&top_report(profile, column, &sums, usize::MAX, by), 0, "--top N");
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn show_difference(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failure> {
@@ -104,7 +105,7 @@ fn show_difference(options: &ProfileOptions, before: &str, after: &str) -> Resul
     let (before, after) = (read(before)?, read(after)?);
     let failed = |error| Failure::usage(format!("'{}' and '{}' {error}", before.name, after.name));
     let comparison = diff(before.profile_and_view(), after.profile_and_view(), basis, options.sort).map_err(failed)?;
-    let report = diff_report(&comparison, options.sort, options.rows.unwrap_or(ROWS));
+    let report = diff_report(&comparison, options.sort, options.rows.unwrap_or(ROWS_SHOWN_DEFAULT));
     for path in &options.args.output {
         let FileFormat::Flame(format) = kind_of(path, true)? else { continue };
         let tree = diff_tree(before.profile_and_view(), after.profile_and_view(), basis, FRAMES_MAX).map_err(failed)?;
@@ -119,7 +120,7 @@ fn show_difference(options: &ProfileOptions, before: &str, after: &str) -> Resul
     } else {
         print_screen(&diff_report(&comparison, options.sort, usize::MAX), 0, "--top N");
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// The content of an output file (`-o`): a flame graph, or the profile itself.

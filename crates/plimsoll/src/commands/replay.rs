@@ -3,9 +3,9 @@
 
 use super::traffic::{ReadingMeter, reading_terms};
 use super::{replay_file, run};
-use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, join_conditions, redaction};
+use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, join_conditions, redaction_level};
 use crate::plan_from_args;
-use crate::quantity::{flag, positive_time};
+use crate::quantity::{positive_time, with_flag_name};
 use plimsoll_model::completion::FromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ReplayTerms;
@@ -25,7 +25,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     if let Some(file) = replay_file::find_traffic_file(&args.logs) {
         return replay_file::spec_from_args(args, file, shared_request_args(args), scale_milli);
     }
-    let (stop_if, fail_if) = run::conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
+    let (stop_if, fail_if) = run::parse_conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
     let Some(target) = &args.target else {
         return Err(Failure::usage("--target URL: a log does not name its target; add --target URL"));
     };
@@ -35,7 +35,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // All flags are checked before a long log is read.
     let (mut plan, mut terms) =
-        plan_from_args::plan(&shared_request_args(args), &args.generator, &ScriptArgs::default())?;
+        plan_from_args::plan_for_url(&shared_request_args(args), &args.generator, &ScriptArgs::default())?;
     let words = LogOptions {
         logs: &args.logs,
         target,
@@ -45,16 +45,16 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
         skip: &args.skip,
         with_unsafe: args.allow_unsafe,
     };
-    let replay = ReplayTerms { speed_milli, scale_milli, length_ns, ..words.terms(&plan)? };
-    terms.probes = plan_from_args::probes(&args.probes)?;
-    terms.profiles = plan_from_args::profiles(&args.profiles);
-    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
+    let replay = ReplayTerms { speed_milli, scale_milli, length_ns, ..words.replay_terms(&plan)? };
+    terms.probes = plan_from_args::probe_terms(&args.probes)?;
+    terms.profiles = plan_from_args::profile_terms(&args.profiles);
+    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     terms.fail_if = fail_if;
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     let FromFile { traffic, arrivals } = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
-        redaction(args.redact, args.keep_failed_bodies),
+        redaction_level(args.redact, args.keep_failed_bodies),
         args.out.quiet,
         &mut ReadingMeter::new(),
     )?;
@@ -84,7 +84,7 @@ pub struct LogOptions<'a> {
 
 impl LogOptions<'_> {
     /// Converts the options to terms. Success statuses and timeout are those of `plan`.
-    pub fn terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
+    pub fn replay_terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
         Ok(ReplayTerms {
             logs: self.logs.iter().map(|log| path_text("LOG", log)).collect::<Result<_, _>>()?,
             target: self.target.to_owned(),
@@ -139,7 +139,7 @@ fn header_text(text: &str) -> Result<String, Failure> {
 fn parse_factor(name: &str, text: Option<&str>) -> Result<u64, Failure> {
     let Some(text) = text else { return Ok(1000) };
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);
-    match flag(name, parse_number(number))? {
+    match with_flag_name(name, parse_number(number))? {
         times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
         _ => Err(Failure::usage(format!(
             "{name}: '{text}' is not between {minimum}x and {maximum}x",

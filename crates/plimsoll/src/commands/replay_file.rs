@@ -10,7 +10,7 @@ use crate::quantity::positive_time;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Plan, RunSpec, Terms};
 use plimsoll_report::load_text;
-use plimsoll_study::output::note;
+use plimsoll_study::output::print_to_stderr;
 use plimsoll_study::traffic_file;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ pub fn spec_from_args(
         plan.load.shorten(length_ns);
     }
     if !args.out.quiet {
-        note(&format!("replays {named}: {}", load_text(&plan.record())));
+        print_to_stderr(&format!("replays {named}: {}", load_text(&plan.record())));
     }
     Ok((asked, terms))
 }

@@ -27,14 +27,14 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             if args.output.is_none() {
                 print(&format!("report: {}\n", path.display()));
             }
-            return Ok(exit::DONE);
+            return Ok(exit::SUCCESS);
         }
         ReportFormat::Png => {
             let Some(path) = &args.output else {
                 return Err(Failure::usage("--format png: a picture cannot go to a terminal; add -o FILE.png"));
             };
             write_chart(path, &only_chart(args, &files)?)?;
-            return Ok(exit::DONE);
+            return Ok(exit::SUCCESS);
         }
         ReportFormat::Svg => only_chart(args, &files)?,
         ReportFormat::Md => {
@@ -46,7 +46,9 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         }
         ReportFormat::Junit => {
             let suites = files.iter().map(|(path, experiment)| {
-                Ok(Results::from_experiment(experiment, Some(path))?.view().suite(path.display().to_string(), &slo))
+                Ok(Results::from_experiment(experiment, Some(path))?
+                    .view()
+                    .junit_suite(path.display().to_string(), &slo))
             });
             junit::render(&suites.collect::<Result<Vec<_>, Failure>>()?)
         }
@@ -66,7 +68,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         Some(path) => write(path, text.as_bytes())?,
         None => print(&text),
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 /// Returns the format of the report: as the flag says, or by the suffix of the output file.
@@ -109,13 +111,13 @@ pub fn summary_text(path: &Path) -> Result<String, Failure> {
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
     let svg = draw(path, &read(path)?, None, Theme::Light)?;
-    chart::picture(&svg).map_err(|error| Failure::start(format!("the chart was not drawn: {error}")))
+    chart::render_picture(&svg).map_err(|error| Failure::start(format!("the chart was not drawn: {error}")))
 }
 
 /// Returns the summary of an experiment.
 fn experiment_summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let page = Results::from_experiment(experiment, Some(path))?.page();
-    Ok(pages::summary(page, matches!(experiment.spec, ExperimentSpec::Sweep(_))))
+    Ok(pages::shorten_to_summary(page, matches!(experiment.spec, ExperimentSpec::Sweep(_))))
 }
 
 fn only_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {

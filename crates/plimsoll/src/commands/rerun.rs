@@ -14,10 +14,10 @@ use plimsoll_model::completion::{Incomplete, RerunInputs, RerunUrl, body_file, c
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{BodySource, ExperimentSpec, RedactedText, Terms};
 use plimsoll_report::rerun::{command_text, incomplete_text, inputs_text};
-use plimsoll_report::spelling::words;
+use plimsoll_report::spelling::repeat_command_words;
 use plimsoll_study::fields;
-use plimsoll_study::output::{note, print};
-use plimsoll_study::rerun::{differences, from_files, harmful_actions, output_terms};
+use plimsoll_study::output::{print, print_to_stderr};
+use plimsoll_study::rerun::{environment_differences, from_files, harmful_actions, output_terms};
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -34,20 +34,23 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     };
     let missing = missing_inputs(asked, terms);
     if args.print {
-        print(&format!("{}\n", command_text(&words(asked, terms))));
+        print(&format!("{}\n", command_text(&repeat_command_words(asked, terms))));
         if !missing.is_empty() {
-            note(&format!(
+            print_to_stderr(&format!(
                 "the run file withholds these values; give these values again: {flags}",
                 flags = inputs_text(&missing)
             ));
         }
-        return Ok(exit::DONE);
+        return Ok(exit::SUCCESS);
     }
     let mut given = read_inputs(args, asked)?;
     let output = output_terms(asked, terms, args.output.as_deref(), &args.file)?;
     let placed = Terms { output: output.clone(), ..Terms::default() }.record().output;
-    note(&format!("again: {}", command_text(&words(asked, &Terms { output: placed, ..terms.clone() }))));
-    differences(&experiment).iter().for_each(|sentence| note(&format!("warning: {sentence}")));
+    print_to_stderr(&format!(
+        "again: {}",
+        command_text(&repeat_command_words(asked, &Terms { output: placed, ..terms.clone() }))
+    ));
+    environment_differences(&experiment).iter().for_each(|sentence| print_to_stderr(&format!("warning: {sentence}")));
     ask_for_consent(terms, asked, args)?;
     signal::catch_interrupts();
     if let (Some(path), None) = (body_file(terms), &given.body) {
@@ -71,7 +74,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
 
 /// Reads the inputs that a run file does not contain (URLs, headers, body, secrets) from `args`.
 fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, Failure> {
-    let texts = args.texts(matches!(asked, ExperimentSpec::Prove(_)))?;
+    let texts = args.withheld_texts(matches!(asked, ExperimentSpec::Prove(_)))?;
     let texts = texts.into_iter().map(|(kind, texts)| (kind, texts.into())).collect();
     let mut given = RerunInputs { texts, ..RerunInputs::default() };
     for url in args.target.iter().chain(&args.urls).chain(&args.against) {

@@ -1,12 +1,12 @@
 //! `plimsoll run`: executes one load on one target.
 
-use super::{note_ports, preflight};
+use super::{note_ports, run_preflight};
 use crate::args::{RunArgs, join_conditions};
 use crate::event_stream;
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
-use crate::quantity::{flag, positive, positive_time};
+use crate::quantity::{parse_positive_count, positive_time, with_flag_name};
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// Converts the flags to a load.
 pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-    let (stop_if, fail_if) = conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
+    let (stop_if, fail_if) = parse_conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
             "--rate and -c exclude each other: a rate opens connections as needed; limit their number with \
@@ -41,11 +41,11 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         ));
     }
     let duration_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
-    let requests_max = args.requests.as_deref().map(|text| positive("--requests", text)).transpose()?;
-    let warmup_ns = flag("--warmup", parse_duration_ns(&args.warmup))?;
+    let requests_max = args.requests.as_deref().map(|text| parse_positive_count("--requests", text)).transpose()?;
+    let warmup_ns = with_flag_name("--warmup", parse_duration_ns(&args.warmup))?;
     let of_flags = match (&args.rate, &args.concurrency) {
-        (Some(rate), _) => Some(("--rate", flag("--rate", Curve::parse_rate_curve(rate))?, true)),
-        (None, Some(users)) => Some(("--concurrency", flag("--concurrency", Curve::of_users(users))?, false)),
+        (Some(rate), _) => Some(("--rate", with_flag_name("--rate", Curve::parse_rate_curve(rate))?, true)),
+        (None, Some(users)) => Some(("--concurrency", with_flag_name("--concurrency", Curve::of_users(users))?, false)),
         (None, None) => None,
     };
     let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
@@ -75,7 +75,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
             "--duration: the stages of {name} already last {seconds} s; leave --duration out"
         )));
     }
-    let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
+    let arrivals = plan_from_args::arrival_spacing(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
         // Connections are opened before the load, because opening them is not measured. Without
         // keep-alive, the load opens connections as it runs.
@@ -98,7 +98,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     let routes = plan.traffic.record().routes;
     for (name, conditions) in [("--stop-if", &stop_if), ("--fail-if", &fail_if)] {
         if let Some(text) = conditions {
-            flag(name, flag(name, Conditions::parse(text))?.check_routes(&routes))?;
+            with_flag_name(name, with_flag_name(name, Conditions::parse(text))?.check_routes(&routes))?;
         }
     }
     let needed = match &plan.load.shape {
@@ -106,22 +106,23 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         LoadShape::Closed { .. } => plan.load.requests_max,
     };
     traffic_file::rows_suffice(&plan, needed)?;
-    terms.probes = plan_from_args::probes(&args.probes)?;
-    terms.profiles = plan_from_args::profiles(&args.profiles);
-    terms.fleet = plan_from_args::fleet(&args.fleet, &plan, &terms)?;
+    terms.probes = plan_from_args::probe_terms(&args.probes)?;
+    terms.profiles = plan_from_args::profile_terms(&args.profiles);
+    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &plan, &terms)?;
     terms.fail_if = fail_if;
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
+    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
 
 /// Parses the conditions of --stop-if and --fail-if, and returns them in normal form.
-pub fn conditions(
+pub fn parse_conditions(
     stop_if: &Option<String>,
     fail_if: &Option<String>,
 ) -> Result<(Option<String>, Option<String>), Failure> {
-    let read =
-        |name: &str, text: &Option<String>| text.as_deref().map(|text| flag(name, Conditions::parse(text))).transpose();
+    let read = |name: &str, text: &Option<String>| {
+        text.as_deref().map(|text| with_flag_name(name, Conditions::parse(text))).transpose()
+    };
     let stop_if = read("--stop-if", stop_if)?;
     if stop_if.as_ref().is_some_and(|conditions| conditions.0.iter().any(|c| c.metric == Metric::Cpu)) {
         return Err(Failure::usage("--stop-if: cpu is known only after the load; use --fail-if"));
@@ -149,36 +150,37 @@ impl MeasuredRun {
 
 /// Executes the load and prints its results. Returns the exit code.
 pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let fail_if =
+        terms.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
     let typed = typed_url(&asked.plan);
-    let mut measured = measure(asked, terms, scripted.clone().map(into_author_factory))?;
+    let mut measured = measure_load(asked, terms, scripted.clone().map(into_author_factory))?;
     let crossed = fail_if.map(|conditions| conditions.conditions_met(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
-    let (gate, notes) = Gate::judge(&crossed, &summary);
+    let (gate, notes) = Gate::judge_conditions(&crossed, &summary);
     let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?.with_typed_url(typed);
     results.print(&terms.output, true);
-    let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::from_run(measured.run())));
-    let tidied = measured.path.as_deref().and_then(result_store::tidy);
+    let failed = scripted.and_then(|scripted| scripted.call_done_function(&RunFigures::from_run(measured.run())));
+    let tidied = measured.path.as_deref().and_then(result_store::remove_oldest_runs);
     let live = &mut measured.live;
     for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profiles_note)).chain(tidied) {
-        live.note(&note);
+        live.print_note(&note);
     }
-    notes.iter().for_each(|note| live.note(note));
+    notes.iter().for_each(|note| live.print_note(note));
     if let Some(error) = &failed {
-        live.note(&format!("the script failed: {error}"));
+        live.print_note(&format!("the script failed: {error}"));
     }
     Ok(match (plimsoll_sys::signal::interrupted(), failed.is_none() && succeeded) {
         (true, _) => exit::INTERRUPTED,
-        (false, false) => exit::CROSSED,
-        (false, true) => gate.code(terms),
+        (false, false) => exit::NEGATIVE_RESULT,
+        (false, true) => gate.exit_code(terms),
     })
 }
 
 /// Executes the load and takes the requested profiles. `authoring` runs the script that writes the
 /// requests, if there is one.
-pub fn measure(
+pub fn measure_load(
     asked: RunSpec<Plan>,
     terms: &Terms<String>,
     authoring: Option<Arc<dyn AuthorFactory>>,
@@ -194,11 +196,13 @@ pub fn measure(
     // Each machine of a fleet adapts its own share of the load.
     let setup = match &terms.fleet {
         Some(_) => Vec::new(),
-        None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
-            .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?,
+        None => {
+            capacity::fit_to_machine(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
+                .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?
+        }
     };
     let mut warnings = Vec::new();
-    warnings.extend(preflight(&mut plan, &injector, terms)?);
+    warnings.extend(run_preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::connect_fleet(&[&plan], terms)?;
     let profiles = Capture::from_terms(&plan, terms)?;
     // A run file is needed if profiles are taken, because profiles are stored next to the run file.
@@ -206,15 +210,16 @@ pub fn measure(
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
-    let profiles_asked = profiles.as_ref().map(Capture::spec);
+    let profiles_asked = profiles.as_ref().map(Capture::profiles_spec);
     let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = StartNotes { warnings, adjustments: setup };
-    let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
+    let recording =
+        Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::repeat_command_words)?;
     let mut runner = ThisMachine::new(source, plan, injector, None).with_authoring(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
-    event_stream::follow(&mut study_loop, &terms.output);
-    study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
+    event_stream::attach_if_requested(&mut study_loop, &terms.output);
+    study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.into_profiler(path));
     study_loop.carry_out(&mut study, &mut |done, screen| {
         if let StepOutcome::Measured(trial) = done {
             note_ports(&mut screen.live, &Summary::from_run(&trial.run));

@@ -8,7 +8,7 @@ use crate::args::SearchArgs;
 use crate::event_stream;
 use crate::live::Live;
 use crate::plan_from_args;
-use crate::quantity::flag;
+use crate::quantity::with_flag_name;
 use crate::results::page::write_page_beside;
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
@@ -23,7 +23,7 @@ use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::{self, Limits};
-use plimsoll_study::hints::hints;
+use plimsoll_study::hints::flag_hints;
 use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
@@ -83,27 +83,28 @@ fn spec_with_plan(
     budget_ns: u64,
     become_other: &mut PlanEditor,
 ) -> Result<SearchInput, Failure> {
-    let slo = flag("--slo", Slo::parse(&args.slo))?;
+    let slo = with_flag_name("--slo", Slo::parse(&args.slo))?;
     let max_rate = match &args.max_rate {
         None => None,
-        Some(text) => match flag("--max-rate", parse_number(text))? {
+        Some(text) => match with_flag_name("--max-rate", parse_number(text))? {
             rate if rate > 0.0 => Some(rate),
             _ => return Err(Failure::usage("--max-rate: must be more than 0")),
         },
     };
-    let (plans, mut terms, file) = plan_from_args::plans(&args.request, others, &args.generator, &args.script)?;
+    let (plans, mut terms, file) =
+        plan_from_args::plans_for_urls(&args.request, others, &args.generator, &args.script)?;
     // Users arrive at random, so arrivals are Poisson unless the user sets another spacing. Even
     // spacing makes a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
-    let arrivals = if is_asked { plan_from_args::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
+    let arrivals = if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
     become_other(&mut base, &mut terms)?;
-    flag("--slo", slo.check_routes(&base.traffic.record().routes))?;
+    with_flag_name("--slo", slo.check_routes(&base.traffic.record().routes))?;
     let slo = slo.to_string();
     traffic_file::refuse_unique_rows(&base)?;
-    terms.probes = plan_from_args::probes(&args.probes)?;
-    terms.profiles = plan_from_args::profiles(&args.profiles);
+    terms.probes = plan_from_args::probe_terms(&args.probes)?;
+    terms.profiles = plan_from_args::profile_terms(&args.profiles);
     let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
     let asked = FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning };
     Ok((asked, plans.collect(), terms))
@@ -114,7 +115,7 @@ impl PreparedSearch {
     /// preflight request.
     pub fn prepare(asked: FindSpec<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
         let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
-        let slo = flag("--slo", Slo::parse(&slo))?;
+        let slo = with_flag_name("--slo", Slo::parse(&slo))?;
         let base = Base::resolve_target(&plan, terms)?;
         let mut plan = base.plan.clone();
         // The study chooses the loads later. The limits are checked for an open loop, which may
@@ -124,8 +125,10 @@ impl PreparedSearch {
         // Each machine of a fleet adapts its own share of the load.
         let fitted = match &terms.fleet {
             Some(_) => Vec::new(),
-            None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
-                .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?,
+            None => {
+                capacity::fit_to_machine(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
+                    .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?
+            }
         };
         plan.load.shape = base.plan.load.shape.clone();
         let (warnings, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
@@ -168,7 +171,8 @@ impl PreparedSearch {
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
         let fleet = plimsoll_fleet::connect_fleet(&targets, terms)?;
-        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
+        let recording =
+            Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::repeat_command_words)?;
         let scripted = ScriptRun::from_terms(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
         let mut runner = ThisMachine::new(source, plan, injector, None).with_sources(moves).with_fleet(fleet);
@@ -178,28 +182,28 @@ impl PreparedSearch {
             .with_setting(setting)
             .with_stopped(pausable_processes);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
-        event_stream::follow(&mut study_loop, &terms.output);
-        study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));
+        event_stream::attach_if_requested(&mut study_loop, &terms.output);
+        study_loop.profiler = profiles.map(|wanted| wanted.into_profiler(&path));
         study_loop.carry_out(&mut study, &mut |_, _| ())?;
         if !plimsoll_sys::signal::interrupted() {
-            hints(&base, terms).iter().for_each(|line| study_loop.display.live.line(line));
+            flag_hints(&base, terms).iter().for_each(|line| study_loop.display.live.print_line_unless_quiet(line));
         }
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::from_experiment(&experiment, Some(&path))?.with_typed_url(typed);
         results.print(&terms.output, !live.are_lines_on_result_terminal());
         let profiled = results.profiles.as_ref().and_then(profiles_note);
         let page = write_page_beside(&path, &experiment);
-        for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {
-            live.note(&note);
+        for note in page.into_iter().chain(note).chain(result_store::remove_oldest_runs(&path)).chain(profiled) {
+            live.print_note(&note);
         }
         let code = code(results.finding(), &mut live);
         Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { code })
     }
 
     /// Returns the specification of the search for the run file.
-    pub fn spec(&self) -> FindSpec {
+    pub fn search_spec(&self) -> FindSpec {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
-        let profiles = self.profiles.as_ref().map(Capture::spec);
+        let profiles = self.profiles.as_ref().map(Capture::profiles_spec);
         let (slo, planning) = (slo.to_string(), self.planning);
         FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }
     }

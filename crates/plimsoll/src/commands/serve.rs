@@ -7,7 +7,7 @@ use crate::args::ServeArgs;
 use crate::results::page::whole_page;
 use crate::results::{Results, read};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_study::output::{note, print};
+use plimsoll_study::output::{print, print_to_stderr};
 use plimsoll_study::result_store;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
@@ -31,7 +31,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let listener = TcpListener::bind(args.listen).map_err(|error| cannot(&error))?;
     let listens = listener.local_addr().map_err(|error| cannot(&error))?;
     let token = random_token()?;
-    let store = result_store::store(args.store.as_deref());
+    let store = result_store::store_folder(args.store.as_deref());
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {reason}", reason = system_text(&error)))
     })?;
@@ -39,13 +39,13 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let access = Access::new(listens, args.name.as_deref(), token.clone());
     let (scheme, access) = if tls.is_some() { ("https", access.over_tls()) } else { ("http", access) };
     if !listens.ip().is_loopback() && tls.is_none() {
-        note(
+        print_to_stderr(
             "warning: without TLS, the token is readable on the network. Give --tls-cert and --tls-key, put a proxy with TLS \
              in front, or listen on 127.0.0.1 and use ssh -L",
         );
     }
     if args.allow_commands {
-        note("warning: --allow-commands: every holder of the token can run commands here with your rights");
+        print_to_stderr("warning: --allow-commands: every holder of the token can run commands here with your rights");
     }
     // The link contains the host name of --name, because browsers compare the link with the
     // certificate.
@@ -68,8 +68,8 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         command: |path| Ok(read(path)?.command),
     };
     let allows_commands = args.allow_commands;
-    plimsoll_web::serve(listener, WebSettings { store, program, access, renderers, tls, allows_commands })?;
-    Ok(exit::DONE)
+    plimsoll_web::serve_pages(listener, WebSettings { store, program, access, renderers, tls, allows_commands })?;
+    Ok(exit::SUCCESS)
 }
 
 /// Reads the certificate and key for HTTPS.

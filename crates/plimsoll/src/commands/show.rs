@@ -20,11 +20,11 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
             Ok([only]) => print_json(&only),
             Err(several) => print_json(&several.into()),
         }
-        return Ok(exit::DONE);
+        return Ok(exit::SUCCESS);
     }
     for (number, (path, experiment)) in args.files.iter().zip(&experiments).enumerate() {
         if args.csv {
-            print(&csv::intervals(experiment));
+            print(&csv::intervals_csv(experiment));
             continue;
         }
         if args.probes {
@@ -38,5 +38,5 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
         let form = if args.verbose { ResultForm::Verbose } else { ResultForm::Text };
         Results::from_experiment(experiment, Some(path))?.print(form, true);
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }

@@ -24,9 +24,9 @@ pub fn named_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure>
 /// Returns the path of the run file that a word names. The store is read only for a name with `@`.
 pub fn named_file(word: &Path, store: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(name) = word.to_str().filter(|word| word.starts_with('@')) else { return Ok(word.to_owned()) };
-    let folder = result_store::store(store);
+    let folder = result_store::store_folder(store);
     let mut store = Store::open(&folder)?;
-    store.refresh()?;
-    let runs = store.runs(&RunFilter::default())?;
+    store.refresh_index()?;
+    let runs = store.matching_runs(&RunFilter::default())?;
     Ok(folder.join(named_run(name, &runs)?.file))
 }

@@ -1,14 +1,14 @@
 //! `plimsoll sweep`: executes one load for each of several concurrencies.
 //! `plimsoll_analysis::study` chooses the next load and its length.
 
-use super::{note_ports, preflight};
+use super::{note_ports, run_preflight};
 use crate::args::{SweepArgs, join_conditions};
 use crate::event_stream;
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
-use crate::quantity::{flag, positive_time};
+use crate::quantity::{positive_time, with_flag_name};
 use crate::results::page::write_page_beside;
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
@@ -39,7 +39,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The concurrencies (numbers of users) of --full, in order.
-const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
+const FULL_SWEEP_USERS: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
 /// The time for each concurrency of --full, ns (300 s).
 const FULL_LEVEL_NS: u64 = 300 * SECOND;
 /// The largest number of users without --full and -c. The number of users then doubles from 1 on.
@@ -84,7 +84,7 @@ impl LevelsSpec {
         };
         let levels = match (chosen, args.full) {
             (Some(chosen), _) => chosen,
-            (None, true) => FULL.to_vec(),
+            (None, true) => FULL_SWEEP_USERS.to_vec(),
             (None, false) => std::iter::successors(Some(1), |users| Some(users * 2))
                 .take_while(|u| *u <= DOUBLED_USERS_MAX)
                 .collect(),
@@ -119,14 +119,16 @@ fn parse_levels(text: &str) -> Result<Vec<u64>, Failure> {
 /// Converts the flags to a sweep.
 pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String>), Failure> {
     let LevelsSpec { users, lengths, warmup_ns } = LevelsSpec::from_args(args)?;
-    let fail_if =
-        join_conditions(&args.fail_if).as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let fail_if = join_conditions(&args.fail_if)
+        .as_deref()
+        .map(|text| with_flag_name("--fail-if", Conditions::parse(text)))
+        .transpose()?;
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
-    let (base, mut terms) = plan_from_args::plan(&args.request, &args.generator, &args.script)?;
+    let (base, mut terms) = plan_from_args::plan_for_url(&args.request, &args.generator, &args.script)?;
     let routes = base.traffic.record().routes;
-    flag("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.check_routes(&routes)))?;
+    with_flag_name("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.check_routes(&routes)))?;
     traffic_file::refuse_unique_rows(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage(
@@ -134,11 +136,11 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
              both flags out",
         ));
     }
-    terms.fleet = plan_from_args::fleet(&args.fleet, &base, &terms)?;
-    terms.probes = plan_from_args::probes(&args.probes)?;
+    terms.fleet = plan_from_args::fleet_terms(&args.fleet, &base, &terms)?;
+    terms.probes = plan_from_args::probe_terms(&args.probes)?;
     terms.fail_if = fail_if.as_ref().map(ToString::to_string);
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::output(&args.out, None)?;
+    terms.output = plan_from_args::output_terms(&args.out, None)?;
     terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
     Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, terms))
 }
@@ -146,23 +148,31 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
 /// Executes the sweep, prints its results and writes tables and charts. Returns the exit code.
 pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let SweepSpec { base: plan, levels: users, lengths, warmup_ns } = asked;
-    let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let fail_if =
+        terms.fail_if.as_deref().map(|text| with_flag_name("--fail-if", Conditions::parse(text))).transpose()?;
     let (folder, name) =
         terms.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
     let stem = Path::new(&folder).join(name);
     let mut base = Base::resolve_target(&plan, terms)?;
-    let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?;
+    let noted: Vec<String> = run_preflight(&mut base.plan, &base.injector, terms)?;
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
     let mut live = Live::new(terms.output.quiet);
-    noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
+    noted.iter().for_each(|warning| live.print_note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (output_path(&stem, ".plimsoll"), output_path(&stem, ".dat"));
     let asked =
         ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let fleet = plimsoll_fleet::connect_fleet(&[&base.plan], terms)?;
     let before = StartNotes { warnings: noted.clone(), adjustments: Vec::new() };
-    let recording =
-        Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;
+    let recording = Recording::begin(
+        asked,
+        terms,
+        before,
+        base.local,
+        &base.injector,
+        Some(&run_path),
+        spelling::repeat_command_words,
+    )?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
@@ -174,7 +184,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
     runner = runner.with_authoring(scripted.map(into_author_factory)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
-    event_stream::follow(&mut study_loop, &terms.output);
+    event_stream::attach_if_requested(&mut study_loop, &terms.output);
     study_loop.carry_out(&mut study, &mut |done, screen| {
         let StepOutcome::Measured(trial) = done else { return };
         let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
@@ -201,25 +211,25 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         output::failed(cannot(error).to_string());
     }
     results.print(&terms.output, true);
-    live.note(&format!("table: {}", dat_path.display()));
+    live.print_note(&format!("table: {}", dat_path.display()));
     match write_by_route(&stem, &found.levels) {
-        Ok(note) => note.iter().for_each(|note| live.note(note)),
+        Ok(note) => note.iter().for_each(|note| live.print_note(note)),
         Err(failure) => output::failed(failure.to_string()),
     }
     match draw(&stem, &experiment, &found.levels) {
-        Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
+        Ok(paths) => paths.iter().for_each(|path| live.print_note(&format!("chart: {path}"))),
         Err(failure) => output::failed(failure.to_string()),
     }
     for note in write_page_beside(&run_path, &experiment).into_iter().chain(note) {
-        live.note(&note);
+        live.print_note(&note);
     }
     let (gate, notes) = fail_if.map(|conditions| judge_at_peak(&conditions, found)).unwrap_or_default();
-    notes.iter().for_each(|note| live.note(note));
+    notes.iter().for_each(|note| live.print_note(note));
     let anything = found.measured().iter().any(|level| level.success_rate > 0.0);
     Ok(match (plimsoll_sys::signal::interrupted(), anything) {
         (true, _) => exit::INTERRUPTED,
-        (false, false) => exit::CROSSED,
-        (false, true) => gate.code(terms),
+        (false, false) => exit::NEGATIVE_RESULT,
+        (false, true) => gate.exit_code(terms),
     })
 }
 
@@ -232,7 +242,7 @@ fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<St
         None => (Gate::Crossed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
         Some(figures) => {
             let crossed = conditions.crossed_with_cpu_use(&figures.load.run, &|| figures.server.clone());
-            let (gate, notes) = Gate::judge(&crossed, &figures.summary);
+            let (gate, notes) = Gate::judge_conditions(&crossed, &figures.summary);
             (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
         }
     }
@@ -294,8 +304,8 @@ mod tests {
             ("-c 1,2", Ok((vec![1, 2], Lengths::Fixed(10 * SECOND), WARMUP_NS))),
             ("-c 1,2 --for 2s --warmup 1s", Ok((vec![1, 2], Lengths::Fixed(2 * SECOND), SECOND))),
             ("-c 1,2 --budget 10s --warmup 0s", Ok((vec![1, 2], Lengths::Budget(10 * SECOND), 0))),
-            ("--full", Ok((FULL.to_vec(), Lengths::Fixed(300 * SECOND), WARMUP_NS))),
-            ("--full --for 1m", Ok((FULL.to_vec(), Lengths::Fixed(60 * SECOND), WARMUP_NS))),
+            ("--full", Ok((FULL_SWEEP_USERS.to_vec(), Lengths::Fixed(300 * SECOND), WARMUP_NS))),
+            ("--full --for 1m", Ok((FULL_SWEEP_USERS.to_vec(), Lengths::Fixed(60 * SECOND), WARMUP_NS))),
             ("--full -c 1", Err("--full and --concurrency")),
             ("--full --budget 1m", Err("--budget and --full")),
             ("--for 1s --budget 1m", Err("--budget and --for")),

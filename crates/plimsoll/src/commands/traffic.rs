@@ -9,7 +9,9 @@ use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
-use plimsoll_study::log_replay::{ReadingProgress, check_strict, fold_path, path_folds, reading, refuse_unread};
+use plimsoll_study::log_replay::{
+    ReadingProgress, check_strict, fold_path, log_reading_options, path_folds, refuse_unread,
+};
 use plimsoll_study::logs::{Counts, Logs};
 use plimsoll_traffic::survey::{Figures, Survey};
 use std::path::Path;
@@ -29,7 +31,7 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     let terms = reading_terms(&args.log);
     let path_folds = path_folds(&terms)?;
     let fold = |path: &str| fold_path(&path_folds, path);
-    let mut logs = Logs::open(&args.logs, reading(&terms))?;
+    let mut logs = Logs::open(&args.logs, log_reading_options(&terms))?;
     let mut survey = Survey::new(if path_folds.is_empty() { None } else { Some(&fold) });
     let mut meter = ReadingMeter::new();
     let counts =
@@ -62,7 +64,7 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
             None => print_screen(&traffic_report(&figures, &context, usize::MAX), 0, "--top N"),
         },
     }
-    Ok(exit::DONE)
+    Ok(exit::SUCCESS)
 }
 
 fn is_page(path: &Path) -> bool {

@@ -19,7 +19,7 @@ use plimsoll_report::{
     LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section, render_short, text,
 };
 pub use plimsoll_study::output::print;
-use plimsoll_study::output::{note, print_unescaped};
+use plimsoll_study::output::{print_to_stderr, print_unescaped};
 use plimsoll_study::{load_profiles, side_profiles};
 use plimsoll_traffic::target_url::redact_for_terminal;
 use std::io::IsTerminal;
@@ -125,17 +125,23 @@ impl<'a> Results<'a> {
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         plimsoll_sys::process::release_code();
         match form.into() {
-            ResultForm::Lines => print_unescaped(&event_lines::finding(&self.view().document())),
+            ResultForm::Lines => print_unescaped(&event_lines::finding_event_line(&self.view().document())),
             ResultForm::Json => {
                 let document = self.view().document();
                 plimsoll_sys::process::release_code();
                 print_json(&document);
             }
             ResultForm::Text => {
-                print_unescaped(&self.text_view().screen(std::io::stdout().is_terminal(), columns()));
+                print_unescaped(
+                    &self.text_view().render_screen(std::io::stdout().is_terminal(), stdout_terminal_width()),
+                );
             }
             ResultForm::Verbose => {
-                print_unescaped(&self.text_view().text(in_full, std::io::stdout().is_terminal(), columns()));
+                print_unescaped(&self.text_view().text(
+                    in_full,
+                    std::io::stdout().is_terminal(),
+                    stdout_terminal_width(),
+                ));
             }
         }
     }
@@ -170,31 +176,31 @@ pub fn recorded_search(experiment: &Experiment) -> Result<Option<RecordedSearch>
 
 /// Reads a run file. Warns on standard error if the file is incomplete.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
-    read_experiment(path, &mut |text| note(&format!("warning: {text}")))
+    read_experiment(path, &mut |text| print_to_stderr(&format!("warning: {text}")))
 }
 
 /// Decodes the bytes of the run file at `path`. Warns on standard error if the file is incomplete.
 pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
-    decode_experiment(path, bytes, &mut |text| note(&format!("warning: {text}")))
+    decode_experiment(path, bytes, &mut |text| print_to_stderr(&format!("warning: {text}")))
 }
 
 /// Returns the width of the terminal on standard output, in columns. `None` if lines may have any
 /// length.
-pub fn columns() -> Option<usize> {
+pub fn stdout_terminal_width() -> Option<usize> {
     let terminal = std::io::stdout().is_terminal();
     terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0)
 }
 
 /// Prints a report as text.
 pub fn print_report(report: &Report) {
-    print_unescaped(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
+    print_unescaped(&text::render_in(report, std::io::stdout().is_terminal(), stdout_terminal_width()));
 }
 
 /// Prints a report as text on one screen, with room for `lines_after` more lines. `more` is the
 /// flag that shows the omitted part.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
-    print_unescaped(&render_short(report, colour, columns(), LINES_MAX - lines_after, more));
+    print_unescaped(&render_short(report, colour, stdout_terminal_width(), LINES_MAX - lines_after, more));
 }
 
 /// Prints a JSON document.

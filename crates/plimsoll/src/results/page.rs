@@ -40,6 +40,6 @@ pub fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
         parts.push(PagePart { path, report, search });
     }
     let first = files.iter().find_map(|(_, experiment)| experiment.trials.first());
-    let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
+    let target = first.map_or_else(String::new, |trial| heading::target_title(&trial.run.plan));
     Ok(pages::whole_page(parts, &target))
 }

@@ -51,7 +51,7 @@ pub fn command(arguments: &[&str]) -> Command {
 
 /// The number of searches, comparisons and explanations that may run at once. Measurements disturb
 /// each other no more than other programs would, and every test must pass beside other programs.
-const MEASUREMENTS_MAX: usize = 3;
+const MEASUREMENTS_MAX: usize = 2;
 
 /// The number of measurements that may still begin, and the signal that one has ended.
 static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());

@@ -375,7 +375,7 @@ fn parse_to_question(command: &str, words: &[String], besides: &[String]) -> Res
     let kind = (command == "import").then(|| "har".to_owned());
     let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(kind).chain(first.iter().cloned());
     let line = line.chain(then.iter().cloned()).map(OsString::from);
-    parse_with_secrets(line).map_err(|error| usage_error::sentence(&Cli::command(), &error))
+    parse_with_secrets(line).map_err(|error| usage_error::error_sentence(&Cli::command(), &error))
 }
 
 fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<Result<ExperimentInput, Failure>> {
@@ -387,7 +387,7 @@ fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<
 fn recorded((asked, terms): &ExperimentInput) -> String {
     let (asked, terms) = (asked.record(), terms.record());
     let json = |value: serde_json::Result<String>| value.expect("serialises");
-    let words = spelling::words(&asked, &terms).join(" ");
+    let words = spelling::repeat_command_words(&asked, &terms).join(" ");
     format!("{}{}{words}", json(serde_json::to_string(&asked)), json(serde_json::to_string(&terms)))
 }
 
@@ -482,7 +482,7 @@ fn error_sentences_repeat_no_secret() {
                 }
             },
             Err(error) => {
-                let sentence = usage_error::sentence(&Cli::command(), &error);
+                let sentence = usage_error::error_sentence(&Cli::command(), &error);
                 assert!(
                     !sentence.contains(CANARY) && !sentence.contains('\n') && sentence.len() < 300,
                     "{words:?}: {sentence}"
@@ -561,7 +561,7 @@ fn a_recorded_command_parses_to_the_same_plan() {
                 assert_eq!(again, question, "{name} {words:?}");
                 if missing_inputs(&asked_record, &terms_record).is_empty() {
                     whole += 1;
-                    let shown = spelling::words(&asked_record, &terms_record);
+                    let shown = spelling::repeat_command_words(&asked_record, &terms_record);
                     let again = parse_command(name, &shown[2..], &[]);
                     let again = again.unwrap_or_else(|| panic!("{shown:?} is not understood"));
                     let again = again.unwrap_or_else(|failure| panic!("{shown:?}: {failure}"));

@@ -140,7 +140,7 @@ fn remedies_name_existing_flags() {
     cli.build();
     let flags: Vec<&str> =
         cli.get_subcommands().flat_map(|command| command.get_arguments().filter_map(clap::Arg::get_long)).collect();
-    for named in plimsoll_report::remedy::flags() {
+    for named in plimsoll_report::remedy::all_remedy_flags() {
         for flag in named.split(' ').filter_map(|word| word.strip_prefix("--")) {
             assert!(flags.contains(&flag), "{named}: no command has --{flag}");
         }

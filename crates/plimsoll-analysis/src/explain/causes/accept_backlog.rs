@@ -1,11 +1,11 @@
 //! The cause accept backlog: new connections arrive faster than the server accepts them.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, text_part};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::{FEW, LATE_CONNECT_NS};
+use crate::explain::thresholds::{LATE_CONNECT_NS, SMALL_SHARE_MAX};
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -21,30 +21,30 @@ pub(super) static CARD: CauseCard = CauseCard {
         ],
     }],
     predicts: Predictions {
-        reference: STAYS,
+        reference: ALWAYS_STAYS,
         more_users: STAYS_OR_FALLS,
         new_connections: STAYS_OR_FALLS,
-        kept_connections: RISES,
-        head: STAYS,
-        smaller_answer: STAYS,
-        larger_body: STAYS,
-        smaller_body: STAYS,
-        second_generator: STAYS,
+        kept_connections: ALWAYS_RISES,
+        head: ALWAYS_STAYS,
+        smaller_answer: ALWAYS_STAYS,
+        larger_body: ALWAYS_STAYS,
+        smaller_body: ALWAYS_STAYS,
+        second_generator: ALWAYS_STAYS,
         stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        other_clients: ALWAYS_STAYS,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: &[words("the kernel's counters of the listening socket (probes)")],
+    missing_evidence: &[text_part("the kernel's counters of the listening socket (probes)")],
     tell: |case| {
         // The kernel completes connections before the server accepts them, so connecting may be
         // fast.
         let is_queued = case.signal_reaches(Signal::Unaccepted, 1.0) == Some(true);
         let how = match signal_max_or_zero(case, Signal::Connect) {
-            ns if ns < FEW * LATE_CONNECT_NS && is_queued => {
+            ns if ns < SMALL_SHARE_MAX * LATE_CONNECT_NS && is_queued => {
                 format!(
                     "{waiting:.0} connections wait in this queue{idle_cores}",
                     waiting = signal_max_or_zero(case, Signal::Unaccepted),
@@ -56,6 +56,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 connect_time = format::duration(ns)
             ),
         };
-        CauseText::limit(Cause::AcceptBacklog.text(), how)
+        CauseText::for_resource(Cause::AcceptBacklog.text(), how)
     },
 };

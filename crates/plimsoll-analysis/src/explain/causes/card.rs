@@ -70,15 +70,15 @@ pub struct CauseText {
 }
 
 impl CauseText {
-    pub(super) fn limit(subject: impl Into<String>, how: impl Into<String>) -> CauseText {
+    pub(super) fn for_resource(subject: impl Into<String>, how: impl Into<String>) -> CauseText {
         CauseText { subject: subject.into(), is_plural: false, how: Some(how.into()), whole: None }
     }
 
-    pub(super) fn plural(self, is_plural: bool) -> CauseText {
+    pub(super) fn with_plural_subject(self, is_plural: bool) -> CauseText {
         CauseText { is_plural, ..self }
     }
 
-    pub(super) fn sentence(cause: Cause, whole: impl Into<Sentence>) -> CauseText {
+    pub(super) fn from_sentence(cause: Cause, whole: impl Into<Sentence>) -> CauseText {
         CauseText { subject: cause.text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
     }
 
@@ -97,20 +97,21 @@ impl CauseText {
 }
 
 /// Advice for a cause whose evidence needs probes of the server's process.
-pub(super) const PROBES: &[SentencePart] = &[
-    words("the server's processes: run plimsoll on the server's machine, as the server's user or as root ("),
+pub(super) const PROCESS_PROBES_ADVICE: &[SentencePart] = &[
+    text_part("the server's processes: run plimsoll on the server's machine, as the server's user or as root ("),
     SentencePart::Remedy(Remedy::Process),
-    words(" if plimsoll does not find the process)"),
+    text_part(" if plimsoll does not find the process)"),
 ];
 /// Advice for a cause whose evidence needs the kernel's statistics of connections.
-pub(super) const CONNECTIONS: &[SentencePart] = &[words("the connection statistics of the kernel (probes)")];
+pub(super) const CONNECTION_STATISTICS_ADVICE: &[SentencePart] =
+    &[text_part("the connection statistics of the kernel (probes)")];
 
-pub(super) const fn words(words: &'static str) -> SentencePart {
+pub(super) const fn text_part(words: &'static str) -> SentencePart {
     SentencePart::words(words)
 }
 
 /// Returns the name of the server's process, or `the server` if the process was not observed.
-pub(super) fn server(case: &Contrast) -> String {
+pub(super) fn server_name(case: &Contrast) -> String {
     let name = case.past.server.clone().or_else(|| case.line.server.clone());
     name.unwrap_or_else(|| "the server".to_owned())
 }
@@ -122,7 +123,7 @@ pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
 }
 
 /// Formats a count with its noun: `1 worker`, `4 workers`.
-pub(super) fn number(value: f64, one: &str, many: &str) -> String {
+pub(super) fn count_with_noun(value: f64, one: &str, many: &str) -> String {
     if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
 }
 

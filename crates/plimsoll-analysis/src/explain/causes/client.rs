@@ -4,7 +4,9 @@ use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_RISES, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{
+    ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
+};
 use crate::explain::queues::is_limited_by_own_connections;
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::MOST_SHARE_MIN;
@@ -23,8 +25,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         ],
     }],
     predicts: Predictions {
-        reference: STAYS,
-        more_users: STAYS,
+        reference: ALWAYS_STAYS,
+        more_users: ALWAYS_STAYS,
         new_connections: STAYS_OR_FALLS,
         kept_connections: RISES_OR_STAYS,
         head: RISES_OR_STAYS,
@@ -32,11 +34,11 @@ pub(super) static CARD: CauseCard = CauseCard {
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
         second_generator: MOSTLY_RISES,
-        stopped: OPEN,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        stopped: ANY_EFFECT,
+        other_clients: ALWAYS_STAYS,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[UsedResource::Client],
     is_countable: false,
@@ -59,6 +61,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             }),
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
-        CauseText { subject: "plimsoll on this machine".to_owned(), ..CauseText::sentence(Cause::Client, whole) }
+        CauseText { subject: "plimsoll on this machine".to_owned(), ..CauseText::from_sentence(Cause::Client, whole) }
     },
 };

@@ -1,12 +1,15 @@
 //! The cause CPU: all cores that the server may use are saturated.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, number, server, signal_max_or_zero};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, server_name,
+    signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::FEW;
+use crate::explain::thresholds::SMALL_SHARE_MAX;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Cpu,
@@ -50,9 +53,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::BUSY_RESOURCE_PREDICTIONS,
     resources: &[UsedResource::Cores, UsedResource::Allowed],
     is_countable: true,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let downstream = case.signal_max(Signal::DownstreamCores).filter(|cores| *cores > FEW);
+        let downstream = case.signal_max(Signal::DownstreamCores).filter(|cores| *cores > SMALL_SHARE_MAX);
         let downstream = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));
         let own = signal_max_or_zero(case, Signal::ServerCores);
         let all = case.cores_full() == Some(true);
@@ -61,18 +64,19 @@ pub(super) static CARD: CauseCard = CauseCard {
             (false, Some(true)) => signal_max_or_zero(case, Signal::CoresAllowed),
             (false, _) => own,
         };
-        let cores = number(count, "core", "cores");
+        let cores = count_with_noun(count, "core", "cores");
         let several = count.round() != 1.0;
         let of_them = if several { "of them" } else { "of it" };
         let subject = if all {
             let host = [&case.line, &case.past].into_iter().find_map(|sight| sight.host.as_deref());
             format!("the {cores} of {}", host.unwrap_or("this machine"))
         } else {
-            format!("the {cores} that {server_name} may use", server_name = server(case))
+            format!("the {cores} that {server_name} may use", server_name = server_name(case))
         };
         // On a separate machine, plimsoll uses no core of the server.
         let ours =
             case.signal_max(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
-        CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}")).plural(several)
+        CauseText::for_resource(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}"))
+            .with_plural_subject(several)
     },
 };

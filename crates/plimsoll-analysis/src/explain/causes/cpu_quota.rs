@@ -1,11 +1,13 @@
 //! The cause CPU quota: the CPU quota of a control group, of the server or of a dependency, is
 //! exhausted.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, share, signal_max_or_zero, words};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, share, signal_max_or_zero, text_part,
+};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{OPEN, Predictions};
+use crate::explain::predictions::{ANY_EFFECT, Predictions};
 use crate::explain::signals::Signal;
 use crate::sentence::{Remedy, SentencePart};
 
@@ -37,12 +39,16 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
     ],
-    predicts: Predictions { bursts: OPEN, ..Predictions::BUSY_RESOURCE_PREDICTIONS },
+    predicts: Predictions { bursts: ANY_EFFECT, ..Predictions::BUSY_RESOURCE_PREDICTIONS },
     resources: &[UsedResource::Quota],
     is_countable: true,
-    missing_evidence: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
+    missing_evidence: &[
+        text_part("the server's control group ("),
+        SentencePart::Remedy(Remedy::ControlGroup),
+        text_part(")"),
+    ],
     tell: |case| match case.quota_full() {
-        Some(true) => CauseText::limit(
+        Some(true) => CauseText::for_resource(
             format!(
                 "the quota of {quota_cores:.2} cores of the server's control group",
                 quota_cores = signal_max_or_zero(case, Signal::Quota)
@@ -53,7 +59,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 idle_cores = idle_cores_text(case)
             ),
         ),
-        _ => CauseText::limit(
+        _ => CauseText::for_resource(
             format!(
                 "the quota of {quota_cores:.2} cores of the control group of {process}, a dependency",
                 quota_cores = signal_max_or_zero(case, Signal::DownstreamQuota),

@@ -3,7 +3,7 @@
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
+use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::signals::Signal;
 use crate::format;
 
@@ -28,19 +28,19 @@ pub(super) static CARD: CauseCard = CauseCard {
     }],
     predicts: Predictions {
         reference: MOSTLY_RISES,
-        more_users: RISES,
+        more_users: ALWAYS_RISES,
         new_connections: MOSTLY_STAYS,
         kept_connections: MOSTLY_STAYS,
         head: MOSTLY_STAYS,
         smaller_answer: MOSTLY_STAYS,
         larger_body: MOSTLY_STAYS,
         smaller_body: MOSTLY_STAYS,
-        second_generator: STAYS,
-        stopped: OPEN,
-        other_clients: STAYS,
+        second_generator: ALWAYS_STAYS,
+        stopped: ANY_EFFECT,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
-        together: OPEN,
-        abreast: OPEN,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
@@ -59,7 +59,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             }
             None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
         };
-        CauseText::sentence(
+        CauseText::from_sentence(
             Cause::Delay,
             format!("responses take longer than the SLO allows even without a queue: {how}"),
         )

@@ -1,10 +1,12 @@
 //! The cause disk: storage is the limit.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, signal_max_or_zero};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
-    MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+    ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::signals::Signal;
 
@@ -28,26 +30,26 @@ pub(super) static CARD: CauseCard = CauseCard {
     }],
     predicts: Predictions {
         reference: MOSTLY_RISES,
-        more_users: STAYS,
+        more_users: ALWAYS_STAYS,
         new_connections: MOSTLY_STAYS,
         kept_connections: MOSTLY_STAYS,
         head: MOSTLY_STAYS,
         smaller_answer: RISES_OR_STAYS,
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
-        second_generator: STAYS,
+        second_generator: ALWAYS_STAYS,
         stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
-        together: OPEN,
-        abreast: OPEN,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
         let waiting = signal_max_or_zero(case, Signal::Blocked).max(signal_max_or_zero(case, Signal::InDisk));
-        CauseText::limit(
+        CauseText::for_resource(
             Cause::Disk.text(),
             format!(
                 "{waiting:.1} of the server's threads wait for storage{idle_cores}",

@@ -1,13 +1,13 @@
 //! The cause downstream: a dependency is saturated, or its calls take longer under load.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, peer_text, signal_max_or_zero, words,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, peer_text, signal_max_or_zero, text_part,
 };
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
-    FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+    ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::NEARLY_FULL;
@@ -59,19 +59,21 @@ pub(super) static CARD: CauseCard = CauseCard {
         smaller_answer: MOSTLY_STAYS,
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
-        second_generator: STAYS,
-        stopped: FALLS,
-        other_clients: STAYS,
+        second_generator: ALWAYS_STAYS,
+        stopped: ALWAYS_FALLS,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
-        together: OPEN,
-        abreast: OPEN,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[UsedResource::Downstream],
     is_countable: false,
     missing_evidence: &[
-        words("data about the server's dependencies, from probes on this machine or from the server's own figures ("),
+        text_part(
+            "data about the server's dependencies, from probes on this machine or from the server's own figures (",
+        ),
         SentencePart::Remedy(Remedy::Metrics),
-        words(")"),
+        text_part(")"),
     ],
     tell: |case| {
         let subject = match case.peer() {
@@ -93,6 +95,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 idle_cores = idle_cores_text(case)
             ),
         };
-        CauseText::limit(subject, how)
+        CauseText::for_resource(subject, how)
     },
 };

@@ -1,9 +1,9 @@
 //! The cause files: the server has reached its limit of open files.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, server, share};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, server_name, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -21,26 +21,26 @@ pub(super) static CARD: CauseCard = CauseCard {
         ],
     }],
     predicts: Predictions {
-        reference: OPEN,
+        reference: ANY_EFFECT,
         more_users: STAYS_OR_FALLS,
         new_connections: STAYS_OR_FALLS,
-        kept_connections: RISES,
+        kept_connections: ALWAYS_RISES,
         head: MOSTLY_STAYS,
         smaller_answer: MOSTLY_STAYS,
-        larger_body: STAYS,
-        smaller_body: STAYS,
-        second_generator: STAYS,
+        larger_body: ALWAYS_STAYS,
+        smaller_body: ALWAYS_STAYS,
+        second_generator: ALWAYS_STAYS,
         stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        other_clients: ALWAYS_STAYS,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
         let how = format!("{open_share} of the allowed number are open", open_share = share(case, Signal::Files));
-        CauseText::limit(format!("open files of {}", server(case)), how).plural(true)
+        CauseText::for_resource(format!("open files of {}", server_name(case)), how).with_plural_subject(true)
     },
 };

@@ -1,14 +1,14 @@
 //! The cause GC: garbage collection of the server's runtime takes CPU time from requests.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, server, share, signal_max_or_zero, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, server_name, share, signal_max_or_zero, text_part};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
-    MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+    ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::FEW;
+use crate::explain::thresholds::SMALL_SHARE_MAX;
 use crate::format;
 use crate::sentence::{Remedy, SentencePart};
 
@@ -41,20 +41,20 @@ pub(super) static CARD: CauseCard = CauseCard {
         smaller_body: RISES_OR_STAYS,
         second_generator: STAYS_OR_FALLS,
         stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        other_clients: ALWAYS_STAYS,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
     is_countable: false,
     missing_evidence: &[
-        words("the figures of the server's runtime ("),
+        text_part("the figures of the server's runtime ("),
         SentencePart::Remedy(Remedy::Metrics),
-        words(")"),
+        text_part(")"),
     ],
     tell: |case| {
-        let how = match signal_max_or_zero(case, Signal::GcPauses) >= FEW {
+        let how = match signal_max_or_zero(case, Signal::GcPauses) >= SMALL_SHARE_MAX {
             true => format!(
                 "garbage collection stops all requests for {share} of the time",
                 share = share(case, Signal::GcPauses)
@@ -64,6 +64,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 format!("garbage collection takes {taken} of the server's CPU time")
             }
         };
-        CauseText::limit(format!("garbage collection of {}", server(case)), how)
+        CauseText::for_resource(format!("garbage collection of {}", server_name(case)), how)
     },
 };

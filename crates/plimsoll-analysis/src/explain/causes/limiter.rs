@@ -1,12 +1,14 @@
 //! The cause limiter: a rate limiter rejects requests, or delays responses.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, goodput_above_line_text, idle_cores_text,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, goodput_above_line_text, idle_cores_text,
     signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{
+    ALWAYS_STAYS, MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS_OR_FALLS,
+};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -59,14 +61,14 @@ pub(super) static CARD: CauseCard = CauseCard {
     ],
     predicts: Predictions {
         reference: RISES_OR_STAYS,
-        more_users: STAYS,
+        more_users: ALWAYS_STAYS,
         new_connections: MOSTLY_STAYS,
         kept_connections: MOSTLY_STAYS,
-        head: STAYS,
-        smaller_answer: STAYS,
-        larger_body: STAYS,
-        smaller_body: STAYS,
-        second_generator: STAYS,
+        head: ALWAYS_STAYS,
+        smaller_answer: ALWAYS_STAYS,
+        larger_body: ALWAYS_STAYS,
+        smaller_body: ALWAYS_STAYS,
+        second_generator: ALWAYS_STAYS,
         stopped: MOSTLY_STAYS,
         other_clients: RISES_OR_STAYS,
         bursts: STAYS_OR_FALLS,
@@ -75,13 +77,13 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: true,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
-        Some((status, _)) if signal_max_or_zero(case, Signal::Refused) > 0.0 => CauseText::limit(
+        Some((status, _)) if signal_max_or_zero(case, Signal::Refused) > 0.0 => CauseText::for_resource(
             format!("a rate limit (status {status})"),
             format!("{goodput} succeeded at every offered rate", goodput = goodput_above_line_text(case)),
         ),
-        _ => CauseText::limit(
+        _ => CauseText::for_resource(
             "a rate limit that delays responses",
             format!(
                 "{goodput} succeeded, and no resource was saturated{idle_cores}",

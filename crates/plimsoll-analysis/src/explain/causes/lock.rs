@@ -2,15 +2,16 @@
 //! statements.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, peer_text, server, share,
-    signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, peer_text, server_name,
+    share, signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
-    FALLS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+    ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS,
+    STAYS_OR_FALLS,
 };
-use crate::explain::queues::{database, database_locks, waiting_statements};
+use crate::explain::queues::{database_address, database_locks, waiting_statements};
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::{NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE};
 
@@ -101,28 +102,28 @@ pub(super) static CARD: CauseCard = CauseCard {
         smaller_answer: MOSTLY_STAYS,
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
-        second_generator: STAYS,
-        stopped: OPEN,
-        other_clients: STAYS,
+        second_generator: ALWAYS_STAYS,
+        stopped: ANY_EFFECT,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
         // If the work before the lock varies in length, requests that start together reach the lock
         // at different times.
         together: MOSTLY_FALLS,
-        abreast: FALLS,
+        abreast: ALWAYS_FALLS,
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let (server, idle) = (server(case), idle_cores_text(case));
+        let (server, idle) = (server_name(case), idle_cores_text(case));
         if signal_max_or_zero(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
             let how = format!(
                 "waiting for the lock takes {waiting_share} of the server's CPU time",
                 waiting_share = share(case, Signal::Spinning)
             );
-            return CauseText::limit(format!("a lock in {server}"), how);
+            return CauseText::for_resource(format!("a lock in {server}"), how);
         }
-        if let Some(peer) = database(case).filter(|_| database_locks(case) == Some(true)) {
+        if let Some(peer) = database_address(case).filter(|_| database_locks(case) == Some(true)) {
             let calls = match waiting_statements(case) {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
                 None => format!(
@@ -132,7 +133,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             };
             let cores = signal_max_or_zero(case, Signal::DownstreamCores);
             let how = format!("{calls} while the dependency uses {cores:.2} cores{idle}");
-            return CauseText::limit(format!("a lock in {}", peer_text(case, peer)), how);
+            return CauseText::for_resource(format!("a lock in {}", peer_text(case, peer)), how);
         }
         let used = signal_max_or_zero(case, Signal::ServerCores);
         let how = match ONE_CORE_RANGE.contains(&used) {
@@ -146,6 +147,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 requests = case.requests_in_service().unwrap_or(0.0)
             ),
         };
-        CauseText::limit(format!("a lock in {server}"), how)
+        CauseText::for_resource(format!("a lock in {server}"), how)
     },
 };

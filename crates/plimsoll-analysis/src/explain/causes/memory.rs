@@ -2,11 +2,12 @@
 //! reaches its memory limit.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, number, signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
+    signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{OPEN, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{ANY_EFFECT, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
 use crate::format;
 
@@ -39,21 +40,21 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions {
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
-        head: OPEN,
-        ..Predictions::OPEN
+        head: ANY_EFFECT,
+        ..Predictions::UNTESTED_CAUSE
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| match (case.killed.unwrap_or(0.0), signal_max_or_zero(case, Signal::MajorFaults)) {
-        (killed, _) if killed >= 1.0 => CauseText::limit(
+        (killed, _) if killed >= 1.0 => CauseText::for_resource(
             "the limit of memory of the server's control group",
             format!(
                 "the kernel ended {processes} because of the memory limit",
-                processes = number(killed, "process", "processes")
+                processes = count_with_noun(killed, "process", "processes")
             ),
         ),
-        (_, pages) if pages >= 1.0 => CauseText::limit(
+        (_, pages) if pages >= 1.0 => CauseText::for_resource(
             Cause::Memory.text(),
             format!(
                 "{pages_per_s} pages a second are read back from storage{idle_cores}",
@@ -61,7 +62,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 idle_cores = idle_cores_text(case)
             ),
         ),
-        _ => CauseText::limit(
+        _ => CauseText::for_resource(
             Cause::Memory.text(),
             format!("more load brings no more responses{idle_cores}", idle_cores = idle_cores_text(case)),
         ),

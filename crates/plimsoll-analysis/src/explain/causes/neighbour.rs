@@ -1,7 +1,7 @@
 //! The cause neighbour: other processes of the machine used cores that the server's threads waited
 //! for.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero, text_part};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -18,16 +18,16 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::ThreadsFull, ExpectedAnswer::Any),
         ],
     }],
-    predicts: Predictions::OPEN,
+    predicts: Predictions::UNTESTED_CAUSE,
     resources: &[],
     is_countable: false,
-    missing_evidence: &[words("the machine's CPU time (probes)")],
+    missing_evidence: &[text_part("the machine's CPU time (probes)")],
     tell: |case| {
         let (others, waiting) = (signal_max_or_zero(case, Signal::Others), signal_max_or_zero(case, Signal::RunQueue));
         let whole = format!(
             "other processes on the machine limited the server: they used {others:.2} cores, while {waiting:.1} \
              threads of the server waited for a core"
         );
-        CauseText::sentence(Cause::Neighbour, whole)
+        CauseText::from_sentence(Cause::Neighbour, whole)
     },
 };

@@ -1,11 +1,14 @@
 //! The cause network: the bandwidth of the network is saturated, or the network loses packets.
 
 use super::card::{
-    CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, number, share, signal_max_or_zero,
+    CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, count_with_noun, idle_cores_text,
+    share, signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{
+    ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
+};
 use crate::explain::queues::{arrives_slowly_from_dependency, on_the_way};
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::RETRANSMIT_SHARE_MIN;
@@ -55,23 +58,23 @@ pub(super) static CARD: CauseCard = CauseCard {
     ],
     predicts: Predictions {
         reference: RISES_OR_STAYS,
-        more_users: STAYS,
+        more_users: ALWAYS_STAYS,
         new_connections: MOSTLY_STAYS,
         kept_connections: MOSTLY_STAYS,
-        head: RISES,
-        smaller_answer: RISES,
+        head: ALWAYS_RISES,
+        smaller_answer: ALWAYS_RISES,
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
-        second_generator: STAYS,
+        second_generator: ALWAYS_STAYS,
         stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        other_clients: ALWAYS_STAYS,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: CONNECTIONS,
+    missing_evidence: CONNECTION_STATISTICS_ADVICE,
     tell: |case| {
         let idle = idle_cores_text(case);
         let how = if on_the_way(case) == Some(true) {
@@ -83,7 +86,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             format!(
                 "a dependency sends {bytes_per_second}/s, and {responses} arrive in small pieces{idle}",
                 bytes_per_second = format::bytes(signal_max_or_zero(case, Signal::PeerReceived)),
-                responses = number(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
+                responses = count_with_noun(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
             )
         } else if case.signal_reaches(Signal::Retransmits, RETRANSMIT_SHARE_MIN) == Some(true) {
             format!(
@@ -96,6 +99,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 waiting_bytes = format::bytes(signal_max_or_zero(case, Signal::SendQueue))
             )
         };
-        CauseText::limit(Cause::Network.text(), how)
+        CauseText::for_resource(Cause::Network.text(), how)
     },
 };

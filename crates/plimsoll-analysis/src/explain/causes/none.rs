@@ -16,13 +16,13 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::ThreadsFull, ExpectedAnswer::Any),
         ],
     }],
-    predicts: Predictions::OPEN,
+    predicts: Predictions::UNTESTED_CAUSE,
     resources: &[],
     is_countable: false,
     missing_evidence: &[],
     tell: |case| {
         let held = case.offered_text(case.lower_rps);
         let whole = format!("no limit was reached: {held}, the highest rate allowed, meets the SLO");
-        CauseText::sentence(Cause::None, whole)
+        CauseText::from_sentence(Cause::None, whole)
     },
 };

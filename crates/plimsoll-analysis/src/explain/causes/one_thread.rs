@@ -2,7 +2,8 @@
 //! time.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, server, signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, server_name,
+    signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
@@ -42,16 +43,17 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::BUSY_RESOURCE_PREDICTIONS,
     resources: &[UsedResource::Thread],
     is_countable: true,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let server = server(case);
+        let server = server_name(case);
         if case.thread_full() != Some(true) {
             let how = format!(
                 "all threads together use {cores:.2} of a core{idle}",
                 cores = signal_max_or_zero(case, Signal::ServerCores),
                 idle = idle_cores_text(case)
             );
-            return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).plural(true);
+            return CauseText::for_resource(format!("the threads of {server}, of which one runs at a time"), how)
+                .with_plural_subject(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
         let thread = thread.map_or_else(String::new, |name| format!(" ({name})"));
@@ -60,6 +62,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             cores = signal_max_or_zero(case, Signal::FullestThread),
             idle = idle_cores_text(case)
         );
-        CauseText::limit(format!("one thread of {server}{thread}"), how)
+        CauseText::for_resource(format!("one thread of {server}{thread}"), how)
     },
 };

@@ -2,12 +2,12 @@
 //! exhausted.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, number, peer_text, server,
-    signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
+    peer_text, server_name, signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES, STAYS};
+use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::queues::{calls_as_served, fixed_connections};
 use crate::explain::signals::Signal;
 
@@ -61,23 +61,23 @@ pub(super) static CARD: CauseCard = CauseCard {
     ],
     predicts: Predictions {
         reference: MOSTLY_RISES,
-        more_users: STAYS,
+        more_users: ALWAYS_STAYS,
         new_connections: MOSTLY_STAYS,
         kept_connections: MOSTLY_STAYS,
         head: MOSTLY_STAYS,
         smaller_answer: MOSTLY_STAYS,
         larger_body: MOSTLY_STAYS,
         smaller_body: MOSTLY_STAYS,
-        second_generator: STAYS,
+        second_generator: ALWAYS_STAYS,
         stopped: MOSTLY_FALLS,
-        other_clients: STAYS,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
-        together: STAYS,
-        abreast: RISES,
+        together: ALWAYS_STAYS,
+        abreast: ALWAYS_RISES,
     },
     resources: &[],
     is_countable: true,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
         let in_flight = format!(
             "past the load line, with {requests:.0} requests in flight{idle_cores}",
@@ -91,18 +91,19 @@ pub(super) static CARD: CauseCard = CauseCard {
                 // From outside, one shared connection looks like a lock around each call.
                 false => format!("the connection, or a lock around it, is in use {in_flight}"),
             };
-            let connections = number(count, "connection", "connections");
-            return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).plural(several);
+            let connections = count_with_noun(count, "connection", "connections");
+            return CauseText::for_resource(format!("{connections} to {}", peer_text(case, peer)), how)
+                .with_plural_subject(several);
         }
         let places = format!(
             "a pool of about {places:.0} in {server}",
             places = case.requests_in_service().unwrap_or(0.0),
-            server = server(case)
+            server = server_name(case)
         );
         let subject = match case.most_called_dependency().filter(|_| calls_as_served(case) == Some(true)) {
             Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
             None => places,
         };
-        CauseText::limit(subject, format!("the whole pool is in use {in_flight}"))
+        CauseText::for_resource(subject, format!("the whole pool is in use {in_flight}"))
     },
 };

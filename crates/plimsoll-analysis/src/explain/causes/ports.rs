@@ -1,10 +1,10 @@
 //! The cause ports: plimsoll or the server has no free local port for a new connection. A server
 //! opens such connections to its dependencies.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server, share};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -21,20 +21,20 @@ pub(super) static CARD: CauseCard = CauseCard {
         ],
     }],
     predicts: Predictions {
-        reference: OPEN,
+        reference: ANY_EFFECT,
         more_users: STAYS_OR_FALLS,
         new_connections: STAYS_OR_FALLS,
-        kept_connections: RISES,
+        kept_connections: ALWAYS_RISES,
         head: MOSTLY_STAYS,
         smaller_answer: MOSTLY_STAYS,
-        larger_body: STAYS,
-        smaller_body: STAYS,
-        second_generator: STAYS,
-        stopped: OPEN,
-        other_clients: OPEN,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        larger_body: ALWAYS_STAYS,
+        smaller_body: ALWAYS_STAYS,
+        second_generator: ALWAYS_STAYS,
+        stopped: ANY_EFFECT,
+        other_clients: ANY_EFFECT,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
@@ -42,7 +42,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let ours = case.line.no_port + case.past.no_port > 0;
         let behind = case.past.ports_behind || case.line.ports_behind;
-        let server = server(case);
+        let server = server_name(case);
         let (subject, how) = match (ours, behind) {
             (true, _) => (
                 "local ports of this machine".to_owned(),
@@ -56,6 +56,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             share_percent = share(case, Signal::TimeWait),
             idle_cores = idle_cores_text(case)
         );
-        CauseText::limit(subject, if ours { how } else { held }).plural(true)
+        CauseText::for_resource(subject, if ours { how } else { held }).with_plural_subject(true)
     },
 };

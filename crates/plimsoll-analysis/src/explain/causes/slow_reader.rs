@@ -2,12 +2,13 @@
 //! slowly.
 
 use super::card::{
-    CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server, share, signal_max_or_zero,
+    CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, share,
+    signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
-    MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+    ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::queues::{leaves_unsent, reads_late, writes_wait};
 use crate::explain::signals::Signal;
@@ -58,33 +59,33 @@ pub(super) static CARD: CauseCard = CauseCard {
         more_users: MOSTLY_RISES,
         new_connections: MOSTLY_STAYS,
         kept_connections: MOSTLY_STAYS,
-        head: RISES,
-        smaller_answer: RISES,
+        head: ALWAYS_RISES,
+        smaller_answer: ALWAYS_RISES,
         larger_body: STAYS_OR_FALLS,
         smaller_body: RISES_OR_STAYS,
-        second_generator: STAYS,
-        stopped: OPEN,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
+        second_generator: ALWAYS_STAYS,
+        stopped: ANY_EFFECT,
+        other_clients: ALWAYS_STAYS,
+        bursts: ANY_EFFECT,
+        together: ANY_EFFECT,
+        abreast: ANY_EFFECT,
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: CONNECTIONS,
+    missing_evidence: CONNECTION_STATISTICS_ADVICE,
     tell: |case| {
-        let (server, idle) = (server(case), idle_cores_text(case));
+        let (server, idle) = (server_name(case), idle_cores_text(case));
         if leaves_unsent(case) == Some(true) {
             let bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnsent));
             let how = format!("{bytes} sent to this receiver are not read{idle}");
-            return CauseText::limit(format!("another receiver of data from {server}"), how);
+            return CauseText::for_resource(format!("another receiver of data from {server}"), how);
         }
         if reads_late(case) == Some(true) {
             let how = format!(
                 "{bytes} of responses wait to be read{idle}",
                 bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
             );
-            return CauseText::limit(format!("slow reading of dependency responses by {server}"), how);
+            return CauseText::for_resource(format!("slow reading of dependency responses by {server}"), how);
         }
         if writes_wait(case) == Some(true) {
             let waits = match signal_max_or_zero(case, Signal::InWrite) {
@@ -97,13 +98,13 @@ pub(super) static CARD: CauseCard = CauseCard {
                 count => format!("{count:.0} threads wait"),
             };
             let subject = format!("the reader of a pipe or unix socket that {server} writes to");
-            return CauseText::limit(subject, format!("{waits} for the reader{idle}"));
+            return CauseText::for_resource(subject, format!("{waits} for the reader{idle}"));
         }
         let how = format!(
             "the reader's receive window is full for {share_percent} of the time, so that responses wait in the \
              server{idle}",
             share_percent = share(case, Signal::WindowLimited)
         );
-        CauseText::limit(Cause::SlowReader.text(), how)
+        CauseText::for_resource(Cause::SlowReader.text(), how)
     },
 };

@@ -24,7 +24,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::CallsPileUp, ExpectedAnswer::Any),
         ],
     }],
-    predicts: Predictions::OPEN,
+    predicts: Predictions::UNTESTED_CAUSE,
     resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
     is_countable: false,
     missing_evidence: &[],
@@ -42,6 +42,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             }
             (None, ..) => format!("the server's peak was {then} during the search, and {past} meet the SLO now"),
         };
-        CauseText::sentence(Cause::WarmUp, format!("the server had not warmed up during the search: {now}"))
+        CauseText::from_sentence(Cause::WarmUp, format!("the server had not warmed up during the search: {now}"))
     },
 };

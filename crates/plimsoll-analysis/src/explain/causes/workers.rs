@@ -2,12 +2,12 @@
 //! or thread that handles one request at a time.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, number, peer_text, server,
-    signal_max_or_zero,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
+    peer_text, server_name, signal_max_or_zero,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
+use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::queues::queues_before;
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::EQUALLY_SHORT_FACTOR;
@@ -57,48 +57,48 @@ pub(super) static CARD: CauseCard = CauseCard {
     ],
     predicts: Predictions {
         reference: MOSTLY_RISES,
-        more_users: STAYS,
-        new_connections: OPEN,
-        kept_connections: OPEN,
+        more_users: ALWAYS_STAYS,
+        new_connections: ANY_EFFECT,
+        kept_connections: ANY_EFFECT,
         head: MOSTLY_STAYS,
         smaller_answer: MOSTLY_STAYS,
         larger_body: MOSTLY_STAYS,
         smaller_body: MOSTLY_STAYS,
-        second_generator: STAYS,
-        stopped: OPEN,
-        other_clients: STAYS,
+        second_generator: ALWAYS_STAYS,
+        stopped: ANY_EFFECT,
+        other_clients: ALWAYS_STAYS,
         bursts: MOSTLY_STAYS,
-        together: STAYS,
-        abreast: RISES,
+        together: ALWAYS_STAYS,
+        abreast: ALWAYS_RISES,
     },
     resources: &[],
     is_countable: true,
-    missing_evidence: PROBES,
+    missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
         let idle = idle_cores_text(case);
         let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
         if signal_max_or_zero(case, Signal::FullThreads) >= EQUALLY_SHORT_FACTOR {
-            let threads = number(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
-            return CauseText::limit(
-                format!("{threads} of {}", server(case)),
+            let threads = count_with_noun(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
+            return CauseText::for_resource(
+                format!("{threads} of {}", server_name(case)),
                 format!("these threads are saturated{idle}"),
             )
-            .plural(true);
+            .with_plural_subject(true);
         }
         if queues_before(case) == Some(true) {
             let who = case
                 .slowest_accepting_dependency()
                 .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
-            let served = number(count, "request", "requests");
-            let queued = number(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections");
+            let served = count_with_noun(count, "request", "requests");
+            let queued = count_with_noun(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections");
             let how = format!("about {served} are handled at once, and {queued} wait to be accepted{idle}");
-            return CauseText::limit(format!("the workers of {who}"), how).plural(true);
+            return CauseText::for_resource(format!("the workers of {who}"), how).with_plural_subject(true);
         }
         let in_flight = signal_max_or_zero(case, Signal::InFlight);
-        CauseText::limit(
-            format!("{} of {}", number(count, "worker", "workers"), server(case)),
+        CauseText::for_resource(
+            format!("{} of {}", count_with_noun(count, "worker", "workers"), server_name(case)),
             format!("each worker serves one request at a time, and {in_flight:.0} requests are in flight{idle}"),
         )
-        .plural(count.round() > 1.0)
+        .with_plural_subject(count.round() > 1.0)
     },
 };

@@ -18,7 +18,7 @@ fn a_server_broken_by_its_search_gets_no_cause() {
         let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
         let case = Contrast { lower_rps, ..case };
         assert_eq!(case.goodput_of_broken_server_rps(), expect, "{answered} {lower_rps}");
-        let text = not_known::sentence(&case, &[]);
+        let text = not_known::unknown_cause_sentence(&case, &[]);
         assert_eq!(
             text.contains("has not recovered from the search: the load line was 1 000 requests/s"),
             expect.is_some(),
@@ -65,13 +65,13 @@ fn failures_at_every_load_show_no_limit() {
     assert_eq!(told(&failing(0.05)), (true, Some(false), None), "all that is asked is answered as at a low load");
     assert!(!told(&failing(0.0)).0);
     assert!(!told(&failing(0.001)).0, "by chance");
-    let text = not_known::sentence(&failing(0.05), &[]);
+    let text = not_known::unknown_cause_sentence(&failing(0.05), &[]);
     assert!(text.contains("5.00 % of the requests fail even at a low load (reset)"), "{text}");
     let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
     let failing = server_facts::ConstantFailureShare { share: failing.share, text: failing.text() };
     let searched = Contrast { constant_failure: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
-    let text = not_known::sentence(&searched, &[]);
+    let text = not_known::unknown_cause_sentence(&searched, &[]);
     assert!(
         text.contains("0.5 % of the requests fail at any load (both at 250 a second and at 4 000 a second)"),
         "{text}"
@@ -84,7 +84,7 @@ fn failures_at_every_load_show_no_limit() {
         ..usual()
     };
     assert_eq!(short.requests_in_service(), None, "one at a time was asked, and served");
-    assert!(not_known::sentence(&short, &[]).contains("the budget was too short"));
+    assert!(not_known::unknown_cause_sentence(&short, &[]).contains("the budget was too short"));
 }
 
 /// If a server stalls, short trials measure the throughput between the stalls, which is too high.
@@ -224,14 +224,14 @@ fn functions_are_compared_with_the_lowest_sampled_load() {
             Some(FunctionObservation::Costs(costs)) => Some(costs.level_names),
             _ => None,
         };
-        let why = FunctionObservation::uncaught(&loads).filter(|_| names.is_none());
+        let why = FunctionObservation::missing_samples_reason(&loads).filter(|_| names.is_none());
         match expect {
             Ok(expect) => assert_eq!((names, &why), (expect, &None)),
             Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
         }
     }
     // A missing load gives no reason.
-    assert_eq!(FunctionObservation::uncaught(&Loads::default()), None);
+    assert_eq!(FunctionObservation::missing_samples_reason(&Loads::default()), None);
 }
 
 #[test]

@@ -51,11 +51,11 @@ impl SimWorld {
                 return;
             }
             Some(Fault::AnswersEarlyAndCloses) if it.taken >= half => {
-                self.say(at_ns, link, Some(Fault::AnswersEarlyAndCloses), 0);
+                self.send_response(at_ns, link, Some(Fault::AnswersEarlyAndCloses), 0);
                 return self.close(at_ns, link);
             }
             Some(Fault::AnswersEarlyAndGoesOn) if taken_before < half && it.taken >= half => {
-                self.say(at_ns, link, Some(Fault::AnswersEarlyAndGoesOn), 0);
+                self.send_response(at_ns, link, Some(Fault::AnswersEarlyAndGoesOn), 0);
             }
             _ => {}
         }
@@ -88,7 +88,7 @@ impl SimWorld {
     }
 
     /// Makes the server handle the next `count` HTTP/2 bytes, which have arrived.
-    pub(super) fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
+    pub(super) fn handle_h2_bytes(&mut self, at_ns: u64, link: usize, count: usize) {
         let it = &mut self.links[link];
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
             it.blocked = false;
@@ -148,7 +148,7 @@ impl SimWorld {
         done_ns
     }
 
-    pub(super) fn answer(&mut self, at_ns: u64, link: usize) {
+    pub(super) fn answer_request(&mut self, at_ns: u64, link: usize) {
         let it = &mut self.links[link];
         if it.server_closed {
             return;
@@ -166,14 +166,14 @@ impl SimWorld {
             Some(Fault::ClosesWithoutReply) => return self.close(at_ns, link),
             // The response was already sent before the whole request arrived.
             Some(Fault::AnswersEarlyAndGoesOn) => {}
-            Some(Fault::Drips(gap_ns)) => self.say(at_ns, link, fault, gap_ns),
+            Some(Fault::Drips(gap_ns)) => self.send_response(at_ns, link, fault, gap_ns),
             Some(Fault::Floods) => {
-                self.say(at_ns, link, fault, 0);
+                self.send_response(at_ns, link, fault, 0);
                 self.links[link].flood_at = Some(0);
                 return;
             }
-            _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
-            _ => self.say(at_ns, link, fault, 0),
+            _ if self.server.cut == Cut::Bytes => self.send_response(at_ns, link, fault, 1),
+            _ => self.send_response(at_ns, link, fault, 0),
         }
         // The following events happen after the server has sent the last byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
@@ -202,7 +202,7 @@ impl SimWorld {
 
     /// Sends a response. If `gap_ns` is not 0, the response is sent byte by byte with this
     /// interval, ns.
-    pub(super) fn say(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
+    pub(super) fn send_response(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
         let mut bytes = reply(fault, self.head_request, self.serial);
         if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {
             let cut = 1 + self.rng.below(bytes.len() as u64 - 1) as usize;

@@ -25,10 +25,12 @@ fn with_window(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
 /// Runs a plan and stops the run at this tick.
 fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
     let mut ticks = 0;
-    let sim = Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }.run(&mut |_| {
-        ticks += 1;
-        if ticks > tick { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
-    });
+    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine: SimMachine::default(), seed }.run(
+        &mut |_| {
+            ticks += 1;
+            if ticks > tick { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
+        },
+    );
     verify(&sim, server).unwrap_or_else(|complaint| panic!("PLIMSOLL_SEED={seed}: {complaint}"));
     sim
 }

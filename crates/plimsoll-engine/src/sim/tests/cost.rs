@@ -75,7 +75,7 @@ fn throughput_on_an_ideal_network() {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(&plan).expect("a request that can be written");
         let resources = Resources { source, resolved: None, tls: None };
-        let job = Job::new(&plan, &injector, &schedule, &resources, Stripe::ALL, 0, true);
+        let job = Job::new(&plan, &injector, &schedule, &resources, Stripe::WHOLE_SCHEDULE, 0, true);
         let mut worker = Worker::new(Instant::default(), job, Arc::new(AtomicBool::new(false)));
         worker.prepare();
         let mut succeeded = 0;

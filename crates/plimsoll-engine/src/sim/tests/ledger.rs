@@ -160,7 +160,7 @@ fn ledger_closes_when_the_load_is_stopped() {
                 let mut looks = 0;
                 let sim = Simulation {
                     plan: &plan,
-                    stripe: Stripe::ALL,
+                    stripe: Stripe::WHOLE_SCHEDULE,
                     server: &server,
                     machine: SimMachine::default(),
                     seed,
@@ -202,13 +202,17 @@ fn a_stop_leaves_no_request_unsent() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
         let plan = constant(rate);
         let (server, mut looks) = (SimServer::new(MS), 0);
-        let sim =
-            Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine: SimMachine::default(), seed }.run(
-                &mut |_| {
-                    looks += 1;
-                    if looks > 5 { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
-                },
-            );
+        let sim = Simulation {
+            plan: &plan,
+            stripe: Stripe::WHOLE_SCHEDULE,
+            server: &server,
+            machine: SimMachine::default(),
+            seed,
+        }
+        .run(&mut |_| {
+            looks += 1;
+            if looks > 5 { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
+        });
         let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!(
             (ledger.unsent, ledger.scheduled),

@@ -55,7 +55,8 @@ fn run(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 }
 
 fn run_on(machine: SimMachine, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
-    let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run(&mut |_| ControlFlow::Continue(()));
+    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine, seed }
+        .run(&mut |_| ControlFlow::Continue(()));
     if let Err(complaint) = verify(&sim, server) {
         panic!("PLIMSOLL_SEED={seed}: {complaint}");
     }
@@ -66,7 +67,7 @@ fn run_on(machine: SimMachine, plan: &Setup, server: &SimServer, seed: u64) -> S
 fn measured_arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
     let measured = sim.schedule.measured_from_ns()..=until_ns;
     sim.schedule
-        .arrivals(Stripe::ALL)
+        .arrivals(Stripe::WHOLE_SCHEDULE)
         .take_while(|(_, at)| *at <= until_ns)
         .filter(|(_, at)| measured.contains(at))
         .count() as u64

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Runs `plan` with users that perform these steps, on routes with these timeouts.
 fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
     let (machine, seed) = (SimMachine::default(), first_seed());
-    let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run_from(
+    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine, seed }.run_from(
         &mut |source| {
             let route = source.route(0).clone();
             let routes = timeouts_ns
@@ -159,12 +159,12 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
     let heard = std::sync::Arc::default();
     let (machine, seed) = (SimMachine::default(), first_seed());
     let is_open = plimsoll_model::Schedule::compile(&plan.load).is_open();
-    let sim = Simulation { plan, stripe: Stripe::ALL, server: &server, machine, seed }.run_from(
+    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed }.run_from(
         &mut |source| {
             let request = source.route(0).request.h1().to_vec();
             let heard = std::sync::Arc::clone(&heard);
             let author = Box::new(RepeatAuthor { request, messages, delay_ns, left, fails, heard });
-            *source = source.for_worker(Stripe::ALL, None).with_author(author, is_open);
+            *source = source.for_worker(Stripe::WHOLE_SCHEDULE, None).with_author(author, is_open);
         },
         &mut |_| ControlFlow::Continue(()),
     );

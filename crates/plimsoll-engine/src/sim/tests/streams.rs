@@ -167,7 +167,7 @@ fn a_unary_call_has_one_message() {
         let whole = sim.run.totals().routes_sum;
         assert_eq!((whole.ledger.succeeded, whole.grpc_messages), (succeeded, 40 * u64::from(messages)));
         assert_eq!(whole.grpc_faults.get(CallFault::SeveralMessages as u16), 40 - succeeded);
-        assert_eq!(whole.grpc_statuses.get(CallFault::STATUS as u16), 40 - succeeded);
+        assert_eq!(whole.grpc_statuses.get(CallFault::REPORTED_STATUS as u16), 40 - succeeded);
     }
 }
 

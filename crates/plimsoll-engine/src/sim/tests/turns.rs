@@ -30,14 +30,12 @@ fn a_run_under_a_flood_can_be_stopped() {
     for load in [closed("4@1s"), poisson("300@1s")] {
         let server = SimServer::new(MS).with_fault(Fault::Floods, 1.0);
         let (machine, seed) = (SimMachine::default(), first_seed());
-        let sim =
-            Simulation { plan: &load, stripe: Stripe::ALL, server: &server, machine, seed }.run(&mut |tick| match tick
-                .end_ns
-                >= 200 * MS
-            {
+        let sim = Simulation { plan: &load, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed }.run(
+            &mut |tick| match tick.end_ns >= 200 * MS {
                 true => ControlFlow::Break(Stop::Shown("enough".into())),
                 false => ControlFlow::Continue(()),
-            });
+            },
+        );
         verify(&sim, &server).expect("holds");
         assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))));
         assert!(sim.finish_ns < 200 * MS + 2 * TURN_NS, "{}", sim.finish_ns);
@@ -128,7 +126,7 @@ fn joins_and_retries_do_not_delay_other_users() {
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {
         plan: &closed("2000@10s").with(|it| it.load.connections_ready = 0),
-        stripe: Stripe::ALL,
+        stripe: Stripe::WHOLE_SCHEDULE,
         server: &server,
         machine,
         seed: first_seed(),

@@ -38,7 +38,7 @@ fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
     memory.put(
         HEADER_AT,
-        &[&HEADER[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
+        &[&HEADER_FIRST_BYTES[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
     );
     // Code alignment 1, data alignment -8. Each address has 4 bytes and is relative to its own
     // location.

@@ -8,7 +8,7 @@ use super::error::CurlError;
 
 /// Words that may precede the command in copied text: a shell prompt, and programs that start other
 /// programs.
-const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
+const COMMAND_PREFIX_WORDS: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
 
 /// Splits a command line into the words of the curl command.
 pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
@@ -16,7 +16,8 @@ pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
     // Assignments of variables before `curl` do not change the request.
     let is_before = |word: &str| {
         let name = word.split_once('=').map(|(name, _)| name);
-        BEFORE.contains(&word) || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
+        COMMAND_PREFIX_WORDS.contains(&word)
+            || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
     };
     let before = words.iter().take_while(|word| is_before(word)).count();
     words.drain(..before);

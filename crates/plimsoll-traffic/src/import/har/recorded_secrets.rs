@@ -194,7 +194,7 @@ fn pairs_in_text(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<
 }
 
 fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
-    const WITHIN: &str = "its body";
+    const BODY_PLACE_TEXT: &str = "its body";
     let Some(data) = field(request, "postData") else { return };
     let content = text(data, "text").unwrap_or_default();
     if content.is_empty() {
@@ -204,7 +204,7 @@ fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
                     at: parameter.at,
                     name: name.to_owned(),
                     value: value.to_owned(),
-                    within: Some(WITHIN),
+                    within: Some(BODY_PLACE_TEXT),
                 });
             }
         }
@@ -213,7 +213,7 @@ fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
             in_json(&tree, data.at, 0, out);
         }
     } else if text(data, "mimeType").unwrap_or_default().contains("form-urlencoded") {
-        pairs_in_text(content, data.at, WITHIN, out);
+        pairs_in_text(content, data.at, BODY_PLACE_TEXT, out);
     }
 }
 

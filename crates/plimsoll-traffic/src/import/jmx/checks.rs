@@ -6,12 +6,12 @@ use super::values::Values;
 use super::xml::Element;
 
 /// The bits of a response assertion's type in JMeter: how the texts are compared.
-const MATCHES: u64 = 1;
-const CONTAINS: u64 = 2;
-const NOT: u64 = 4;
-const EQUALS: u64 = 8;
-const SUBSTRING: u64 = 16;
-const OR: u64 = 32;
+const TEST_TYPE_MATCHES: u64 = 1;
+const TEST_TYPE_CONTAINS: u64 = 2;
+const TEST_TYPE_NOT: u64 = 4;
+const TEST_TYPE_EQUALS: u64 = 8;
+const TEST_TYPE_SUBSTRING: u64 = 16;
+const TEST_TYPE_OR: u64 = 32;
 
 /// Adds an assertion or extractor to a request. `None` means that the element is neither. An error
 /// is a phrase that says why the element cannot be imported.
@@ -115,7 +115,10 @@ fn own_names(element: &Element) -> Vec<String> {
 }
 
 fn read_response_assertion(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
-    let kind = element.property("Assertion.test_type").and_then(|text| text.trim().parse().ok()).unwrap_or(SUBSTRING);
+    let kind = element
+        .property("Assertion.test_type")
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(TEST_TYPE_SUBSTRING);
     // JMeter itself misspells this property.
     let strings = element.collection("Asserion.test_strings");
     let mut texts = Vec::new();
@@ -133,10 +136,10 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
     if element.flag("Assertion.assume_success") {
         return Err("the JMeter assertion counts a failure as a success".to_owned());
     }
-    if kind & NOT != 0 {
+    if kind & TEST_TYPE_NOT != 0 {
         return Err("it excludes a value".to_owned());
     }
-    let is_pattern = kind & (MATCHES | CONTAINS) != 0;
+    let is_pattern = kind & (TEST_TYPE_MATCHES | TEST_TYPE_CONTAINS) != 0;
     match element.property("Assertion.test_field").unwrap_or("Assertion.response_data") {
         "Assertion.response_code" => {
             let codes: Option<Vec<String>> =
@@ -148,17 +151,19 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
         "Assertion.response_data" => {
             let patterns: Vec<String> = texts
                 .iter()
-                .map(|text| match (is_pattern, kind & MATCHES != 0 || kind & EQUALS != 0) {
+                .map(|text| match (is_pattern, kind & TEST_TYPE_MATCHES != 0 || kind & TEST_TYPE_EQUALS != 0) {
                     (true, false) => text.clone(),
                     (true, true) => format!("(?s)^(?:{text})$"),
                     (false, true) => format!("(?s)^{}$", escaped(text)),
                     (false, false) => escaped(text),
                 })
                 .collect();
-            if expect.body.is_some() || (texts.len() > 1 && kind & OR == 0) {
+            if expect.body.is_some() || (texts.len() > 1 && kind & TEST_TYPE_OR == 0) {
                 return Err("a response has one expected text or pattern: join them into one pattern".to_owned());
             }
-            if kind & (MATCHES | CONTAINS | EQUALS | OR) == 0 && !texts[0].starts_with("regex:") {
+            if kind & (TEST_TYPE_MATCHES | TEST_TYPE_CONTAINS | TEST_TYPE_EQUALS | TEST_TYPE_OR) == 0
+                && !texts[0].starts_with("regex:")
+            {
                 expect.body = Some(texts[0].clone());
                 return Ok(());
             }

@@ -24,7 +24,7 @@ const IGNORED_ELEMENTS: [&str; 8] = [
     "PropertyControlGui",
 ];
 /// Controllers that run their steps in sequence.
-const GROUPS: [&str; 5] = [
+const SEQUENTIAL_CONTROLLERS: [&str; 5] = [
     "GenericController",
     "TransactionController",
     "RecordingController",
@@ -112,7 +112,7 @@ impl JmxReader {
                     }
                     steps.push(step);
                 }
-                kind if GROUPS.contains(&kind) => {
+                kind if SEQUENTIAL_CONTROLLERS.contains(&kind) => {
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     steps.push(group(inner));
                 }

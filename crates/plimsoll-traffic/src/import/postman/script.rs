@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 /// The beginnings of calls that set a variable.
-const SETTERS: [&str; 6] = [
+const VARIABLE_SETTER_PREFIXES: [&str; 6] = [
     "pm.environment.set(",
     "pm.collectionVariables.set(",
     "pm.globals.set(",
@@ -13,7 +13,7 @@ const SETTERS: [&str; 6] = [
     "postman.setGlobalVariable(",
 ];
 /// The beginnings of calls and comparisons that check the status; the expected status follows.
-const STATUSES: [&str; 9] = [
+const STATUS_CHECK_PREFIXES: [&str; 9] = [
     "pm.response.to.have.status(",
     "pm.expect(pm.response.code).to.equal(",
     "pm.expect(pm.response.code).to.eql(",
@@ -55,7 +55,7 @@ impl PostmanScript {
         let code = without_comments(source);
         let mut script = PostmanScript { is_empty: code.trim().is_empty(), ..PostmanScript::default() };
         let known = response_variables(&code);
-        let mut setters: Vec<(usize, &str)> = SETTERS
+        let mut setters: Vec<(usize, &str)> = VARIABLE_SETTER_PREFIXES
             .iter()
             .flat_map(|call| code.match_indices(call).map(|(at, call)| (at, &code[at + call.len()..])))
             .collect();
@@ -73,7 +73,7 @@ impl PostmanScript {
                 _ => script.left_out.push(format!("its script computes '{}'", printable_name(name))),
             }
         }
-        let found = STATUSES.iter().find_map(|call| code.split_once(call).map(|(_, rest)| rest));
+        let found = STATUS_CHECK_PREFIXES.iter().find_map(|call| code.split_once(call).map(|(_, rest)| rest));
         let codes = found.map(|rest| {
             let end = rest.find([')', ';', '\n']).unwrap_or(rest.len());
             let words = rest[..end].split(|c: char| !c.is_ascii_digit());

@@ -16,7 +16,7 @@
 
 mod reading;
 
-use super::frame::{self, FrameReader, PAYLOAD_BYTES_MAX, PREFACE};
+use super::frame::{self, CONNECTION_PREFACE, FrameReader, PAYLOAD_BYTES_MAX};
 use super::head::{AnswerHead, FIELDS_BYTES_MAX, MessageEncoding};
 use super::hpack::{HpackDecoder, TABLE_BYTES};
 use super::request::H2Request;
@@ -295,11 +295,11 @@ impl H2 {
             || !self.owed.is_empty()
             || !self.windows_to_update.is_empty()
             || (!self.queued.is_empty() && self.may_open())
-            || (self.window.left() > 0 && self.sending.iter().any(|id| self.window_of_stream(*id) > 0))
+            || (self.window.sendable_bytes() > 0 && self.sending.iter().any(|id| self.window_of_stream(*id) > 0))
     }
 
     fn window_of_stream(&self, id: u32) -> i64 {
-        self.find(id).map_or(0, |at| self.streams[at].window.left())
+        self.find(id).map_or(0, |at| self.streams[at].window.sendable_bytes())
     }
 
     /// Returns the encoded bytes that the network has not accepted yet.
@@ -313,7 +313,7 @@ impl H2 {
     pub fn write<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         if !self.begun {
             self.begun = true;
-            out.extend_from_slice(PREFACE);
+            out.extend_from_slice(CONNECTION_PREFACE);
             // The client's settings: no table for the server's encoder, no pushed streams, large
             // windows, and the maximum length of a head.
             let settings = [(1, 0), (2, 0), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
@@ -378,9 +378,9 @@ impl H2 {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
         for id in windows_to_update.drain(..) {
             if id == 0 {
-                frame::write_window(out, 0, self.own_receive_window.fill());
+                frame::write_window(out, 0, self.own_receive_window.take_update_increment());
             } else if let Some(at) = self.find(id) {
-                frame::write_window(out, id, self.streams[at].own_receive_window.fill());
+                frame::write_window(out, id, self.streams[at].own_receive_window.take_update_increment());
             }
         }
         self.windows_to_update = windows_to_update;
@@ -391,7 +391,7 @@ impl H2 {
     fn write_bodies<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         let mut stuck = 0;
         while out.len() < OUT_BYTES
-            && self.window.left() > 0
+            && self.window.sendable_bytes() > 0
             && stuck < self.sending.len()
             && let Some(id) = self.sending.pop_front()
         {
@@ -402,7 +402,11 @@ impl H2 {
             if stream.turns > 0 {
                 stream.take_turns(&body[from..]);
             }
-            let room = stream.window.left().min(self.window.left()).clamp(0, self.payload_bytes_max as i64) as usize;
+            let room = stream
+                .window
+                .sendable_bytes()
+                .min(self.window.sendable_bytes())
+                .clamp(0, self.payload_bytes_max as i64) as usize;
             let count = stream.body_left.min(stream.turn_bytes).min(room);
             if count == 0 {
                 stuck += 1;
@@ -418,8 +422,8 @@ impl H2 {
                 stream.turn_bytes -= count;
             }
             let waits = stream.waits_for_response_message();
-            stream.window.spend(count);
-            self.window.spend(count);
+            stream.window.subtract_sent(count);
+            self.window.subtract_sent(count);
             let ends = stream.body_left == 0;
             frame::write_data(out, id, &body[from..from + count], ends);
             if !ends && !waits {

@@ -8,7 +8,7 @@ use crate::h1::{CallState, INTERIM_REPLIES_MAX};
 use crate::h2::frame::{self, H2Frame, H2Settings};
 use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackError};
-use crate::h2::window::{WindowUse, resize};
+use crate::h2::window::{WindowUse, resize_windows};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
 /// The maximum number of consecutive frames that do not advance any response. A server that keeps a
@@ -32,7 +32,7 @@ impl ParsedHead {
         call_message.clear();
         *head = AnswerHead::default();
         let field = |name: &[u8], value: &[u8]| {
-            head.field(name, value);
+            head.parse_field(name, value);
             if name == b"grpc-message" {
                 call_message.clear();
                 call_message.extend_from_slice(&value[..value.len().min(CALL_MESSAGE_BYTES)]);
@@ -213,7 +213,7 @@ impl H2 {
     /// Trailers are compared with the last trailers.
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
-        let block = block.unwrap_or(self.reader.block());
+        let block = block.unwrap_or(self.reader.header_block());
         let kept = &mut self.cached_heads[usize::from(is_trailers)];
         if !block.is_empty() && *block == *kept.block {
             return Ok(kept.head);
@@ -306,7 +306,7 @@ impl H2 {
         if stream.expect.call.is_call() && grpc_status == Some(GrpcStatus::Ok as u16) {
             self.call_fault = stream.call_fault();
             // Every gRPC client reports this status for a response with faulty messages.
-            grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::STATUS as u16));
+            grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::REPORTED_STATUS as u16));
         }
         if stream.body_left > 0 {
             // The response was complete before the request was sent completely. The rest of the
@@ -364,7 +364,7 @@ impl H2 {
             return Err(ProtocolError::Setting);
         }
         if let Some(window) = settings.window {
-            resize(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
+            resize_windows(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
         }
         if let Some(bytes) = settings.payload_bytes_max {
             self.payload_bytes_max = (bytes as usize).min(OUT_BYTES);
@@ -378,13 +378,13 @@ impl H2 {
 
     fn on_window<'a>(&mut self, id: u32, bytes: u32) -> Result<Option<Fact<'a>>, ProtocolError> {
         if id == 0 {
-            return self.window.grow(bytes).map(|()| None);
+            return self.window.add_increment(bytes).map(|()| None);
         }
         let Some(at) = self.find(id) else {
             self.on_other_stream(id)?;
             return Ok(None);
         };
-        Ok(self.streams[at].window.grow(bytes).err().map(|error| self.fail_stream(at, error)))
+        Ok(self.streams[at].window.add_increment(bytes).err().map(|error| self.fail_stream(at, error)))
     }
 
     fn on_reset<'a>(&mut self, id: u32, code: u32) -> Result<Option<Fact<'a>>, ProtocolError> {

@@ -16,7 +16,7 @@ use plimsoll_model::{
     Stop, Terms, Trial,
 };
 use plimsoll_report::questions::blocks_question;
-use plimsoll_report::spelled;
+use plimsoll_report::sentence_text;
 use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::git_builds;
@@ -40,10 +40,11 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let path = result_store::path(&terms.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
     let mut live = Live::new(terms.output.quiet);
-    let revisions = git_builds::make(&terms.builds, port, &path, &mut |line| live.line(line))?;
+    let revisions =
+        git_builds::build_revisions(&terms.builds, port, &path, &mut |line| live.print_line_unless_quiet(line))?;
     drop(live);
     let mut terms = terms.clone();
-    let mut targets = prove_targets::prepare(&blocks.arms, &terms, criterion)?;
+    let mut targets = prove_targets::resolve_targets(&blocks.arms, &terms, criterion)?;
     let mut warnings = Vec::new();
     if let Some(revisions) = &revisions {
         warnings.extend(revisions.warnings.iter().cloned());
@@ -59,15 +60,15 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     }
     let terms = &terms;
     warnings.extend(prove_targets::preflight_responses(&mut targets, terms)?);
-    let wanted = prove_targets::profiles(terms, &targets)?;
-    let profiles = wanted.as_ref().map(Capture::spec);
+    let wanted = prove_targets::requested_profiles(terms, &targets)?;
+    let profiles = wanted.as_ref().map(Capture::profiles_spec);
     let record = |blocks| ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles });
     run_comparison(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
 /// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
 pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let mut targets = prove_targets::prepare(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let mut targets = prove_targets::resolve_targets(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::preflight_responses(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     run_comparison(
@@ -92,11 +93,11 @@ fn run_comparison(
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
     let (differing, hint) = if criterion.is_some() { prove_targets::age_warnings(targets) } else { (None, None) };
-    warnings.extend(differing.as_ref().map(spelled));
+    warnings.extend(differing.as_ref().map(sentence_text));
     let mut live = Live::new(terms.output.quiet);
-    live.line(&blocks_question(blocks.arms.len(), blocks.budget_ns, criterion));
+    live.print_line_unless_quiet(&blocks_question(blocks.arms.len(), blocks.budget_ns, criterion));
     if let Some(hint) = hint {
-        live.line(hint);
+        live.print_line_unless_quiet(hint);
     }
     let local = targets.iter().all(|arm| arm.base.local);
     // The record contains the resolved targets: addresses and certificates are known now.
@@ -113,19 +114,20 @@ fn run_comparison(
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::connect_fleet(&plans, terms)?;
     let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;
-    let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
+    let recording =
+        Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::repeat_command_words)?;
     let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
     runner = runner.with_fleet(fleet).with_readings(readings);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
-    event_stream::follow(&mut study_loop, &terms.output);
-    study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
+    event_stream::attach_if_requested(&mut study_loop, &terms.output);
+    study_loop.profiler = wanted.map(|wanted| wanted.into_profiler(&path));
     let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
     // The study reaches its profiles only after all blocks, so all blocks were measured even if
     // profiles failed later.
-    let is_measured = study.is_profiling(&study_loop.history());
+    let is_measured = study.is_profiling(&study_loop.history_so_far());
     let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
         Some(LoadEnd::Stopped(Stop::Died(why))) => Some(why.clone()),
@@ -146,16 +148,18 @@ fn run_comparison(
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
         if silent {
-            live.note(&format!("plimsoll: {reason}"));
-            return Ok(exit::CROSSED);
+            live.print_note(&format!("plimsoll: {reason}"));
+            return Ok(exit::NEGATIVE_RESULT);
         }
         return Err(Failure::start(reason.clone()));
     }
     let results = Results::from_experiment(&experiment, Some(&path))?;
     results.print(&terms.output, true);
-    setup.iter().for_each(|sentence| live.line(sentence));
-    for note in note.into_iter().chain(write_page_beside(&path, &experiment)).chain(result_store::tidy(&path)) {
-        live.note(&note);
+    setup.iter().for_each(|sentence| live.print_line_unless_quiet(sentence));
+    for note in
+        note.into_iter().chain(write_page_beside(&path, &experiment)).chain(result_store::remove_oldest_runs(&path))
+    {
+        live.print_note(&note);
     }
     let (known, worse, broke) = match results.finding() {
         Finding::Prove(found) => {
@@ -169,14 +173,14 @@ fn run_comparison(
         }
     };
     if terms.fail_if.is_some() && worse {
-        live.note("--fail-if worse: B is worse");
-        return Ok(exit::CROSSED);
+        live.print_note("--fail-if worse: B is worse");
+        return Ok(exit::NEGATIVE_RESULT);
     }
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {
         (true, _) => exit::INTERRUPTED,
         (false, true) if !silent => exit::USAGE,
-        (false, _) if silent => exit::CROSSED,
-        (false, _) if known => exit::DONE,
+        (false, _) if silent => exit::NEGATIVE_RESULT,
+        (false, _) if known => exit::SUCCESS,
         (false, _) => OnInconclusive::code(terms.on_inconclusive),
     })
 }

@@ -3,9 +3,9 @@
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
-use crate::quantity::{flag, positive, positive_time};
+use crate::quantity::{parse_positive_count, positive_time, with_flag_name};
 use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
-use plimsoll_model::bounds::ARMS;
+use plimsoll_model::bounds::ARM_COUNT_RANGE;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, revision};
@@ -93,12 +93,12 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     let targets = 1 + args.more.len();
     match (commands, args.ladder, targets) {
         (true, _, 1) | (false, false, 2) => {}
-        (false, true, targets) if ARMS.contains(&targets) => {}
+        (false, true, targets) if ARM_COUNT_RANGE.contains(&targets) => {}
         (true, _, _) => return Err(Failure::usage("--a and --b: give one URL, where both builds listen")),
         (false, true, _) => {
             return Err(Failure::usage(format!(
                 "--ladder: give 2 to {maximum} URLs, one for each step",
-                maximum = ARMS.end()
+                maximum = ARM_COUNT_RANGE.end()
             )));
         }
         (false, false, 1) => {
@@ -130,8 +130,8 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
         return Err(Failure::usage("--max-connections: a closed loop has one connection for each user; set -c"));
     }
-    let blocks_max = args.blocks.as_deref().map(|text| positive("--blocks", text)).transpose()?;
-    let users = args.concurrency.as_deref().map(|text| positive("--concurrency", text)).transpose()?;
+    let blocks_max = args.blocks.as_deref().map(|text| parse_positive_count("--blocks", text)).transpose()?;
+    let users = args.concurrency.as_deref().map(|text| parse_positive_count("--concurrency", text)).transpose()?;
     if users.is_some_and(|users| users > 1_000_000) {
         return Err(Failure::usage("--concurrency: at most 1M users"));
     }
@@ -141,7 +141,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         Err(error) => return Err(Failure::usage(format!("--rate: {error}"))),
     };
     let load_ns = args.load_time.as_deref().map(|text| positive_time("--for", text)).transpose()?;
-    let warmup_ns = flag("--warmup", args.warmup.as_deref().map(parse_duration_ns).transpose())?;
+    let warmup_ns = with_flag_name("--warmup", args.warmup.as_deref().map(parse_duration_ns).transpose())?;
     let fail_if = match args.fail_if.as_deref() {
         None => None,
         Some("worse") if !args.ladder => Some("worse".to_owned()),
@@ -177,10 +177,11 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     }
     // Both sides get the same arrivals, because all plans have the same seed.
     let request = if commands { request_with_address(&args.request)? } else { args.request.clone() };
-    let (mut plans, mut terms, file) = plan_from_args::plans(&request, &args.more, &args.generator, &args.script)?;
+    let (mut plans, mut terms, file) =
+        plan_from_args::plans_for_urls(&request, &args.more, &args.generator, &args.script)?;
     // Only loads with a rate have arrivals whose spacing a file can set.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
-    let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
+    let arrivals = plan_from_args::arrival_spacing(&args.generator, &file)?;
     plans.iter().try_for_each(traffic_file::refuse_unique_rows)?;
     let mut started = vec![None; plans.len()];
     if let (Some(a), Some(b)) = (&args.a, &args.b) {
@@ -208,14 +209,14 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         blocks_max,
         answers_may_differ: args.allow_different_answers,
     };
-    terms.probes.watch = plan_from_args::watch(&args.watch)?;
+    terms.probes.watch = plan_from_args::watch_terms(&args.watch)?;
     if terms.probes.watch.is_some() && args.a.is_some() {
         return Err(Failure::usage(
             "--watch: builds of --a and --b are started on this machine: leave --watch out, or give two URLs",
         ));
     }
     if let Some(first) = blocks.arms.first() {
-        terms.fleet = plan_from_args::fleet(&args.fleet, &first.plan, &terms)?;
+        terms.fleet = plan_from_args::fleet_terms(&args.fleet, &first.plan, &terms)?;
     }
     terms.profiles = profile_terms(args)?;
     terms.builds = BuildsTerms {
@@ -229,7 +230,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     };
     terms.fail_if = fail_if;
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
-    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
+    terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     let asked = match args.ladder {
         true => ExperimentSpec::Ladder(LadderSpec { blocks }),
         false => ExperimentSpec::Prove(ProveSpec { blocks, criterion: primary, margin, profiles: None }),

@@ -1,7 +1,7 @@
 //! Tests of the reference server: its parser with bytes split at any place, and its responses over
 //! real sockets.
 
-use super::answer::{HEALTHZ_RESPONSE, burn_cpu_time, write};
+use super::answer::{STATUS_OK_JSON, burn_cpu_time, write};
 use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
 use super::*;
 use plimsoll_wire::h1::{CHUNK_LINE_BYTES_MAX, REQUEST_HEAD_BYTES_MAX as HEAD_BYTES_MAX};
@@ -291,7 +291,7 @@ fn connections_are_kept_or_closed_as_requested() {
     let mut stream = connect(&server);
     for _ in 0..3 {
         stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
-        assert_eq!(receive(&mut stream).1, HEALTHZ_RESPONSE);
+        assert_eq!(receive(&mut stream).1, STATUS_OK_JSON);
     }
     stream.write_all(b"GET /bytes/70000 HTTP/1.1\r\nConnection: close\r\n\r\n").expect("written");
     let (head, body) = receive(&mut stream);
@@ -323,8 +323,8 @@ fn pipelined_requests_are_answered_in_order() {
     let writing = std::thread::spawn(move || writer.write_all(&requests).expect("written"));
     for (index, length) in lengths.iter().enumerate() {
         if index % 100 == 99 {
-            assert_eq!(receive(&mut stream).1, HEALTHZ_RESPONSE);
-            assert_eq!(receive(&mut stream).1, HEALTHZ_RESPONSE);
+            assert_eq!(receive(&mut stream).1, STATUS_OK_JSON);
+            assert_eq!(receive(&mut stream).1, STATUS_OK_JSON);
         }
         assert_eq!(receive(&mut stream).1.len(), *length);
     }
@@ -351,7 +351,7 @@ fn a_delay_blocks_no_other_request() {
     drop(gone);
     let mut next = connect(&server);
     next.write_all(b"GET /delay/100 HTTP/1.1\r\n\r\n").expect("written");
-    assert_eq!(receive(&mut next).1, HEALTHZ_RESPONSE);
+    assert_eq!(receive(&mut next).1, STATUS_OK_JSON);
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn a_large_body_is_streamed_to_a_slow_client() {
         let take = left.min(buffer.len());
         left -= stream.read(&mut buffer[..take]).expect("read");
     }
-    assert_eq!(receive(&mut stream).1, HEALTHZ_RESPONSE);
+    assert_eq!(receive(&mut stream).1, STATUS_OK_JSON);
     let grown = process::resident_bytes().saturating_sub(before);
     assert!(grown < 256 << 20, "grown by {grown} bytes");
 }
@@ -399,7 +399,7 @@ fn refusals_arrive_while_the_client_still_sends() {
     stream.write_all(b"POST /healthz HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n").expect("written");
     assert_eq!(receive(&mut stream).0, "HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(b"abc").expect("written");
-    assert_eq!(receive(&mut stream).1, HEALTHZ_RESPONSE);
+    assert_eq!(receive(&mut stream).1, STATUS_OK_JSON);
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn two_threads_serve_many_connections() {
             stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
         }
         for stream in &mut streams {
-            assert_eq!(receive(stream).1, HEALTHZ_RESPONSE);
+            assert_eq!(receive(stream).1, STATUS_OK_JSON);
         }
     }
     let address = server.listen_address();

@@ -552,7 +552,8 @@ mod tests {
         let others = list_sockets(&mut asker, states::ESTABLISHED, Filter::NeitherPort(address.port()));
         assert!(others.iter().all(|c| c.local.port() != address.port() && c.remote.port() != address.port()));
         assert!(others.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{others:?}");
-        // Other programs open and close connections meanwhile, so only connections of this test count.
+        // Other programs open and close connections meanwhile, so only connections of this test
+        // count.
         let all = list_sockets(&mut asker, states::ESTABLISHED, Filter::Any);
         assert!(all.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{all:?}");
         let ends = all.iter().filter(|c| c.local.port() == address.port() || c.remote.port() == address.port());

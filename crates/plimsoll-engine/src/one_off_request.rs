@@ -124,7 +124,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, OneOffRoute, Request};
     use plimsoll_wire::{Conn, Fact};
 
-    /// Returns the captured values of a response with these bytes.
+    /// Returns the values that the captures take from a response with these bytes.
     fn values_from_response(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.request(0));

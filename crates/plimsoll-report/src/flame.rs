@@ -64,7 +64,7 @@ pub struct Flame<'a> {
     /// The quantity that the values are divided by, such as `request`; `None` if they are not
     /// divided.
     pub per: Option<&'a str>,
-    /// The sum of all values, in the unit of the values.
+    /// The sum of the values of all stacks, for example of their samples.
     pub total: f64,
 }
 

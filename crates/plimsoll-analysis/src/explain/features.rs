@@ -231,7 +231,7 @@ features! {
          "thread": "at the peak throughput, the CPU time per request saturates the busiest thread",
          "cores": "at the peak throughput, the CPU time per request saturates the cores",
          "quota": "at the peak throughput, the CPU time per request exhausts the CPU quota",
-         "dependency": "at the peak throughput, the CPU time per request saturates a core of a dependency"],
+         "dependency": "at the peak throughput, the requests need a whole core of CPU time in a dependency"],
         [ServerCpu, FullestThread, ServerCores, DownstreamCores],
         |case| {
             let met = |resource: UsedResource| {

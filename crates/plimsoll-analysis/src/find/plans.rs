@@ -247,8 +247,8 @@ impl<'a> Planner<'a> {
             grace_ns: base.load.grace_ns.min(bound_ns),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            // The few users of a closed loop represent many users, so each session logs in
-            // separately.
+            // A closed loop has few users at a time, which stand for many people, so each session
+            // logs in as a new user.
             new_users: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }

@@ -22,8 +22,8 @@ pub struct Rung {
     /// Interval of `share`, the goodput relative to the rung before; `None` for the first rung, or
     /// with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
-    /// The cost that this rung adds to a request, in us of the whole server: the difference of
-    /// 1/goodput. `None` for the first rung.
+    /// The time that this rung adds to a request, in us: how much longer 1/goodput is than at the
+    /// rung before. `None` for the first rung.
     pub cost_us: Option<f64>,
     /// Interval of `cost_us`, the added cost of a request; `None` for the first rung, or with too
     /// few blocks.

@@ -300,8 +300,8 @@ impl SimServer {
 pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
-            // These responses are invalid from the first byte, from a later byte, or in their
-            // framing.
+            // These responses are invalid from the first byte on, or from a later byte on, or have
+            // wrong framing.
             let texts = ["\0\x01\x02garbage\r\n\r\n", "HTTP/9.9 nonsense\r\n\r\n", "SSH-2.0-thing\r\n", "HTTP/1.1 abc\r\n\r\n"];
             return texts[serial as usize % texts.len()].into();
         }

@@ -89,7 +89,8 @@ impl ParameterStyle {
         }
     }
 
-    /// Joins the items of a value with a separator. The items of an object are its keys and values.
+    /// Joins the items of a value with `between`. An item of an object is a key, `equals` and the
+    /// value.
     fn join_items(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
         let plain = |value: &DraftText| if encodes { self.encode_value(value) } else { value.clone() };
         match value {

@@ -1,6 +1,6 @@
-//! Restores an executable plan from a record, for a rerun. [`missing`] lists the redacted inputs of
-//! a record, and [`complete`] restores them. Restored inputs must lead to the same record, and
-//! superfluous inputs are refused. So a rerun repeats exactly what was recorded.
+//! Restores an executable plan from a record, for a rerun. [`missing_inputs`] lists the redacted
+//! inputs of a record, and [`complete`] restores them. Restored inputs must lead to the same
+//! record, and superfluous inputs are refused. So a rerun repeats exactly what was recorded.
 //!
 //! Not here: which texts are redacted ([`Plan::record`], [`Terms::record`]), command-line flags,
 //! and reading of files.

@@ -10,7 +10,7 @@
 //! load contains the randomly drawn times, but not the list of the log's requests.
 //!
 //! Not here: how a log becomes a list (`plimsoll-traffic`), replay at the logged times
-//! ([`crate::arrival_times`]), and how a plan uses the draws ([`ListedSessions::drawn`]).
+//! ([`crate::arrival_times`]), and how a plan uses the draws (`ListedSessions::draw_requests`).
 
 use crate::curve::Stage;
 use crate::load::Load;

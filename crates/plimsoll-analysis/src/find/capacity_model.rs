@@ -38,8 +38,8 @@ const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// low rate sees too few requests to rule them out.
 const BURST_S_MAX: f64 = 10.0;
 /// The relative error of the number of requests that may wait at a rejecting server (see
-/// [`rejected_share`]). The value of 10 % is valid between the load line and the capacity. The
-/// value comes from comparisons with simulated token buckets of 2 to 40 tokens.
+/// `rejected_share` in `rejection_model`). The value of 10 % is valid between the load line and the
+/// capacity. The value comes from comparisons with simulated token buckets of 2 to 40 tokens.
 const FORMULA_ERROR_ROOM: f64 = 0.1;
 /// The factor by which the expected number of late requests in one excursion of the queue (one
 /// period with a long queue) is multiplied. Excursions of exponential length double the number.

@@ -71,7 +71,7 @@ impl SparseHistogram {
         self.buckets.iter().map(|bucket| (bucket.index(), bucket.count()))
     }
 
-    /// Returns the number of values above `bound_ns`, as [`Histogram::count_above`] counts them.
+    /// Returns the number of values above `bound_ns`, as `Histogram::count_above` counts them.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         let bound = index_of(bound_ns);
         let from = self.buckets.partition_point(|bucket| bucket.index() <= bound);

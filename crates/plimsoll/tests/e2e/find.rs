@@ -33,11 +33,6 @@ fn was_disturbed(document: &Value) -> bool {
         > trials.len()
 }
 
-/// The upper end of the interval of the load line: endless if disturbed trials left it open.
-pub fn upper_end(document: &Value) -> f64 {
-    document["load_line_rps"]["upper"].as_f64().unwrap_or(f64::INFINITY)
-}
-
 /// Checks that the load line of a server with known capacity is found. The servers need almost no
 /// CPU time, so their load line is the same on any machine.
 #[test]
@@ -55,8 +50,7 @@ fn the_load_line_of_a_server_of_known_capacity_is_found() {
         // success. Few requests therefore give only a wide interval.
         for left in (0..2).rev() {
             check(&document, 12.0);
-            let lower = number(&document, "load_line_rps.lower");
-            let upper = upper_end(&document);
+            let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
             assert!(lower <= 1.005 * capacity && upper >= 0.85 * capacity, "{lower} to {upper}: {document:#}");
             let is_narrow = lower >= 0.85 * capacity;
             if is_narrow || left == 0 {

@@ -218,11 +218,15 @@ mod tests {
         assert!(of(24, Some(2)).starts_with("too many open files"), "{}", of(24, Some(2)));
     }
 
+    /// The CPU time of one call of a test function, ns. The kernel's ring buffers hold a second of
+    /// samples of all processes, and on a busy machine this CPU time takes up to half a second.
+    const TEST_CALL_NS: u64 = 30_000_000;
+
     #[inline(never)]
     fn burn_test_cpu() -> u64 {
         let start_ns = thread_cpu_ns();
         let mut sum = 0u64;
-        while thread_cpu_ns() < start_ns + 300_000_000 {
+        while thread_cpu_ns() < start_ns + TEST_CALL_NS {
             sum = (0..10_000u64).fold(sum, |sum, n| std::hint::black_box(sum.wrapping_mul(31) ^ n));
         }
         sum
@@ -233,7 +237,7 @@ mod tests {
         let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
         // The test spins on clock readings. Most readings end in the clock page that the kernel
         // maps into the process (vDSO). Readings of CPU time enter the kernel.
-        while thread_cpu_ns() < start_ns + 300_000_000 {
+        while thread_cpu_ns() < start_ns + TEST_CALL_NS {
             sum = (0..100).fold(sum, |sum, _| sum ^ std::hint::black_box(monotonic_ns()));
         }
         sum
@@ -248,15 +252,18 @@ mod tests {
         let mut sink = Sink::new(monotonic_ns(), Effort::Thorough);
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
-        std::hint::black_box(burn_test_cpu());
-        std::hint::black_box(test_thread_clocks());
+        for function in [burn_test_cpu, test_thread_clocks] {
+            for _ in 0..10 {
+                std::hint::black_box(function());
+                sampling.sample(&mut sink);
+            }
+        }
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
         let seen = sink.take().sampled;
         if seen.refused.is_some() {
             return; // Not allowed here; why is said.
         }
-        // On a busy machine the work takes longer than one interval of samples.
         let stretches = &seen.stretches;
         let caught = |function: &str| {
             let of_stretch = |stretch: &SampleInterval| {

@@ -150,6 +150,15 @@ pub fn number(document: &Value, path: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number at {path} in {document:#}"))
 }
 
+/// Returns the upper end of the load line's interval, 1/s. Only a search that other programs
+/// disturbed may end without an upper end, which is returned as infinity: a rate near the end met
+/// the SLO, and the budget was too small for a higher rate.
+pub fn load_line_upper_rps(document: &Value) -> f64 {
+    let upper = &document["load_line_rps"]["upper"];
+    assert!(upper.is_number() || document["disturbed"] == true, "no upper end: {document:#}");
+    upper.as_f64().unwrap_or(f64::INFINITY)
+}
+
 /// Asserts that scheduled = succeeded + failed + unsent + in flight, and that the totals agree.
 pub fn assert_ledger_closes(document: &Value, what: &str) {
     let failed: f64 = document["ledger"]["failed"]

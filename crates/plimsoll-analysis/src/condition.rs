@@ -1,14 +1,15 @@
 //! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
 //! and lists of conditions ([`Conditions`]).
 //!
-//! A condition *holds* when it is true of the run. The caller decides whether that is good or bad.
-//! For a gate ([`Conditions::conditions_met`]), a condition on a figure that was not measured
-//! counts as crossed, too: a gate without evidence must not pass.
+//! A condition *holds* when it is true of the run. The caller decides whether a condition that
+//! holds is good or bad. For a gate ([`Conditions::conditions_met`]), a condition on a figure that
+//! was not measured counts as crossed, too: a gate without evidence must not pass.
 //!
 //! Latencies cover all scheduled requests, as in an [`crate::Slo`]. A request that failed, was
-//! never sent or got no response counts as slower than any bound. Without this rule, a server that
-//! sends only errors would have no slow request. So a percentile may be infinite. The mean and the
-//! maximum are infinite as soon as one request did not succeed.
+//! never sent or got no response counts as slower than any bound. If latencies covered only
+//! successful requests, a server that sends only errors would have no slow request. A percentile is
+//! infinite if too many requests did not succeed. The mean and the maximum are infinite as soon as
+//! one request did not succeed.
 //!
 //! Not here: the check of conditions during a run ([`crate::ConditionWatch`]).
 
@@ -23,8 +24,8 @@ use std::str::FromStr;
 /// A statistic of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistic {
-    /// The quantile of this share, 0..1: this share of the values is at most as large as the
-    /// quantile.
+    /// The quantile for a share of the values, 0..1, such as 0.99 for p99. This share of the values
+    /// is at most as large as the quantile.
     Quantile(f64),
     /// The maximum of the distribution.
     Max,
@@ -76,7 +77,7 @@ pub enum Op {
 
 impl Op {
     /// Splits a comparison such as `p99>200ms` into its name, the operator and its value. Returns
-    /// `None` if one of the three is missing.
+    /// `None` if the name, the operator or the value is missing.
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
         // A name in quotation marks may contain any character.
         let named = named::quoted(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
@@ -132,7 +133,8 @@ pub enum ConditionError {
     /// The metric exists only for all requests together, but the condition names one request.
     #[error("'{0}' is a value of the whole server, not of one request: leave the name of the request out")]
     OnlyForAll(String),
-    /// The value has no unit. The second text is the condition with the probable units.
+    /// The value has no unit. The second text shows the condition with each unit that the user
+    /// probably meant.
     #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
     /// The value does not fit the metric.
@@ -182,8 +184,8 @@ impl Condition {
     }
 
     /// Returns the figure of a finished run that this condition compares. A latency is infinite if
-    /// so many requests failed that the quantile falls among them. Returns `None` if nothing was
-    /// measured: a latency without any success, or a share of no requests.
+    /// so many requests failed that the quantile falls among the failed requests. Returns `None`
+    /// for a latency if no request succeeded, and for a share if the run has no requests.
     pub fn figure(&self, run: &Run) -> Option<f64> {
         self.figure_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
@@ -222,7 +224,8 @@ impl Condition {
     }
 
     /// Returns the latency bound of a condition such as `p99>200ms`, in ns. Returns `None` for a
-    /// condition that compares no latency, or that holds for latencies below its value.
+    /// condition that compares no latency of requests, or that holds for short latencies, such as
+    /// `p99<200ms`.
     pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
         let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
@@ -373,8 +376,8 @@ impl FigureInputs<'_> {
                 // The small subtraction compensates for the rounding error of products such as 0.99
                 // * 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
-                // The quantile is read in the middle of this rank's step of the cumulative
-                // distribution.
+                // The quantile is read in the middle of the step that the rank `rank` has in the
+                // cumulative distribution.
                 match rank <= good {
                     true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
                     false => f64::INFINITY,
@@ -397,9 +400,10 @@ pub struct CrossedCondition {
 }
 
 impl CrossedCondition {
-    /// Returns whether this crossed condition decides the gate. A condition without a measured
-    /// figure never decides. In a void load (the generator was the limit, or other processes
-    /// disturbed the load) only a condition on errors decides.
+    /// Returns whether this crossed condition makes the gate fail. A condition without a measured
+    /// figure leaves the gate undecided. A load is void if the generator was the limit, or if other
+    /// processes disturbed the load. In a void load, only a condition on errors makes the gate
+    /// fail.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
@@ -446,7 +450,7 @@ impl Conditions {
             crossed.then(|| CrossedCondition { condition: condition.clone(), figure })
         };
         let mut found: Vec<CrossedCondition> = self.0.iter().filter_map(crossing).collect();
-        // Errors come first: failed requests also change times and rates.
+        // Conditions on errors come first, because failed requests also change latencies and rates.
         found.sort_by_key(|crossing| !matches!(crossing.condition.metric, Metric::Success | Metric::Errors));
         found
     }

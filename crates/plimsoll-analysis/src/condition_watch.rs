@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 /// also count, because a hanging server ends no request.
 ///
 /// No condition is checked in the first second of the measured window. A share or latency over
-/// fewer than 20 requests is not checked in the first five seconds. So a single early request, slow
-/// or failed, decides nothing. Throughput is measured from the start of the measured window.
+/// fewer than 20 requests is not checked in the first five seconds. A single early request, slow or
+/// failed, therefore decides nothing. Throughput is measured from the start of the measured window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
@@ -75,7 +75,8 @@ impl ConditionTotals {
     }
 
     /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
-    /// limit is the number of requests scheduled at least that long ago, minus all ended requests.
+    /// lower limit is the number of requests scheduled at least `bound_ns` ago, minus the number of
+    /// all ended requests.
     fn overdue_requests_min(&self, end_ns: u64, bound_ns: u64) -> u64 {
         let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
         old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended_requests()))
@@ -83,11 +84,11 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// The minimum number of requests for which a share or latency is checked, unless `PATIENCE_NS`
-    /// has passed.
+    /// The minimum number of requests for which a share or latency is checked. After `PATIENCE_NS`
+    /// of the measured window, the minimum no longer applies.
     const REQUESTS_MIN: u64 = 20;
-    /// After this time of the measured window, in ns, shares and latencies over fewer requests are
-    /// checked, too.
+    /// After this time of the measured window, in ns, shares and latencies over fewer than
+    /// `REQUESTS_MIN` requests are checked, too.
     const PATIENCE_NS: u64 = 5 * units::SECOND;
 
     /// Creates a watch for a run of this plan.
@@ -155,8 +156,8 @@ impl ConditionWatch {
                 window_ns,
                 cpu_ns: None,
             };
-            // Failed requests count as slower than any bound. So if all ended requests failed, the
-            // latency is infinite and not missing.
+            // Failed requests count as slower than any bound. If all ended requests failed, the
+            // latency is therefore infinite and not missing.
             let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
             let figure = seen.metric_value(condition.metric).or_else(failed)?;
             condition

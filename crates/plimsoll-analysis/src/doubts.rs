@@ -2,7 +2,8 @@
 //! reading order, and gives its figures only together with these doubts. Each doubt has a sentence,
 //! and a kind that determines where an output shows the sentence.
 //!
-//! Not here: when a figure is doubtful (each kind of finding decides this), and how a doubt looks.
+//! Not here: when a figure is doubtful (each kind of finding decides this), and the presentation of
+//! a doubt.
 
 use crate::sentence::Sentence;
 
@@ -47,7 +48,8 @@ pub enum DoubtKind {
     Promise,
     /// The measurement was too short to prove a bound of the SLO.
     Unproven,
-    /// The server stalls, rejects requests, or changes its speed. A single figure cannot show this.
+    /// The server stalls, rejects requests, or changes its speed, which a single figure cannot
+    /// show.
     Server,
     /// Two counts of the same quantity differ, although they should be equal.
     Accounts,
@@ -115,8 +117,8 @@ impl Doubts {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
-    /// Adds a doubt, so that one cause gives one warning. If there is a doubt of the same kind, the
-    /// new text is appended to its text.
+    /// Adds a doubt. If the list has a doubt of the same kind, the new text is appended to that
+    /// doubt, so that one cause gives one warning.
     pub fn join(&mut self, doubt: Doubt) {
         match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
             Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),

@@ -62,9 +62,9 @@ fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) ->
     kinds
 }
 
-/// Counts the requests of a load that failed in the same way as `answer`. Such requests have the
-/// same HTTP status, the same status of the gRPC call, bytes that are not HTTP, or the same unmet
-/// expectation.
+/// Counts the requests of a load that failed in the same way as `answer`. Requests fail in the same
+/// way if they have the same HTTP status, gRPC status or unmet expectation, or if their responses
+/// are not HTTP.
 fn count_failed_requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {

@@ -37,15 +37,15 @@ const ACCEPT_QUEUE_SHORT: u64 = 1024;
 const MEMORY_LIMITED_BYTES: u64 = 1 << 30;
 /// Smallest available memory of a limited machine, in bytes. With less memory the machine is unfit.
 const MEMORY_UNFIT_BYTES: u64 = 256 << 20;
-/// Longest lag p99 of a fit machine, in ns. With a longer lag the machine is limited: plimsoll
-/// sends the requests of an open loop late. Loads use the limit of `summary::lag_allowed_ns`
-/// instead.
+/// Longest lag p99 of a fit machine, in ns (lag: time from a request's scheduled start to its real
+/// start). With a longer lag the machine is limited: plimsoll sends the requests of an open loop
+/// late. For measured loads, `summary::lag_allowed_ns` gives the largest allowed lag.
 pub const LAG_LIMITED_NS: u64 = MS;
-/// Longest lag p99 of a limited machine, in ns. With a longer lag the machine is unfit: a p99 of
-/// 100 ms cannot be stated.
+/// Longest lag p99 of a limited machine, in ns. With a longer lag the machine is unfit: the lag
+/// distorts even a response time p99 of 100 ms too much.
 const LAG_MAX_NS: u64 = 10 * MS;
 /// Lowest rate of plimsoll on a fit machine, 1/s. With a lower rate the machine is limited, because
-/// most servers reach more.
+/// most servers reach a higher rate.
 const RATE_LOW_RPS: f64 = 10_000.0;
 
 /// How fit a machine is in one respect.
@@ -75,11 +75,11 @@ impl Fitness {
 pub struct FitnessCheck {
     /// The name of the check.
     pub name: &'static str,
-    /// The fitness of the machine in this respect.
+    /// The fitness of the machine that follows from the observed fact alone.
     pub fitness: Fitness,
     /// The observed fact, in words.
     pub observation: String,
-    /// The remedy: a command or a sentence. `None` if the machine is fit in this respect, or if no
+    /// The remedy: a command or a sentence. `None` if the check found the machine fit, or if no
     /// remedy is known.
     pub remedy: Option<String>,
 }

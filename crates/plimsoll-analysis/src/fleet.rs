@@ -9,7 +9,7 @@ use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
 /// Returns a sentence, without a full stop, about the agent that was the limit of the load; `None`
-/// if no agent was. Lost agents are checked first, then busy agents, then late agents.
+/// if no agent was the limit. Lost agents are checked first, then busy agents, then late agents.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {

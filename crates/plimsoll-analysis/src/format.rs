@@ -76,8 +76,8 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// Formats a rate in 1/s. From 100/s on it is a whole number, below it has three significant
-/// digits.
+/// Formats a rate in 1/s. A rate of 100/s or more is a whole number; a lower rate has three
+/// significant digits.
 pub fn rate(value: f64) -> String {
     if value == 0.0 {
         "0".into()
@@ -96,9 +96,9 @@ pub fn times(value: f64) -> String {
     rate(value)
 }
 
-/// Formats a share (0..=1) as a percentage with three significant digits. From 99.9 % on it has
-/// more digits, because the nines of a success rate matter. The text is never rounded up to 100 %
-/// or down to 0 %.
+/// Formats a share (0..=1) as a percentage with three significant digits. From 99.9 % on, the
+/// percentage has more digits, because the nines of a success rate matter. The text is never
+/// rounded up to 100 % or down to 0 %.
 pub fn share(value: f64) -> String {
     match value {
         all if all >= 1.0 => "100 %".into(),
@@ -143,8 +143,8 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
     }
     let places = digits - 1 - value.abs().log10().floor() as i32;
     let near = match places {
-        // Powers of ten up to 10^22 are exact floats. So the quotient is the float nearest to the
-        // decimal number.
+        // Powers of ten up to 10^22 are exact floats, so division by a power of ten gives the float
+        // nearest to the decimal number.
         1..=22 => (value * 10f64.powi(places)).round() / 10f64.powi(places),
         ..=0 => value.round(),
         _ => value,

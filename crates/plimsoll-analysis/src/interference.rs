@@ -1,25 +1,26 @@
-//! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time of
-//! the machine that was used neither by the server, its dependencies and the kernel's own threads,
-//! nor by plimsoll. Time stolen by the host of a virtual machine, and waits for a core, are
-//! evidence, too.
+//! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time
+//! used by processes other than plimsoll, the server, its dependencies and the kernel's own
+//! threads. Time stolen by the host of a virtual machine is evidence, too. Times in which threads
+//! of the server or plimsoll waited for a core are also evidence.
 //!
 //! One rule, fixed beforehand, applies to every command. The rule ignores the measured figures of
-//! the load, so that a result cannot decide which loads count. There is one exception: a load in
-//! which every response failed measured nothing that interference could lower. For example,
-//! interference does not cause a 404.
+//! the load, so that a result cannot decide which loads count. There is one exception to the rule:
+//! a load in which every response failed does not count as disturbed. A load with only failed
+//! responses measured nothing that interference could lower: for example, interference does not
+//! cause a 404.
 //!
-//! Other processes disturb a load if two conditions hold. First, they used more than [`CORES_MAX`]
-//! and more than [`PART_MAX`] of the CPU time of the server and plimsoll. Second, this use had an
-//! effect: [`BUSY_SHARE`] of all cores were in use, or threads of the server and plimsoll waited
-//! for a core. Waits count if they were more than [`WAIT_SHARE`] of the time in which these threads
-//! wanted a core.
+//! Other processes disturb a load if two conditions hold. The first condition: other processes used
+//! more than [`CORES_MAX`] and more than [`PART_MAX`] of the CPU time of the server and plimsoll.
+//! The second condition: [`BUSY_SHARE`] of all cores were in use, or threads of the server and
+//! plimsoll waited for a core. Waits for a core count if they exceed [`WAIT_SHARE`] of the time in
+//! which the threads of the server and plimsoll wanted a core.
 //!
 //! If cores are idle, other processes have no effect. The rule also applies to any half second in
 //! which other processes used more than [`BURST_CORES`], because so short a burst can raise a p99.
 //! The host of a virtual machine disturbs a load if it takes more than [`STEAL_MAX`] of the wanted
 //! CPU time. If the CPU use of other processes is not known, the load does not count as disturbed.
 //!
-//! Not here: how the readings were taken.
+//! Not here: how the probes read the CPU times.
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::series_table as table;
@@ -27,19 +28,19 @@ use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
 /// Number of cores that other processes may use on average without disturbing a load. On a quiet
-/// machine they use far less. The measurement error of one kernel tick at both ends of the shortest
-/// load is also far smaller.
+/// machine, other processes use far fewer cores than this limit. The measurement error of one
+/// kernel tick at both ends of the shortest load is also far smaller than this limit.
 pub const CORES_MAX: f64 = 0.15;
 /// CPU time that other processes may use without disturbing a load, as a share of the CPU time of
 /// the server and plimsoll.
 pub const PART_MAX: f64 = 0.05;
 /// Other processes affect a load if at least this share of all cores is in use.
 pub const BUSY_SHARE: f64 = 0.75;
-/// Other processes affect a load if threads of the server and of plimsoll wait for a core. The
-/// waits must exceed this share of the time in which these threads want a core.
+/// Other processes affect a load if threads of the server and plimsoll wait for cores during more
+/// than this share of their wanted CPU time.
 pub const WAIT_SHARE: f64 = 0.1;
 /// Number of cores that other processes may use for half a second without disturbing a load. If
-/// twice the limit from [`PART_MAX`] is larger, that limit applies instead.
+/// twice the limit from [`PART_MAX`] is larger than this number, the larger limit applies.
 pub const BURST_CORES: f64 = 0.4;
 /// Share of the wanted CPU time that the host of a virtual machine may take without disturbing a
 /// load.
@@ -58,7 +59,7 @@ const SPAN_NS_MIN: i64 = 250 * MS as i64;
 /// the usual time between readings.
 const REACH_NS: i64 = 300 * MS as i64;
 
-/// The series of a machine's CPU time during which its cores work.
+/// The probe series that together count the CPU time during which the cores of a machine work.
 const KINDS_OF_WORK: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
@@ -72,12 +73,13 @@ pub struct Interference {
     /// Cores of the machine; 0 means that the number is not known.
     pub machine_cores: f64,
     /// Steal, 0..=1: the share of the time in which the virtual machine wanted a core, but its host
-    /// gave the core to others. `None` means that the value is not known.
+    /// used the core for something else. `None` means that the share is not known.
     pub steal_share: Option<f64>,
     /// Whether other processes, or the host of the virtual machine, disturbed the load.
     pub disturbed: bool,
-    /// For a disturbed load, a sentence without a full stop about the disturbance. For other loads,
-    /// a sentence about a figure that is not known and why, or `None`.
+    /// For a disturbed load, a sentence without a full stop about the disturbance. For an
+    /// undisturbed load, a sentence that says which figure is not known and why; `None` if all
+    /// figures are known.
     pub reason: Option<String>,
     /// Length of the time that the figures cover, ns.
     pub span_ns: u64,
@@ -94,12 +96,13 @@ struct CpuAccount {
     known_ns: Option<f64>,
 }
 
-/// The probe series of one machine that takes part in a load.
+/// The probe series of one machine: of the server's machine, or of the machine that generates the
+/// load.
 #[derive(Clone, Copy)]
 struct MachineSeries<'a> {
     probes: &'a Probes,
     /// Whether this machine only generates the load, while the server runs on another machine and
-    /// is watched there.
+    /// is observed by probes there.
     is_generator: bool,
 }
 
@@ -116,9 +119,9 @@ impl<'a> MachineSeries<'a> {
         counter_change(self.get(name)?, from_ns, to_ns)
     }
 
-    /// Returns the change of a counter, summed over plimsoll's own processes on this machine. There
-    /// are two such processes if one plimsoll process watches the server inside a container of this
-    /// machine.
+    /// Returns the change of a counter, summed over plimsoll's own processes on this machine.
+    /// Plimsoll has two processes on a machine if one of them observes the server inside a
+    /// container of the same machine.
     fn own_processes_change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.counter_change_between(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
@@ -135,7 +138,7 @@ fn counter_change(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
 
 impl Interference {
     /// Computes the interference during `run`, on the server's machine and on the machine that
-    /// makes the load.
+    /// generates the load.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
         let there = Interference::on_machine(run, MachineSeries { probes, is_generator: false });
@@ -168,8 +171,8 @@ impl Interference {
             return unknown("the run file was written by an older plimsoll");
         };
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
-        // All counters are read at the same times. The period starts and ends at such readings, so
-        // no value must be interpolated.
+        // All counters are read at the same times. The period starts and ends at readings of the
+        // counters, so that no value must be interpolated.
         let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
@@ -182,15 +185,16 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // Two counts give the machine's busy CPU time, each with an error. The first count is
-            // all time that is not idle. The first count includes time to fall asleep and to wake
-            // up, which belongs to no process. The second count is sampled at the kernel's ticks.
-            // The smaller count is used, because a process that works appears in both counts.
+            // The machine's busy CPU time is counted in two ways, each with an error. The first
+            // count is all time that is not idle. The first count includes the time in which cores
+            // fall asleep and wake up, which belongs to no process. The second count is sampled at
+            // the kernel's ticks. The smaller of the two counts is used, because a process that
+            // works appears in both counts.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // Dependencies such as a database work for the server. The kernel's own threads do so,
-            // too: for example, they write the server's files.
+            // Dependencies such as a database work for the server. The kernel's own threads also
+            // work for the server: for example, they write the server's files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
             let our_ns = machine.own_processes_change(table::CLIENT_CPU.name, start_ns, at_ns);
@@ -276,7 +280,7 @@ impl Interference {
         all
     }
 
-    /// Formats the mean disturbance of these disturbed loads as a sentence without a full stop.
+    /// Formats the mean disturbance of several disturbed loads as a sentence without a full stop.
     pub(crate) fn mean_disturbance_text(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
@@ -294,7 +298,8 @@ impl Interference {
         reasons.join(", and ")
     }
 
-    /// Returns the doubt about disturbed loads; `None` for undisturbed loads.
+    /// Returns the doubt (evidence against a result) that disturbed loads raise; `None` for
+    /// undisturbed loads.
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server's real capacity may be higher");
@@ -329,8 +334,8 @@ fn unknown_server_reason(probes: &Probes) -> String {
 /// `used_max` cores.
 fn find_cpu_burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
     // The CPU time of a server's short-lived children is added to the server's counter late. Until
-    // then this time seems to belong to other processes. A running minimum, computed from the end
-    // backwards, corrects this.
+    // the addition, the children's CPU time seems to belong to other processes. A running minimum
+    // of the other processes' CPU time, computed from the end backwards, removes this error.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {
@@ -374,8 +379,8 @@ mod tests {
         downstream: f64,
         /// Cores used by the kernel's own threads.
         kernel: f64,
-        /// Cores' worth of time in which threads fall asleep or wake up: neither idle time nor the
-        /// work of a process.
+        /// Number of cores occupied by threads that fall asleep or wake up, in time that is neither
+        /// idle nor the work of a process.
         waking: f64,
         /// The length of the load in tenths of a second.
         length: usize,
@@ -563,8 +568,8 @@ mod tests {
 
     #[test]
     fn late_child_cpu_time_is_not_a_burst() {
-        // The server waits for its child processes every half second. Only then the children's CPU
-        // time is added to the server's counter.
+        // Every half second the server waits for its child processes. The children's CPU time is
+        // added to the server's counter only when the server waits for the children.
         let mut late = run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET_CORES });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
         for (at, sample) in server.samples.iter_mut().enumerate() {

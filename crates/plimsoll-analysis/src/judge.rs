@@ -1,29 +1,32 @@
 //! Judges a trial: compares its run with an SLO ([`judge`]). The result is a [`TrialOutcome`].
 //!
-//! An open trial **passes** if the run meets every bound of the SLO and the backlog does not grow.
-//! The bounds apply to all requests scheduled in the judged window. Failed, unsent and unanswered
-//! requests are slower than any bound.
+//! An open trial (open loop) **passes** if the run meets every bound of the SLO and the backlog
+//! does not grow. The bounds apply to all requests scheduled in the judged window. Failed, unsent
+//! and unanswered requests count as slower than any bound.
 //!
 //! A trial is **void** if the generator was the limit, whatever the SLO says. There is one
-//! exception: the trial **fails** if sent requests waited without any response, and this stall
-//! alone broke a bound. A trial is also void if it was stopped before its verdict was certain, or
-//! if no request was scheduled. Every other open trial that does not pass **fails**. A closed trial
-//! has no SLO: it passes unless it is void.
+//! exception: a trial limited by the generator **fails** if a stall of the server alone broke a
+//! bound. In a stall of the server, sent requests wait without any response. A trial is also void
+//! if it was stopped before its verdict was certain, or if no request was scheduled. Every other
+//! open trial that does not pass **fails**. A closed trial (closed loop) has no SLO: it passes
+//! unless it is void.
 //!
 //! Other processes of the machine ([`Interference`]) can only take capacity from the server. So a
 //! load that met the SLO in spite of a disturbance counts as passed. A disturbed load that broke
-//! the SLO has no information about the server. Therefore a disturbed open trial is void unless it
-//! passes, and a disturbed closed trial is void. There is one exception: the trial fails if the SLO
-//! was broken by refusals (statuses 400 to 499) that interference does not explain.
+//! the SLO gives no information about the server. Therefore a disturbed open trial is void unless
+//! it passes, and a disturbed closed trial is void. There is one exception: a disturbed trial fails
+//! if refusals (statuses 400 to 499) that interference does not explain broke the SLO.
 //!
 //! The backlog consists of the requests in flight, and of the requests that were not sent because
 //! all connections waited for the server. The growth of the backlog is its mean in the last quarter
-//! of the judged window minus its mean in the second quarter. The backlog counts as growing if this
-//! growth exceeds two limits. The first limit is 1 % of the arrivals between the middles of the two
-//! quarters. The second limit is the growth that chance explains: one request, plus two standard
-//! deviations of the difference of the two means. For independent requests that standard deviation
-//! is sqrt(4 n W / T). Here n is the number in flight, W the mean time in flight, and T the length
-//! of a quarter. At high rates with short response times the first limit is larger.
+//! of the judged window minus its mean in the second quarter. The backlog counts as growing if its
+//! growth exceeds two limits. The first limit is 1 % of the arrivals between the middle of the
+//! second quarter and the middle of the last quarter. The second limit is the growth that chance
+//! explains: one request, plus two standard deviations of the difference of the two quarters'
+//! means. For independent requests, the standard deviation of the difference of the means is sqrt(4
+//! n W / T). In the formula, n is the number of requests in flight, W the mean time in flight, and
+//! T the length of a quarter. At high rates with short response times, the first limit (1 % of the
+//! arrivals) is larger than the second limit.
 //!
 //! A request does not count as backlog while the rest of its response waits for a delayed
 //! acknowledgement ([`crate::delayed_acks`]).
@@ -68,11 +71,11 @@ pub enum OfferedLoad {
 pub enum Verdict {
     /// The load met the SLO.
     Pass,
-    /// The load broke the SLO, and this was not caused by the generator or other processes.
+    /// The load broke the SLO, and neither the generator nor other processes caused the violation.
     Fail,
     /// The generator was the limit, so the trial contains no information about the server. Or other
-    /// processes disturbed the load, so it says only what the server could do beside them
-    /// ([`TrialOutcome::verdict_name`]).
+    /// processes disturbed the load, so that the trial shows only what the server achieves beside
+    /// those processes ([`TrialOutcome::verdict_name`]).
     Void,
 }
 
@@ -128,13 +131,13 @@ pub struct Evidence {
     /// Requests scheduled in the judged window.
     pub scheduled: u64,
     /// For the most violated bound of the SLO: the number of bad requests divided by the number of
-    /// allowed bad requests. Above 1 the bound is broken.
+    /// allowed bad requests. A quotient above 1 means that the bound is broken.
     pub excess: f64,
     /// Number of bad requests for the bound that `excess` describes.
     pub bad: u64,
     /// The latency limit, in ns, of the bound that `excess` describes: a slower response is bad.
-    /// `None` means that only failures are bad, or that the bound applies to one named request or
-    /// to another time than the response time.
+    /// `None` if only failures are bad, if the bound applies to one named request, or if it limits
+    /// another time than the response time.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KIND_COUNT],
@@ -152,19 +155,20 @@ pub struct Evidence {
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
     /// The capacity of the server: successes a second while the server was saturated. The server is
-    /// saturated while its backlog grows, or while it rejects requests. The value is `None` if it
-    /// was not saturated.
+    /// saturated while its backlog grows, or while it rejects requests. The value is `None` if the
+    /// server was not saturated.
     pub saturated_rps: Option<f64>,
     /// Relative standard error of `saturated_rps`, the measured capacity.
     pub saturated_error: f64,
     /// Whether requests failed other than by timeout, a bound of the SLO is broken, and the backlog
     /// does not grow.
     pub rejecting: bool,
-    /// Whether requests failed before the judged window began. If so, the saved tokens of a rate
-    /// limiter are already used up.
+    /// Whether requests failed before the judged window began. If requests failed so early, the
+    /// saved tokens of a rate limiter are already used up.
     pub primed: bool,
     /// Relative difference between the time integral of the requests in flight and the sum of all
-    /// response times. By Little's law both are equal. `None` if not known.
+    /// response times. By Little's law the integral equals the sum. `None` if the difference is not
+    /// known.
     pub littles_law_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -214,6 +218,12 @@ impl TrialOutcome {
         self.verdict == Verdict::Void && self.interference.disturbed
     }
 
+    /// Whether a trial is void for a reason other than a disturbance by other processes: plimsoll
+    /// was too slow.
+    pub fn is_void_undisturbed(&self) -> bool {
+        self.verdict == Verdict::Void && !self.interference.disturbed
+    }
+
     /// Returns the verdict as outputs show it: `disturbed` instead of `void` if other processes
     /// disturbed the trial.
     pub fn verdict_name(&self) -> String {
@@ -237,7 +247,7 @@ impl TrialOutcome {
     }
 
     /// Creates the outcome of a trial of one second in which all requests succeeded immediately. A
-    /// test then sets the fields that it needs.
+    /// test overwrites the fields that it needs.
     #[cfg(test)]
     pub(crate) fn one_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
@@ -349,8 +359,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let (series, inside) = window_series(run, &window);
             let rejecting = rejected_requests(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
             outcome.evidence.rejecting = rejecting;
-            // The last responses arrive after the window, so a stall at the end of the window lasts
-            // until then.
+            // A stall at the end of the window lasts until the last responses, which arrive after
+            // the window.
             outcome.evidence.stalls = stalls::detect_stalls(complete_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated_throughput(&series[..inside], window.tick_ns, rejecting).map(|s| s.0 / summary.requests_each);
@@ -378,8 +388,8 @@ fn rejected_requests(ledger: &Ledger) -> u64 {
 }
 
 /// Returns whether more requests fail than the SLO allows, counted from the first tick with a
-/// failure. Earlier ticks do not count, because a limiter first accepts as many requests as it has
-/// tokens.
+/// failure. Ticks before the first failure do not count, because a rate limiter first accepts as
+/// many requests as it has tokens.
 fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
     let from_first = series.iter().skip_while(|tick| tick.failed == 0);
     let (failed, ended) =
@@ -388,8 +398,8 @@ fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
 }
 
 /// Returns the success rate of a run. Requests in flight at the end count neither as successes nor
-/// as failures if plimsoll itself ended them. For example, plimsoll ends them when it stops a trial
-/// whose verdict is certain, and at the end of a closed loop.
+/// as failures if plimsoll itself ended them. For example, plimsoll ends requests in flight when it
+/// stops a trial whose verdict is certain, and at the end of a closed loop.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(Stop::Shown(_))));
@@ -482,10 +492,11 @@ fn open_verdict(
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
     // Requests that wait only for a delayed acknowledgement are not part of the backlog.
     let [_, second_held, _, last_held] = evidence.held_back;
-    // The connections limit the number of requests in flight. A request that finds all connections
-    // waiting for the server is unsent. An unlimited client would see this request as part of the
-    // backlog. So the growth includes the unsent requests: the mean of their running total in the
-    // last quarter minus the mean in the second quarter.
+    // The connections limit the number of requests in flight. A request is unsent if all
+    // connections already wait for the server. An unlimited client would see the unsent request as
+    // part of the backlog. So the growth of the backlog includes the unsent requests. The running
+    // total of unsent requests contributes its mean in the last quarter minus its mean in the
+    // second quarter.
     let weight = |tick: usize| {
         let place = (tick as f64 + 0.5) / series.len() as f64;
         (4.0 * place - 1.0).min(4.0 - 4.0 * place).clamp(0.0, 1.0)
@@ -512,7 +523,8 @@ fn open_verdict(
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
-        // The reason for unsent requests is more informative than their number.
+        // The reason why requests were not sent is more informative than the number of unsent
+        // requests.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
         (Verdict::Void, "the trial ended before its verdict was certain".into())
@@ -570,10 +582,10 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
-/// Returns the relative deviation of a whole run from Little's law. By this law, the time integral
-/// of the requests in flight equals the sum of all response times. Returns `None` if response times
-/// are missing (warm-up, unanswered or unsent requests), with fewer than 100 requests, or for a
-/// load that was stopped.
+/// Returns the relative deviation of a whole run from Little's law. By Little's law, the time
+/// integral of the requests in flight equals the sum of all response times. Returns `None` if
+/// response times are missing (warm-up, unanswered or unsent requests), with fewer than 100
+/// requests, or for a load that was stopped.
 fn littles_law_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
@@ -608,8 +620,8 @@ impl Window {
     }
 
     /// Returns the mean of a quantity in each quarter of the window. `integral_ns` returns the time
-    /// integral of the quantity over one interval. If an interval lies partly in a quarter, the
-    /// same part of its integral counts.
+    /// integral of the quantity over one interval. If an interval lies only partly in a quarter,
+    /// its integral counts in proportion.
     fn quarter_means(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
@@ -774,7 +786,8 @@ mod tests {
 
     #[test]
     fn unsent_requests_belong_to_the_backlog() {
-        // The server completes 600/s of 1 000/s. After four ticks, all 160 connections wait for it.
+        // The server completes 600 of the 1 000 requests scheduled a second. After four ticks, all
+        // 160 connections wait for the server.
         let mut run = run(&[(1000.0, 12)], |at| {
             let mut interval = tick_interval(60, 200, (40 * (at + 1)).min(160));
             interval.routes.of_mut(0).ledger.unsent = if at < 4 { 0 } else { 40 };
@@ -787,8 +800,10 @@ mod tests {
         assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
     }
 
-    /// Kernels acknowledge the first responses of a connection immediately, and later responses
-    /// with a delay of 40 ms. In this test the number of delayed responses rises step by step.
+    /// Checks that requests whose response waits for a delayed acknowledgement do not count as
+    /// backlog. Kernels acknowledge the first responses of a connection immediately, and later
+    /// responses with a delay of 40 ms. In this test the number of delayed responses rises step by
+    /// step.
     #[test]
     fn delayed_acknowledgements_are_not_a_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
@@ -807,8 +822,8 @@ mod tests {
         check(put_off, |at| 4 + put_off(at), Verdict::Pass);
         // The backlog grows by more requests than the number that wait for an acknowledgement.
         check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
-        // If a response is equally late without a delayed acknowledgement, the server still works
-        // on this response.
+        // If a response is late for a reason other than a delayed acknowledgement, the server still
+        // works on this response.
         check(|at| at * 8, |at| 4 + at * 8, Verdict::Fail);
     }
 
@@ -836,7 +851,8 @@ mod tests {
             assert_eq!(outcome.verdict, Verdict::Void, "{:?}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
-        // If every connection waits for the server (even for its accept), the server is the limit.
+        // If every connection waits for the server (or for the server to accept it), the server is
+        // the limit.
         let connections_max = u64::from(unsent.plan.carriage.connections_max);
         let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
         open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
@@ -969,8 +985,9 @@ mod tests {
 
     #[test]
     fn a_partial_last_tick_is_not_a_stall() {
-        // The trial is stopped in the tenth tick. Each row contains the responses in that partial
-        // tick, whether ticks without responses came before, and the number of stalls.
+        // The trial is stopped during the tenth tick. Each row contains the number of responses in
+        // the partial tenth tick, whether the ninth tick had no response, and the expected number
+        // of stalls.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
             let mut cut = run(&[(1000.0, 20)], |at| match at {
                 9 => tick_interval(answered, 2, 70),
@@ -1043,7 +1060,8 @@ mod tests {
 
     #[test]
     fn only_several_failures_of_a_closed_load_are_rejections() {
-        // Each row has the failed requests of the sixth and of each later tick.
+        // Each row contains the number of failed requests in the sixth tick and in each later tick,
+        // and whether the failures count as rejections.
         for (sixth, later, expect) in [(0, 0, false), (1, 0, false), (2, 0, true), (0, 40, true)] {
             let mut run = run(&[(1000.0, 10)], |at| {
                 let failed = [0, sixth, later][usize::from(at >= 5) + usize::from(at > 5)];
@@ -1060,7 +1078,7 @@ mod tests {
     #[test]
     fn only_certain_verdicts_stop_a_trial_early() {
         // In each tick the server leaves 40 % of the requests unanswered. The trial is stopped
-        // early, and the verdict computed from its record alone is still fail.
+        // early, and the verdict computed from the shortened record alone is still fail.
         let whole = run(&[(1000.0, 40)], |at| tick_interval(60, 50, 40 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK_NS, i).is_break());

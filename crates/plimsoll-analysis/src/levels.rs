@@ -1,10 +1,10 @@
 //! The figures at each level of a sweep, from recorded runs or from the text of `.dat` files. This
-//! file also finds the peak and the knee, compares two lists of levels, and gives the rules for the
-//! length of a level's measurement.
+//! file also finds the peak and the knee of the goodput, and compares two lists of levels. The
+//! rules for how long a level is measured are also here.
 //!
-//! A line of a `.dat` file holds one level: `concurrency qps mean_ms success_percent`, separated by
-//! white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), a heading of words,
-//! and further columns.
+//! A line of a `.dat` file contains one level: `concurrency qps mean_ms success_percent`, separated
+//! by white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), a heading of
+//! words, and further columns.
 
 use crate::interference::Interference;
 use crate::series::{Spread, spread};
@@ -73,7 +73,7 @@ impl Level {
     }
 }
 
-/// A measured load of an experiment: a single trial, or all visits of one level of a sweep
+/// A measured load of an experiment: a single trial, or all trials (visits) of one level of a sweep
 /// combined.
 #[derive(Debug, Clone)]
 pub struct MeasuredLoad<'a> {
@@ -84,7 +84,7 @@ pub struct MeasuredLoad<'a> {
 }
 
 impl<'a> MeasuredLoad<'a> {
-    /// Combines these visits of one load; `None` for an empty list.
+    /// Combines the visits (trials) of one load; `None` for an empty list.
     pub fn from_visits(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
         let run = match visits.as_slice() {
             [only] => Cow::Borrowed(&only.run),
@@ -93,7 +93,7 @@ impl<'a> MeasuredLoad<'a> {
         Some(MeasuredLoad { visits, run })
     }
 
-    /// Returns the interference by other processes, combined over all visits.
+    /// Returns the interference by other processes, combined over all visits (trials) of this load.
     pub fn interference(&self) -> Interference {
         match self.visits.as_slice() {
             [only] => Interference::from_run(&only.run),
@@ -105,13 +105,13 @@ impl<'a> MeasuredLoad<'a> {
         }
     }
 
-    /// Returns all figures of the visits combined.
+    /// Returns the figures of all visits (trials) of this load combined.
     pub fn summary(&self) -> Summary {
         Summary::with_interference(&self.run, None, self.interference())
     }
 
-    /// Returns the server's CPU and memory use over all visits. The error is the reason why the use
-    /// is not known for some visit.
+    /// Returns the server's CPU and memory use over all visits (trials) of this load. The error is
+    /// the reason why the CPU and memory use is not known for one of the visits.
     pub fn server_use(&self) -> Result<ServerUse, String> {
         let mut sum: Option<ServerUse> = None;
         for visit in &self.visits {
@@ -124,7 +124,7 @@ impl<'a> MeasuredLoad<'a> {
         sum.ok_or_else(|| "no probe ran".to_owned())
     }
 
-    /// Returns the successes a second in the measured window of each visit.
+    /// Returns the successes a second in the measured window of each visit (trial) of this load.
     pub fn rates(&self) -> Vec<f64> {
         self.visits.iter().map(|visit| measured_goodput_rps(&visit.run)).collect()
     }
@@ -161,8 +161,8 @@ pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)
     levels.iter().all(|level| level.0 == over).then(|| (over, levels.into_iter().map(|level| level.1).collect()))
 }
 
-/// Returns level number `turn` of a sweep, combined from its measured visits; `None` without a
-/// visit.
+/// Returns the load of level number `turn` of a sweep, combined from all measured visits (trials)
+/// of the level; `None` without a visit.
 pub(crate) fn visits_of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
     MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
 }
@@ -172,11 +172,12 @@ pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl I
     trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::for_purpose(purpose) })
 }
 
-/// Share of the peak's goodput. The knee is the lowest load whose goodput reaches this share.
+/// The knee is the lowest load whose goodput reaches this share of the goodput at the peak.
 pub const KNEE_SHARE: f64 = 0.95;
 
-/// Returns the level with the most successes a second. If several levels are equal, the level with
-/// the lowest load counts. The rate and the load of a peak always belong to one level.
+/// Returns the level with the most successes a second. If several levels have equal successes a
+/// second, the level with the lowest load counts. The rate and the load of a peak always belong to
+/// one level.
 pub fn peak(levels: &[Level]) -> Option<&Level> {
     let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
     measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))
@@ -193,13 +194,13 @@ pub fn knee(levels: &[Level]) -> Option<&Level> {
 /// interval, as a share of the goodput.
 pub const LEVEL_ERROR_MAX: f64 = 0.03;
 /// Shortest measurement of a level, as a multiple of the mean response time. The users of a closed
-/// loop get their responses in turns, and a measurement needs several turns.
+/// loop get their responses one after another, and a measurement needs several responses per user.
 pub(crate) const ANSWERS_MIN: f64 = 5.0;
 /// Smallest time for a level of a sweep with a budget, in ns, including its pilot trial.
 pub const SHARE_MIN_NS: u64 = 500 * MS;
 
 /// Returns the length of the pilot trial of a level, in ns. The pilot trial shows how long
-/// responses take. `share_ns` is the level's part of the budget, in ns.
+/// responses take. `share_ns` is the level's part of the sweep's time budget, in ns.
 pub fn pilot_ns(share_ns: u64) -> u64 {
     (share_ns / 12).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
 }
@@ -279,8 +280,8 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     if levels.is_empty() { Err(DatError::Empty) } else { Ok(levels) }
 }
 
-/// The difference between two recordings A and B at one load. Relative changes are B divided by A,
-/// minus 1; `None` if A's value is 0.
+/// The difference between two recordings A and B at one load. A relative change is B's value
+/// divided by A's value, minus 1; `None` if A's value is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelChange {
     /// The load: users, or offered requests or sessions a second.

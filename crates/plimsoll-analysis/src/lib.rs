@@ -1,23 +1,24 @@
-//! Pure functions on values that compute the meaning of runs, and choose the next plan to try.
+//! Pure functions on values that compute the figures and findings of runs, and choose the next plan
+//! to try.
 //!
 //! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
-//! run. [`judge`](judge()) decides whether a trial met the SLO. [`Watch`] makes the same decision
-//! during the trial, as soon as it is certain.
+//! run. [`judge`](judge()) decides whether a trial met the SLO. [`Watch`] decides during the trial
+//! whether it meets the SLO, as soon as the verdict is certain.
 //!
 //! [`find`] searches for the load line, [`prove`] compares builds, and [`explain`] diagnoses the
 //! bottleneck. [`server`] computes the server's use of CPU and memory. [`interference`] decides
 //! whether other processes disturbed a load.
 //!
-//! [`study`] computes the next step of each kind of study, and [`finding`] computes its result.
-//! [`doubts`] has the evidence against a result, in [`sentence`]s. [`profile`] parses, sums up and
-//! compares profiles.
+//! [`study`] computes the next step of each kind of study, and [`finding`] computes the result of
+//! the study. [`doubts`] collects the evidence against a result, in [`sentence`]s. [`profile`]
+//! parses, sums up and compares profiles.
 //!
 //! [`stages`] has the figures of each stage of a load, and [`quantile`] decides which quantiles may
-//! be stated. [`fitness`] decides whether a machine is fit to measure. [`live_meter`] has the
+//! be stated. [`fitness`] decides whether a machine is fit for measurements. [`live_meter`] has the
 //! figures of a running load. [`format`](mod@format) formats every figure of every output.
 //!
-//! This crate uses no sockets, files, threads or clock, and makes no layout. Sentences are its only
-//! text. Other crates make the runs and render the findings.
+//! This crate uses no sockets, files, threads or clock, and makes no layout. The only text that
+//! this crate creates is sentences. Other crates execute the runs and render the findings.
 
 #![forbid(unsafe_code)]
 

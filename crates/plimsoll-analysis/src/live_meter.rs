@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 /// The number of ticks that [`LiveFigures`] covers. Ten ticks of 100 ms are one second.
 const LIVE_FIGURE_TICKS: usize = 10;
-/// The maximum number of throughput intervals. At this number, adjacent intervals are joined in
-/// pairs.
+/// The maximum number of throughput intervals. When the number of intervals reaches this maximum,
+/// adjacent intervals are joined in pairs.
 const RATES_MAX: usize = 480;
 
 /// The figures of the last second of a running load.
@@ -44,14 +44,14 @@ pub struct LiveMeter {
 }
 
 impl LiveMeter {
-    /// Starts the figures of a new load. From now on [`LiveFigures`] covers only this load.
+    /// Starts the figures of a new load. After this call, [`LiveFigures`] covers only the new load.
     pub fn next_load(&mut self) {
         self.recent.clear();
         self.bad = 0;
     }
 
     /// Adds a tick of the running load. `in_window` says whether the tick is in the measured
-    /// window. Later ticks contain only the last responses.
+    /// window. Ticks after the measured window contain only the last responses.
     pub fn push(&mut self, interval: &Interval, in_window: bool) {
         let whole = interval.all_routes();
         self.bad += whole.ledger.failed_total() + whole.ledger.unsent;

@@ -1,7 +1,7 @@
 //! The syntax of request names in conditions and SLOs: `order.p99<=300ms`, or `'list,
 //! sorted'.errors>1%`.
 //!
-//! In a condition, the name of a request comes before a point and the metric. A name that could be
+//! In a condition, the name of a request comes before a dot and the metric. A name that could be
 //! misread is written in quotation marks.
 //!
 //! Not here: the conditions themselves.
@@ -18,7 +18,8 @@ pub(crate) fn split_conditions(text: &str) -> Vec<&str> {
         match inside {
             Some(mark) if c == mark => inside = None,
             Some(_) => {}
-            // Anywhere else, a quotation mark such as an apostrophe is part of a name.
+            // A quotation mark that is not at the start of a condition, such as an apostrophe, is
+            // part of a name.
             None if QUOTATION_MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
             None if c == ',' => {
                 parts.push(&text[from..at]);
@@ -31,15 +32,15 @@ pub(crate) fn split_conditions(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a text that begins with a quoted name into the name and the text after the point.
+/// Splits a text that begins with a quoted name into the name and the text after the dot.
 pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
     let mark = text.chars().next().filter(|c| QUOTATION_MARKS.contains(c))?;
     let (name, rest) = text[1..].split_once(mark)?;
     Some((name, rest.strip_prefix('.')?))
 }
 
-/// Formats a name in the way in which it is written before a point: in quotation marks, unless the
-/// name is plain.
+/// Formats the name of a request as it is written before the dot in a condition: in quotation
+/// marks, unless the name is plain.
 pub(crate) fn quoted_if_needed(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);

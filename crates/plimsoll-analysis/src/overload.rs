@@ -1,12 +1,12 @@
 //! The behaviour of a server above its load line ([`OverloadResult`]). One load rises in steps from
 //! half the load line to three times the load line, and then returns to half the load line. For
 //! each step the result contains the goodput and the failures by kind. The result also contains the
-//! recovery time after the last step began.
+//! recovery time: how long after the load has fallen the server recovers.
 //!
 //! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
-//! all requests much later has no goodput.
+//! all requests much later than this bound has no goodput.
 //!
-//! Not here: how the load line is found, and how the load is made (`study::overload`).
+//! Not here: how the load line is found, and how the load is generated (`study::overload`).
 
 use crate::explain::reference_rate;
 use crate::find::Findings;
@@ -16,12 +16,13 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
-/// The rates of the steps, as multiples of the load line. The last step tests the recovery.
+/// The rates of the steps of an overload study, as multiples of the load line. The last step, at
+/// half the load line, tests whether the server recovers.
 pub const STEP_RATE_FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// Returns the rate whose multiples are the rates of the steps, 1/s: the load line. If the search
-/// found no load line (because of stalls or uncertainty), the highest throughput that met the SLO
-/// takes its place. The result is 0 if no load met the SLO.
+/// Returns the base rate of an overload study, 1/s: the load line, whose multiples are the rates of
+/// the steps. If the search found no load line (because of stalls or uncertainty), the base rate is
+/// the highest throughput that met the SLO. The base rate is 0 if no load met the SLO.
 pub fn overload_base_rps(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { reference_rate(findings) } else { 0.0 }
@@ -40,8 +41,8 @@ pub struct OverloadStep {
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
     pub answered_rps: f64,
-    /// Goodput of the step as a share of the load line. If the offered rate is lower than the load
-    /// line, goodput as a share of the offered rate.
+    /// Goodput of the step as a share of the load line. If the offered rate of the step is lower
+    /// than the load line, goodput as a share of the offered rate.
     pub kept_share: f64,
     /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
@@ -72,7 +73,7 @@ pub struct RefusalCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
     /// The goodput is at least nine tenths of the load line at every step above the load line. The
-    /// server refuses the surplus, or has more capacity than the load line suggests.
+    /// server refuses the surplus requests, or has more capacity than the load line suggests.
     Sheds,
     /// The goodput is at least half of the load line at every step above the load line.
     Degrades,
@@ -95,7 +96,8 @@ impl OverloadVerdict {
     }
 }
 
-/// The counts of one second of the overload's load.
+/// The counts of one second of an overload study: scheduled requests, and successful responses
+/// within the latency bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OverloadSecond {
     /// Scheduled requests.
@@ -114,7 +116,7 @@ impl OverloadSecond {
     }
 }
 
-/// The result of the load in steps above the load line.
+/// The result of an overload study, whose load rises in steps above the load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadResult {
     /// The load line, 1/s, in the unit of the offered load: requests or sessions.
@@ -125,9 +127,9 @@ pub struct OverloadResult {
     pub steps: Vec<OverloadStep>,
     /// The counts of each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// The recovery time, s. The recovery time starts when the load falls. The recovery time ends
-    /// when nearly all requests succeed in time for the rest of the observation. `None` means that
-    /// the server did not recover during the observation.
+    /// Recovery time, s: from the fall of the load to the end of the last second in which too few
+    /// requests met the latency bound. `None` means that the server did not recover during the
+    /// observation.
     pub recovery_s: Option<f64>,
     /// How long the server was observed after the load had fallen, s.
     pub watched_s: f64,
@@ -140,15 +142,16 @@ pub struct OverloadResult {
 
 /// HTTP statuses by which a server says that it is overloaded.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// The server counts as recovered in a second if at least this share of that second's requests
-/// succeeds in time.
+/// The server counts as recovered in a second if at least this share of the requests of the second
+/// succeeds within the latency bound.
 const RECOVERED_SHARE_MIN: f64 = 0.95;
-/// How many standard deviations the responses of a second may be below its arrivals by chance. The
-/// value is the one-sided 1 % quantile. For Poisson arrivals and a response time of half a second,
-/// the variance of the difference equals the number of arrivals.
+/// Number of standard deviations by which the responses of a second may be below the arrivals of
+/// the second by chance. The value is the one-sided 1 % quantile of the normal distribution. For
+/// Poisson arrivals and a response time of half a second, the variance of arrivals minus responses
+/// equals the number of arrivals.
 const CHANCE_DEVIATIONS: f64 = 2.33;
-/// Largest share of a second's responses that counts as missing by chance, even if the second has
-/// few arrivals.
+/// Largest share of a second's arrivals whose responses count as missing by chance, even if the
+/// second has few arrivals.
 const CHANCE_SHARE_MAX: f64 = 0.5;
 /// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load line
 /// at every step above the load line.
@@ -157,17 +160,19 @@ const SHEDS_SHARE_MIN: f64 = 0.9;
 /// line at every step above the load line.
 const DEGRADES_SHARE_MIN: f64 = 0.5;
 /// The backlog counts as shrinking if it falls by at least this share of the requests offered in
-/// the last quarter of the last step. The fall is measured from the third to the last quarter.
+/// the last quarter of the last step. The fall of the backlog is measured from the third to the
+/// last quarter of the last step.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
-    /// Computes the result of `run`, whose stages are [`STEP_RATE_FACTORS`] of `line_rps`.
-    /// `bound_ns` is the longest latency bound of the SLO. `retried` says whether failed requests
-    /// were retried; retries have a route of their own.
+    /// Computes the result of `run`, whose stages have the rates [`STEP_RATE_FACTORS`] times
+    /// `line_rps`. `bound_ns` is the longest latency bound of the SLO. `retried` says whether
+    /// failed requests were retried; retries are recorded as a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(parts);
-        // The throughput of responses counts requests, not sessions.
+        // The throughput of responses counts requests, not sessions, so the load line is converted
+        // to requests a second.
         let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
         let mut back = None;
@@ -186,7 +191,7 @@ impl OverloadResult {
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.backlog_shrinks(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
-        // If no step had a successful response, the load line was no load line of this server, and
+        // If no step had a successful response, `line_rps` was no load line of this server, so
         // there is no verdict.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
         let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
@@ -213,8 +218,8 @@ impl OverloadResult {
     }
 }
 
-/// Returns the mean number of requests of a session. Only the first step counts, because below the
-/// load line the sessions complete.
+/// Returns the mean number of requests of a session. The mean is computed from the first step of
+/// the load, whose rate is below the load line, because only there do all sessions complete.
 fn requests_each(parts: RunTimeline) -> f64 {
     let load = &parts.run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -326,9 +331,9 @@ impl<'a> RunTimeline<'a> {
         seconds
     }
 
-    /// Returns the start of the recovered time, in s after the start of the period `stretch`. From
-    /// then on, nearly all requests of every second succeed in time. Returns `None` if this lasts
-    /// for less than two seconds.
+    /// Returns when the server recovered, in s after the start of the period `stretch`. After the
+    /// recovery, nearly all requests of every second succeed within the latency bound. Returns
+    /// `None` if the period ends less than two seconds after the recovery.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.counts_by_second(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_recovered()).map_or(0, |last| last + 1);
@@ -359,7 +364,7 @@ mod tests {
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
     /// The outcomes of one second of a simulated server whose load line is 100/s. A test computes
-    /// them from the number of the second and the number of offered requests.
+    /// the outcomes from the number of the second and the number of offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,

@@ -13,8 +13,9 @@ use plimsoll_model::{Histogram, Ledger};
 use std::fmt;
 
 /// Smallest number of requests beyond a quantile for which the quantile is stated. The standard
-/// deviation of a count of ten is about a third of ten. So the position of the quantile in the tail
-/// is known to about a third. A tail cannot be known much better.
+/// deviation of a count of ten is about a third of ten. So the position of a quantile with ten
+/// requests beyond it is known to about a third. The tail of a distribution cannot be known much
+/// more exactly.
 pub const BEYOND_MIN: u64 = 10;
 
 /// One quantile of a distribution of times, or the reason why it is not stated.
@@ -42,7 +43,8 @@ impl Quantile {
         if all < rank + BEYOND_MIN {
             return Quantile::Few;
         }
-        // The quantile is read in the middle of this rank's step of the cumulative distribution.
+        // The quantile is read in the middle of the step that `rank` has in the cumulative
+        // distribution.
         let time_ns = || times.quantile_ns((rank as f64 - 0.5) / times.count() as f64);
         match rank {
             rank if rank <= succeeded.min(times.count()) => Quantile::Time(time_ns()),
@@ -125,8 +127,8 @@ mod tests {
 
     #[test]
     fn quantiles_count_all_requests_and_need_enough() {
-        // Each row contains (succeeded, given up, failed otherwise), the quantile, and its expected
-        // text.
+        // Each row contains the numbers of requests (succeeded, given up, failed for another
+        // reason), the quantile, and its expected text.
         for (succeeded, timeouts, failed, q, expect) in [
             (1_000, 0, 0, 0.5, "500 ms"),
             (1_000, 0, 0, 0.99, "990 ms"),
@@ -136,8 +138,8 @@ mod tests {
             (20, 0, 0, 0.5, "10.0 ms"),
             (19, 0, 0, 0.5, "-"),
             (0, 0, 0, 0.5, "-"),
-            // If a server immediately fails one of twenty requests, the p99 is not a time. The p90
-            // is, and it also covers all requests.
+            // If a server immediately fails one of twenty requests, the p90 is a time and the p99
+            // is "failed". The p90 also covers all requests, including the failed requests.
             (950, 0, 50, 0.9, "900 ms"),
             (950, 0, 50, 0.99, "failed"),
             (950, 50, 0, 0.99, "> 30.0 s"),

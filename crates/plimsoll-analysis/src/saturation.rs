@@ -15,24 +15,24 @@ pub struct Saturation {
     pub completed: f64,
     /// The length of the period, in seconds.
     pub seconds: f64,
-    /// Index of dispersion of the completions: the variance of their counts in pieces of equal
-    /// length, divided by the mean. The index is 1 for exponential service times, and 0 for
-    /// constant service times.
+    /// Index of dispersion of the completions: the variance of their counts in pieces (intervals)
+    /// of equal length, divided by the mean count. The index is 1 for exponential service times,
+    /// and 0 for constant service times.
     pub dispersion: f64,
     /// The number of pieces (intervals) from which `dispersion` is computed.
     pub pieces: f64,
 }
 
-/// Smallest number of pieces into which the time is divided, if there are so many ticks. Fewer
-/// pieces would not show the dispersion.
+/// Smallest number of pieces (intervals) into which the time is divided, if there are so many
+/// ticks. Fewer pieces would not show the dispersion of the completions.
 const PIECES_MIN: usize = 8;
 
 /// Computes the completions of a closed trial, in which the server's queue is never empty. Returns
 /// `None` with too few responses.
 ///
-/// The first responses are left out, because they arrive in step: the users start together. For the
-/// dispersion the time is divided into pieces of length `piece_ns`, the latency bound, within which
-/// queues even out. If this gives too few pieces, the pieces are shorter.
+/// The first responses are left out: they arrive together, because all users start together. For
+/// the dispersion, the time is divided into pieces of length `piece_ns`, the latency bound, within
+/// which queues even out. If `piece_ns` gives too few pieces, the pieces are shorter.
 pub(crate) fn closed_trial_saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -40,7 +40,8 @@ pub(crate) fn closed_trial_saturation(
     piece_ns: u64,
     requests_each: f64,
 ) -> Option<Saturation> {
-    // At first, a server that still works off an earlier backlog sends no responses to this load.
+    // A server that still processes the backlog of an earlier load sends no responses to the
+    // current load at first.
     let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
     let in_step = ((response_mean_ns / tick_ns as f64).ceil() as usize).min(series.len() / 4);
     let skip = first.max(in_step);
@@ -61,11 +62,11 @@ pub(crate) fn closed_trial_saturation(
     })
 }
 
-/// Returns the capacity in successes a second, and its relative standard error; `None` if it is not
-/// known. A server that rejects requests (`rejecting`) is saturated from its first rejection on.
-/// Any other server is saturated after a quarter of the ticks, when its queue has filled. The
-/// highest and the lowest tenth of the ticks are left out, so that a single stall does not change
-/// the capacity.
+/// Returns the capacity in successes a second, and its relative standard error; `None` if the
+/// capacity is not known. A server that rejects requests (`rejecting`) is saturated from its first
+/// rejection on. Any other server is saturated after a quarter of the ticks, when its queue has
+/// filled. The highest and the lowest tenth of the ticks are left out, so that a single stall does
+/// not change the capacity.
 pub(crate) fn saturated_throughput(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,

@@ -5,11 +5,11 @@
 
 use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
-/// The figures of one interval of a run. Rates are in 1/s and times in ns. A time is `None` if the
-/// interval contains no value of this time.
+/// The figures of one interval of a run. Rates are in 1/s and times in ns. The figure of a time is
+/// `None` if the interval contains no measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalFigures {
-    /// Start of the interval in schedule time, s.
+    /// Start of the interval, in s since the start of the load's schedule.
     pub start_s: f64,
     /// Length of the interval, in s.
     pub length_s: f64,
@@ -36,8 +36,8 @@ pub struct IntervalFigures {
     pub work_share: f64,
 }
 
-/// Merges the ticks of a run into at most `columns_max` intervals of equal length. Each item
-/// contains the start in s, the length in s, and the merged content.
+/// Merges the ticks (short recorded intervals) of a run into at most `columns_max` intervals of
+/// equal length. Each item contains the start in s, the length in s, and the merged content.
 fn merge_ticks(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
@@ -66,9 +66,9 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
-            // The ledger counts a completion after the measured window, and the throughput does
-            // not. The throughput counts the completion of a request that was scheduled before the
-            // window, and the ledger does not.
+            // A completion after the measured window counts in the ledger, but not in the
+            // throughput. If a request was scheduled before the window, its completion counts in
+            // the throughput, but not in the ledger.
             succeeded_rps: rate(whole.succeeded_in_window.max(whole.ledger.succeeded)),
             errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
@@ -83,8 +83,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
 }
 
 /// Returns the latencies of a histogram by quantile, ascending: (quantile 0..1, latency in ns).
-/// Each quantile is the share of the values below the bucket of this latency. The list is empty for
-/// an empty histogram.
+/// Each quantile is the share of the values below the histogram bucket of its latency. The list is
+/// empty for an empty histogram.
 pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     let total = histogram.count();
     let mut seen = 0;
@@ -165,8 +165,8 @@ pub struct Spread {
 }
 
 /// Computes the variation of the goodput from the whole seconds of the measured window. If the
-/// window has fewer than five whole seconds, single ticks are used. Returns `None` with fewer than
-/// three intervals, or without any success.
+/// window has fewer than five whole seconds, the variation is computed from single ticks. Returns
+/// `None` with fewer than three intervals, or without any success.
 pub fn spread(run: &Run) -> Option<Spread> {
     let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
@@ -200,8 +200,8 @@ const STRETCHES_MIN: usize = 5;
 
 /// Returns the error of a run's goodput: half its 95 % interval, as a share of the goodput. The
 /// error comes from the means of up to ten batches of whole intervals inside the measured window.
-/// Neighbouring intervals correlate, which would distort an error computed from single intervals.
-/// Batches keep neighbours together. Returns `None` with too few intervals.
+/// Neighbouring intervals correlate, which would distort an error computed from single intervals,
+/// so batches keep neighbouring intervals together. Returns `None` with too few intervals.
 pub fn goodput_error(run: &Run) -> Option<f64> {
     let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
@@ -227,16 +227,17 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
 fn student_t_quantile(freedom: usize) -> f64 {
     const SMALL_FREEDOM_QUANTILES: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
     let f = freedom as f64;
-    // From five degrees of freedom on, this approximation has an error of at most 1 %.
+    // From five degrees of freedom on, the approximation formula has an error of at most 1 %.
     SMALL_FREEDOM_QUANTILES.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
 }
 
-/// Smallest number of visits of one load that show the variation between visits.
+/// Smallest number of visits (separate repetitions) of one load that show the variation between
+/// visits.
 pub const VISITS_MIN: usize = 3;
 
-/// Returns the error of a goodput that was measured in separate visits of one load. The error
-/// includes the variation between visits. The error is half the 95 % interval, as a share of the
-/// goodput. Returns `None` for fewer than [`VISITS_MIN`] visits.
+/// Returns the error of a goodput that was measured in several visits (separate repetitions) of one
+/// load. The error includes the variation between visits. The error is half the 95 % interval, as a
+/// share of the goodput. Returns `None` for fewer than [`VISITS_MIN`] visits.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;
@@ -310,9 +311,9 @@ mod tests {
         assert_eq!(goodput_error(&run(&[10; 4])), None);
         assert_eq!(goodput_error(&run(&[0; 20])), None);
         assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
-        // The values of ten intervals are 8 and 12. The standard deviation of these values is
-        // 2.108, and the standard deviation of their mean is 0.667. Multiplied by 2.262, the error
-        // is 1.508 of 10.
+        // The values of ten intervals alternate between 8 and 12. The standard deviation of these
+        // values is 2.108, and the standard deviation of their mean is 0.667. The error is 0.667
+        // times 2.262 (Student's t): 1.508 at a mean of 10.
         let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
         // If the values alternate, all batches of two intervals have the same mean.
@@ -329,12 +330,15 @@ mod tests {
             (vec![10.0, 12.0], None),
             (vec![0.0; 5], None),
             (vec![10.0; 5], Some(0.0)),
-            // The standard deviation of the values is 1, and that of their mean is 0.577. The
-            // expected error is 0.577 * 4.303, divided by the mean of 10.
+            // The standard deviation of the values is 1, and the standard deviation of their mean
+            // is 0.577. The expected error is 0.577 * 4.303 (Student's t), divided by the mean of
+            // 10.
             (vec![9.0, 10.0, 11.0], Some(0.2484)),
-            // The expected error is 1.155 / 2 * 3.182, divided by the mean of 10.
+            // The expected error is 1.155 / 2 (the standard error) * 3.182 (Student's t), divided
+            // by the mean of 10.
             (vec![9.0, 11.0, 9.0, 11.0], Some(0.1837)),
-            // The expected error is 1.0954 / sqrt(6) * 2.571, divided by the mean of 10.
+            // The expected error is 1.0954 / sqrt(6) (the standard error) * 2.571 (Student's t),
+            // divided by the mean of 10.
             (vec![9.0, 11.0, 9.0, 11.0, 9.0, 11.0], Some(0.1150)),
         ] {
             let found = visits_error(&rates);

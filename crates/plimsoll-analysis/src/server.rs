@@ -51,7 +51,7 @@ impl ServerUse {
     }
 
     /// Returns the number of requests a second that one core can process: the reciprocal of the CPU
-    /// time of a request. Returns `None` if that time is not known.
+    /// time of a request. Returns `None` if the CPU time of a request is not known.
     pub fn rps_per_core(&self) -> Option<f64> {
         self.cpu_us_per_request().filter(|us| *us > 0.0).map(|us| 1e6 / us)
     }
@@ -67,7 +67,7 @@ impl ServerUse {
     }
 
     /// Computes the server's use of CPU and memory during `run`. The error is the reason why the
-    /// use is not known.
+    /// server's use of CPU and memory is not known.
     pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.missing[..], probes.is_empty()) {
@@ -80,7 +80,7 @@ impl ServerUse {
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
         }
-        // The ledger also counts responses in the grace period after the window. So the CPU time of
+        // The ledger also counts responses in the grace period after the window, so the CPU time of
         // the grace period is included.
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
@@ -96,7 +96,8 @@ impl ServerUse {
         let mut window_cpu_ns = at(to_ns).ok_or_else(late)? - start;
         let window_ns = (to_ns - from_ns) as f64;
         if window_ns < SECOND as f64 {
-            // Readings come every tenth of a second, which is too coarse for such a short window.
+            // Probe readings come every tenth of a second, which is too coarse for a window shorter
+            // than a second.
             window_cpu_ns = end - start;
         }
         let ledger = run.ledger();
@@ -145,7 +146,8 @@ pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<Fu
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
         let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
-        // A thread uses at most one core. A higher value is an error of the readings at both ends.
+        // A thread uses at most one core. A share above one core comes from inexact readings at
+        // both ends of the period.
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
         Some(FullestThread { name: name.to_owned(), share })
     });

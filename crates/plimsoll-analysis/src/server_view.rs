@@ -1,4 +1,4 @@
-//! What probes observed of the server over all loads of an experiment ([`ServerView`]). A view
+//! The probes' observations of the server over all loads of an experiment ([`ServerView`]). A view
 //! covers the use of CPU and memory, the processes, and the readings of each series.
 //!
 //! Not here: the server's use of CPU in one load ([`crate::server`]), the probes, and the report.
@@ -8,10 +8,11 @@ use crate::server::ServerUse;
 use plimsoll_model::{Probes, Run, WatchedServer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What probes observed of the server over all loads of an experiment.
+/// The probes' observations of the server over all loads of an experiment.
 #[derive(Debug, Clone)]
 pub struct ServerView<'a> {
-    /// The server's use of CPU and memory. The error is the reason why the use is not known.
+    /// The server's use of CPU and memory. The error is the reason why the server's use of CPU and
+    /// memory is not known.
     pub usage: Result<ServerUse, String>,
     /// The loads from which `usage` comes, in words; `None` if the experiment had one load.
     pub from: Option<String>,
@@ -40,7 +41,7 @@ impl<'a> ServerView<'a> {
         ServerView { usage: ServerUse::from_run(run), from: None, runs: vec![run] }
     }
 
-    /// Returns whether there is any reading by the probes.
+    /// Returns whether the probes recorded any reading.
     pub fn watched(&self) -> bool {
         self.runs.iter().any(|run| !run.probes.is_empty())
     }
@@ -88,7 +89,7 @@ impl<'a> ServerView<'a> {
         all
     }
 
-    /// Returns the doubt about a server that restarted during a load; `None` without a restart.
+    /// Returns a warning if the server restarted during a load; `None` without a restart.
     pub fn doubt(&self) -> Option<Doubt> {
         let servers = self.servers();
         let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;

@@ -88,10 +88,11 @@ impl Allowance {
 /// Why the text of an SLO could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SloError {
-    /// A part of the text is no condition.
+    /// A part of the SLO's text is not a valid condition.
     #[error(transparent)]
     Condition(#[from] ConditionError),
-    /// A condition is no part of an SLO, for example a maximum of failures or a minimum goodput.
+    /// A valid condition is not allowed in an SLO, for example a maximum of timeouts or a minimum
+    /// goodput.
     #[error(
         "'{0}' is not part of an SLO; write a minimum success rate and latency bounds, such as success>=99.9%, \
          p99<=500ms"

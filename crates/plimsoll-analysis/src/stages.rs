@@ -93,7 +93,7 @@ mod tests {
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan};
 
     /// Creates a run with a warm-up of 200 ms. Interval i (of 100 ms) has `counts[i]` successes,
-    /// each with a response time of `counts[i]` ms.
+    /// each with a response time of i + 1 ms.
     fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
         let rate = Curve::parse(stages).expect("a curve");
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };

@@ -12,10 +12,10 @@ pub struct Stall {
     /// The length of the stall, ns. If the load ended during the stall, the length is a lower
     /// bound.
     pub length_ns: u64,
-    /// Whether the stall ended before the load.
+    /// Whether the stall ended before the end of the load.
     pub ended: bool,
-    /// Whether a request that was already sent waited through the whole stall. If so, the server
-    /// was the reason for the stall, whatever the generator did.
+    /// Whether a request that was already sent waited through the whole stall. If a sent request
+    /// waited, the server was the reason for the stall, whatever the generator did.
     pub request_was_sent: bool,
 }
 
@@ -31,8 +31,8 @@ impl Stall {
 
 /// Smallest length of a stall, in ticks. Shorter stalls cannot be detected.
 const TICKS_MIN: usize = 1;
-/// Smallest number of responses that a stall delays. A server that responds rarely anyway does not
-/// stall.
+/// Smallest number of responses that a stall delays. A long gap between the responses of a server
+/// that always responds rarely is no stall.
 const DELAYED_RESPONSES_MIN: f64 = 5.0;
 /// Largest share of a stall for which a worker thread of plimsoll may wait for a core. Above this
 /// share, plimsoll's own wait explains the missing responses.
@@ -41,22 +41,24 @@ const WITHOUT_CORE_MAX: f64 = 0.5;
 /// Returns the stalls in the ticks of a load. Each tick is `tick_ns` long.
 ///
 /// The first stall in the result may be the time before the first responses, which lasts about one
-/// response time. The caller knows the response time, and discards such a stall.
+/// response time. The caller knows the response time, and discards a stall that is only the time
+/// before the first responses.
 pub(crate) fn detect_stalls(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
     // Returns the number of requests that began to wait during the ticks without responses, or
-    // shortly before (by Little's law). Requests that later requests have overtaken do not count.
-    // The server has lost such requests, which is no stall.
+    // shortly before (by Little's law). Requests that later requests have overtaken do not count,
+    // because lost requests are no stall of the server.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
         before + series[from..to].iter().map(|seen| seen.scheduled).sum::<u64>() as f64
     };
     let mut stalls = Vec::new();
-    // Checks whether the ticks without responses from `from` to `to` are a stall, and adds it.
-    // `answered` is the tick with the next response; `None` at the end of the load.
+    // Adds a stall for the ticks without responses from `from` to `to`, if these ticks meet the
+    // conditions of a stall. `answered` is the tick with the next response; `None` at the end of
+    // the load.
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
@@ -130,8 +132,8 @@ mod tests {
         // At the capacity limit the backlog never shrinks, so each later response is as late as the
         // first one after the stall.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
-        // Some requests never get a response. Later requests overtook them, and only these lost
-        // requests are in flight at the end.
+        // The server loses some requests: they never get a response, but later requests do. Only
+        // the lost requests are in flight at the end.
         check(
             &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
             &[],

@@ -14,8 +14,7 @@ use plimsoll_model::units::MS;
 use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
-/// Smallest share of its time for which a worker thread of plimsoll must work to count as
-/// saturated.
+/// A worker thread of plimsoll counts as saturated if it works for at least this share of its time.
 pub const WORK_SHARE_MAX: f64 = 0.95;
 /// Smallest share of the scheduled requests that plimsoll must send. If plimsoll sent a smaller
 /// share, the generator may have been the limit.
@@ -23,10 +22,12 @@ pub const SENT_SHARE_MIN: f64 = 0.995;
 /// The largest allowed lag p99 (see [`Generator::lag`]), as a share of the latency bound. If
 /// [`LAG_FLOOR_NS`] is larger, that value is the limit.
 const LAG_SHARE_MAX: f64 = 0.1;
-/// A lag p99 up to this value, in ns, is always allowed.
+/// A lag (the delay of a request's start behind its schedule) is always allowed if its p99 is at
+/// most this value, in ns.
 const LAG_FLOOR_NS: u64 = MS;
 /// Largest share of the response time for which responses may wait unread in plimsoll without a
-/// warning. The share applies to the median and to the p99.
+/// warning. The median wait is compared with the median response time, and the p99 of the wait with
+/// the p99 of the response time.
 const READ_WAIT_SHARE_REPORTED_MIN: f64 = 0.1;
 /// Responses may always wait unread for this time, in ns, without a warning. A busy worker handles
 /// about ten requests in this time.
@@ -34,13 +35,14 @@ const READ_WAIT_FLOOR_NS: u64 = 100_000;
 /// Largest share of the median response time for which responses may wait unread. Above this share,
 /// a closed load measures the generator more than the server.
 const READ_WAIT_SHARE_MAX: f64 = 0.5;
-/// Share of its time from which a worker thread's work is reported. With random arrivals, a request
-/// then waits 4.5 service times of the worker on average (M/D/1).
+/// A worker thread of plimsoll that works for at least this share of its time is reported. At this
+/// share and with random arrivals, a request waits 4.5 service times of the worker on average
+/// (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
 /// The usual figures of a distribution of times, all in ns. A figure without a value is 0. The
-/// single fields cover only the measured times. Reports use `quantiles`, which can cover all
-/// scheduled requests.
+/// single fields cover only the requests whose time was measured. Reports use `quantiles`, which
+/// can cover all scheduled requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -98,7 +100,8 @@ impl Latency {
 }
 
 /// Computes the usual figures of each histogram of a route. The quantiles of request times cover
-/// all requests of the ledger. The quantiles of other times cover only the measured values.
+/// all requests of the ledger (the counts by outcome). The quantiles of other times cover only the
+/// measured values.
 pub(crate) fn summarize_latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
     let mut figures = sums.take(|times| Latency::from_histogram(times));
     for (latency, times) in [
@@ -126,11 +129,12 @@ pub struct Generator {
     pub sent_share: f64,
     /// Whether the generator, not the server, set the limit.
     pub limited: bool,
-    /// Why the generator was the limit. If it was not the limit: why requests were not sent. `None`
-    /// if neither applies.
+    /// Why the generator was the limit. If the generator was not the limit, the field says why
+    /// requests were not sent. `None` if the generator was not the limit and sent enough of the
+    /// requests.
     pub reason: Option<Sentence>,
     /// For a closed load, a sentence about the part of the response times that the generator
-    /// caused. `None` if this part is small.
+    /// caused. `None` if the generator's part of the response times is small.
     pub own_wait: Option<Sentence>,
 }
 
@@ -171,7 +175,7 @@ pub struct Summary {
     pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
     pub stages: Vec<StageFigures>,
-    /// The evidence that speaks against these figures.
+    /// The reasons to doubt the figures of this run.
     pub doubts: Doubts,
 }
 
@@ -183,7 +187,7 @@ impl Summary {
     }
 
     /// Computes the figures of a run under an SLO whose shortest latency bound is `bound_ns`. The
-    /// lag is compared with 10 % of that bound.
+    /// lag is compared with 10 % of `bound_ns`.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
         Summary::with_interference(run, bound_ns, Interference::from_run(run))
     }
@@ -315,8 +319,9 @@ const NO_PORT_LEFT: u16 = 99;
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
 /// Formats a sentence about connections that failed because plimsoll's machine had no free local
-/// port or file descriptor. Returns `None` if there were no such connections. If there were such
-/// connections, plimsoll's machine was the limit, not the server.
+/// port or file descriptor. Returns `None` if no connection failed for lack of a local port or file
+/// descriptor. If a connection failed for lack of a port or file descriptor, plimsoll's machine was
+/// the limit, not the server.
 fn exhausted_resource(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
@@ -335,15 +340,16 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
 }
 
-/// Returns the maximum number of requests in flight at the end of any interval. Each such request
-/// has a connection, or waits until the server accepts its connection. A stalled server accepts no
-/// connection, and the generator is not the reason.
+/// Returns the maximum number of requests in flight at the end of any interval. Each request in
+/// flight has a connection, or waits until the server accepts its connection. If a stalled server
+/// accepts no connection, the server and not the generator makes the requests wait.
 fn under_way_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.all_routes().in_flight_end).max().unwrap_or(0)
 }
 
 /// Decides whether the generator was too slow, by rules in the order of their strength. The result
-/// contains whether the generator was the limit, and a sentence. Returns `None` if no rule applies.
+/// contains whether the generator was the limit, and a sentence with the reason. Returns `None` if
+/// no rule applies.
 fn generator_limit(
     run: &Run,
     generator: &Generator,
@@ -383,7 +389,8 @@ fn generator_limit(
 }
 
 /// Returns `true` and a sentence if responses wait unread in plimsoll for so long that a closed
-/// load measures the generator more than the server. Returns `None` otherwise.
+/// load measures the generator more than the server. Returns `None` if the responses wait for a
+/// shorter time.
 fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
@@ -392,7 +399,7 @@ fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Opti
 }
 
 /// Formats a sentence about the part of a load's response times that the generator caused. Returns
-/// `None` if this part is small and no worker was busy.
+/// `None` if the generator's part is small and no worker thread of plimsoll was busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
@@ -480,7 +487,8 @@ mod tests {
         const US: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
             (true, 5_000 * US, 20 * US, 0.5, false, None),
-            // The wait is a large part of the response time, but it is below the floor in ns.
+            // The time for which responses wait unread is a large part of the response time, but is
+            // shorter than `READ_WAIT_FLOOR_NS`.
             (true, 200 * US, 60 * US, 0.5, false, None),
             (
                 true,
@@ -508,7 +516,8 @@ mod tests {
                 Some("p50 49.0 us, p99 49.0 us, and plimsoll's busiest worker was busy 94 %"),
             ),
             (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
-            // In an open load, the lag shows this problem instead.
+            // In an open load, the lag of the requests shows a slow generator, so no sentence about
+            // unread responses is expected.
             (false, 5_000 * US, 600 * US, 0.94, false, None),
         ] {
             let summary = Summary::from_run(&run(is_closed, response_ns, wait_ns, busy));

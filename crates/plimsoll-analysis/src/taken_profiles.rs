@@ -32,7 +32,7 @@ impl ProfileFindings {
         }
     }
 
-    /// Returns the evidence that speaks against the profiles.
+    /// Returns the reasons to doubt the profiles.
     pub fn doubts(&self) -> &Doubts {
         match self {
             ProfileFindings::SingleTarget(profiles) => profiles.doubts_and_figures().0,
@@ -57,7 +57,7 @@ pub struct ProfileTotals {
     pub stock: bool,
 }
 
-/// The sum of one profile, and the number of requests completed meanwhile.
+/// The sum of one profile, and the number of requests completed while the profile was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ProfileTotal {
     /// The sum of the values that were added while the profile was taken.

@@ -1,7 +1,8 @@
 //! Watches a running trial and decides when its verdict can no longer change ([`Watch`]).
 //!
-//! [`crate::judge()`] also passes each finished run through a watch, and uses its counts. So a
-//! trial that was stopped early can be judged again from its record alone.
+//! [`crate::judge()`] also passes each finished run through a watch, and uses its counts. Because
+//! the judgement uses the watch's counts, a trial that was stopped early can be judged again from
+//! its record alone.
 //!
 //! Not here: whether the server or the generator caused a failure.
 
@@ -16,8 +17,8 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial is not stopped in this first part of its judged window, in ns, so that the trial can
-/// measure a throughput.
+/// Length, in ns, of the first part of the judged window, in which no trial is stopped, so that
+/// each trial measures a throughput.
 const DECISION_NS_MIN: u64 = 1_500 * MS;
 /// Number of ticks (100 ms) for which a trial continues after its first bad request.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
@@ -26,12 +27,14 @@ const TICKS_AFTER_FIRST_BAD: usize = 5;
 const OVERLOAD_SHARE: f64 = 0.05;
 /// Number of consecutive ticks with a growing backlog after which the server counts as overloaded.
 const OVERLOAD_TICKS: usize = 10;
-/// Number of response times at the start of a trial for which growth of the backlog is ignored.
+/// At the start of a trial, growth of the backlog is ignored for this multiple of the response
+/// time.
 const FILLING_RESPONSE_TIMES: f64 = 3.0;
 /// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
 /// requests.
 const SETTLED_TICKS: usize = 2;
-/// Smallest number of completed requests in [`SETTLED_TICKS`] ticks that show the same.
+/// Smallest number of requests that must complete in [`SETTLED_TICKS`] ticks to show that a backlog
+/// has drained, or that the server rejects requests.
 const DRAINED_RESPONSES_MIN: u64 = 3;
 /// Smallest number of completed requests after which the first load of a search may be stopped.
 const ANSWERS_SHOWN: u64 = 3;
@@ -111,7 +114,7 @@ impl TickFigures {
     }
 }
 
-/// A bound of the SLO, and its counts in this trial.
+/// A bound of the SLO, and the counts of the requests that broke the bound in this trial.
 #[derive(Debug, Clone)]
 struct WatchedBound {
     allowance: Allowance,
@@ -158,8 +161,8 @@ impl BadRequestDispersion {
         }
     }
 
-    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. As
-    /// many bad requests count as one observation.
+    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. The
+    /// returned number of bad requests counts as one independent observation.
     fn dispersion_index(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -190,8 +193,8 @@ pub struct Watch {
     /// The smallest mean response time of any tick, in ns.
     quickest_ns: f64,
     /// Progress of a load that ends when a backlog has drained or the server rejects requests. The
-    /// values are the number of consecutive ticks in that state, and the completed requests in
-    /// these ticks.
+    /// values are the number of consecutive ticks without a backlog or with rejections, and the
+    /// number of requests completed in those ticks.
     settled: (usize, u64),
 }
 
@@ -246,8 +249,8 @@ impl Watch {
     }
 
     /// Creates a watch over a load in which the backlog of the previous load drains. The watch ends
-    /// the load after `SETTLED_TICKS` consecutive ticks without a backlog. In such a tick no
-    /// request fails, and every response takes at most `calm_ns`.
+    /// the load after `SETTLED_TICKS` consecutive ticks without a backlog. In a tick without a
+    /// backlog, no request fails, and every response takes at most `calm_ns`.
     pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
         Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
@@ -347,8 +350,8 @@ impl Watch {
     pub fn certain_failure(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bound_violations(at);
-            // The number of scheduled requests is not known by name. At most, all scheduled
-            // requests have the name of the bound.
+            // It is not known how many of the scheduled requests have the name that the bound
+            // applies to. At most, all scheduled requests have the name that the bound applies to.
             let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
@@ -361,8 +364,9 @@ impl Watch {
         self.detect_overload()
     }
 
-    /// Returns the number of requests that are known to have broken the bound with index `at`. Such
-    /// requests have ended, or have been in flight for longer than the latency bound.
+    /// Returns the number of requests that are known to have broken the bound with index `at`. The
+    /// count includes bad requests that have ended, and requests that have been in flight for
+    /// longer than the latency bound.
     pub(crate) fn bound_violations(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
         // The watch does not know the name of a request in flight, so overdue requests count only
@@ -401,7 +405,7 @@ impl Watch {
     }
 
     /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
-    /// limit is the number of requests scheduled at least that long ago, minus all ended requests.
+    /// limit is the number of requests scheduled at least `bound_ns` ago, minus all ended requests.
     fn overdue_requests_min(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.ticks.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
@@ -414,8 +418,9 @@ impl Watch {
     }
 
     /// Returns a sentence if the backlog grew clearly in every one of the last ticks; otherwise
-    /// `None`. So a single stall, however long, is no overload. Slight growth near the load line
-    /// can be judged only after the whole window.
+    /// `None`. Because the backlog must grow in every tick, a single stall, however long, is no
+    /// overload. Slight growth of the backlog near the load line can be judged only after the whole
+    /// judged window.
     fn detect_overload(&self) -> Option<String> {
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
@@ -457,7 +462,8 @@ impl Watch {
                 let waiting = whole.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
                 let slow = whole.response.max_ns() > calm_ns;
                 if ledger.requests() == 0 && !waiting {
-                    // This tick lies between two responses of a slow server, so it shows nothing.
+                    // A tick between two responses of a slow server does not show whether the
+                    // server's backlog has drained.
                     return ControlFlow::Continue(());
                 }
                 (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog is drained again")

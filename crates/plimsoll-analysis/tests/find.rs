@@ -66,8 +66,9 @@ fn disturbed_trials_do_not_move_the_load_line() {
     }
 }
 
-/// The 90 % intervals contain the load line that queueing theory gives. `examples/truth` prints the
-/// same comparison for more seeds, models and rates.
+/// Checks that the 90 % intervals contain the load line that queueing theory gives.
+/// `examples/truth` prints the comparison of intervals with queueing theory for more seeds, models
+/// and rates.
 #[test]
 fn intervals_contain_the_truth_at_their_stated_rate() {
     for (name, kind, capacity, noise) in [
@@ -80,8 +81,8 @@ fn intervals_contain_the_truth_at_their_stated_rate() {
     ] {
         let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         let coverage = Coverage::of(model, seed()..seed() + 30, 60);
-        // If 85 % of all intervals contain the truth, at least 19 of 30 do, except in one of a
-        // hundred test runs.
+        // If 85 % of all intervals contain the true load line, at least 19 of 30 do, except in one
+        // of a hundred test runs.
         assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
         assert!(coverage.above <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
     }
@@ -106,8 +107,9 @@ fn limiter_line_rps(capacity: f64, burst: f64) -> f64 {
     low
 }
 
-/// A rate limiter with a small burst already rejects random arrivals below its rate. A limiter with
-/// a large burst at first accepts more than its rate.
+/// Checks that the intervals contain the load line of rate limiters. A rate limiter with a small
+/// burst already rejects random arrivals below its rate. A rate limiter with a large burst at first
+/// accepts more requests than its rate allows.
 #[test]
 fn intervals_contain_the_load_line_of_limiters() {
     for (capacity, burst, budget_s, misses_max) in [
@@ -125,7 +127,8 @@ fn intervals_contain_the_load_line_of_limiters() {
             let findings = simulator::search(model, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
             let holds = line.lower <= truth * 1.003 && line.upper.is_none_or(|upper| upper >= truth * 0.997);
-            // A search that sends a few hundred requests cannot rule out a burst of a few requests.
+            // A search that sends a few hundred requests cannot rule out that the rate limiter
+            // allows a burst of a few requests.
             assert!(line.lower <= 1.25 * truth, "seed {seed}:\n{}", simulator::format_search(&findings, truth));
             if !holds {
                 misses.push(format!("seed {seed}:\n{}", simulator::format_search(&findings, truth)));
@@ -140,8 +143,9 @@ fn intervals_contain_the_load_line_of_limiters() {
     }
 }
 
-/// Other processes use the machine all the time. The search states the rate that met the SLO in
-/// spite of this interference, and says that the real capacity may be higher.
+/// Checks that the search gives a correct load line although other processes use the machine all
+/// the time. The search states the rate that met the SLO in spite of the other processes, and says
+/// that the real capacity may be higher.
 #[test]
 fn constant_interference_gives_a_correct_load_line() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
@@ -151,21 +155,21 @@ fn constant_interference_gives_a_correct_load_line() {
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.interference.disturbed, "{}", tell());
-        // The other processes left the server half of its capacity. The stated line is the line of
-        // this disturbed machine.
+        // The other processes left the server half of its capacity. The stated load line is the
+        // load line of the server on the disturbed machine.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
         assert!(first(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
     }
 }
 
-/// A change of the capacity during the search is reported, and trials before the change do not
-/// count. A server whose capacity keeps falling gets no load line.
+/// Checks that a change of the capacity during the search is reported, and that trials before the
+/// change do not count. A server whose capacity keeps falling gets no load line.
 #[test]
 fn a_changed_server_gets_its_current_load_line() {
     use simulator::CapacityDrift;
-    // Each case contains a server of 1 000/s, its load line at the end of the search, and the
-    // expected text of a doubt. A load line of 0 means that no line may be stated.
+    // Each case contains a server of capacity 1 000/s, its load line at the end of the search, and
+    // the expected text of a doubt. A load line of 0 means that the search may state no load line.
     let cases: [(Kind, f64, &str); 5] = [
         (Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
         (Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 391.0, ""),
@@ -186,8 +190,9 @@ fn a_changed_server_gets_its_current_load_line() {
     }
 }
 
-/// Other processes disturb the machine for a part of the time. The search repeats void trials, and
-/// the interval contains the load line.
+/// Checks that the search finds the load line although other processes disturb the machine for a
+/// part of the time. The search repeats void (disturbed) trials, and the interval contains the load
+/// line.
 #[test]
 fn intermittent_cpu_burners_do_not_move_the_load_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
@@ -202,7 +207,7 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
-    // Without these processes the same machine is undisturbed.
+    // Without the other processes, the search reports the machine as undisturbed.
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let findings = simulator::search(model, seed(), 20 * SECOND, None);
     assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
@@ -213,9 +218,9 @@ fn noisy_latency_tails_do_not_move_the_load_line() {
     check("M/M/1", DISTURBED, 6, 2);
 }
 
-/// The capacity of the server differs from trial to trial. The search must not state a narrow
-/// interval. The interval contains both capacities, or its lower end is at most the smaller
-/// capacity.
+/// Checks that the search states no narrow interval for a server whose capacity differs from trial
+/// to trial. The interval must contain both capacities of the server, or its lower end must be at
+/// most the smaller capacity.
 #[test]
 fn two_regimes_give_a_wide_interval() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
@@ -231,8 +236,10 @@ fn two_regimes_give_a_wide_interval() {
     assert!(above.len() <= 1, "{}", above.join("\n"));
 }
 
-/// The server becomes slower after the climb, so it fails at every rate near the end of the climb.
-/// The search finds the new load line, which is far lower.
+/// Checks that the search finds the load line of a server that becomes slower after the climb
+/// (trials with more and more users). The slower server fails at all rates near the goodput that
+/// the end of the climb reached. The search finds the new load line, which is lower than that
+/// goodput.
 #[test]
 fn a_server_that_slows_down_gets_a_load_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
@@ -248,7 +255,7 @@ fn a_server_that_slows_down_gets_a_load_line() {
 }
 
 /// Runs searches on the model `name`, a server with stalls. At most `above_max` of the searches may
-/// state a load line above the true one.
+/// state a load line above the true load line.
 fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
     let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -278,13 +285,13 @@ fn stalls_that_break_the_slo_give_no_load_line() {
         check_stalling(name, 60, 3, 0);
         check_stalling(name, 20, 20, 1);
     }
-    // An earlier version of the search trusted too few trials. With it, nine of these 20 searches
-    // stated a line far above the truth.
+    // An earlier version of the search trusted too few trials, and stated a load line far above the
+    // truth in nine of these 20 searches.
     check_stalling("0.1-0.4 s, rand 2 s", 20, 20, 3);
 }
 
-/// If plimsoll is the limit, complete trials must have confirmed the stated load line. If the
-/// server also has stalls that break the SLO, no line may be stated.
+/// Checks that complete trials have confirmed the stated load line if plimsoll is the limit. If the
+/// server also has stalls that break the SLO, the search may state no load line.
 #[test]
 fn a_load_line_below_the_generator_limit_is_confirmed() {
     for seed in seed()..seed() + 6 {
@@ -605,8 +612,9 @@ fn no_load_exceeds_the_highest_allowed_rate() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
-    /// Trials with a capacity of 0 once made searches panic. Such trials occurred on a server of
-    /// four sleeping threads, and on a server without a free port.
+    /// Checks that no history of trials makes a search panic. Trials with a capacity of 0 once made
+    /// searches panic. Trials with a capacity of 0 occurred on a server of four sleeping threads,
+    /// and on a server without a free port.
     #[test]
     fn no_history_causes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
         let mut rng = Rng::new(seed);

@@ -1,5 +1,6 @@
-//! Tests of studies on simulated servers: the loads of a comparison, and the visits of a sweep.
-//! Other tests show that the next step depends only on the record.
+//! Tests of studies on simulated servers: the loads of a comparison, and the visits (separate loads
+//! of a level) of a sweep. Other tests show that the next step depends only on the record of the
+//! study.
 
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
 use plimsoll_analysis::levels::measured_loads;
@@ -56,7 +57,8 @@ fn sweep(levels: &[u64], budget_s: u64) -> ExperimentSpec {
     ExperimentSpec::Sweep(SweepSpec { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 200_000_000 })
 }
 
-/// Returns the plans of the first block, by arm.
+/// Returns the plans of the loads in the first block of a comparison, in the order of the compared
+/// targets (arms).
 fn first_block(recorded: &Recorded) -> Vec<&PlanRecord> {
     let mut first: Vec<&Trial> =
         recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Block && t.tag.turn == 0).collect();
@@ -101,8 +103,8 @@ fn each_rung_has_its_own_load() {
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
 }
 
-/// Interference does not prolong the climb, the search for the load of the blocks. The climb ends
-/// within its part of the budget, and blocks follow.
+/// Checks that interference does not prolong the climb, the search for the load of the blocks. The
+/// climb ends within its part of the budget, and blocks follow.
 #[test]
 fn interference_does_not_prolong_the_climb() {
     let models = [slots(4, 2000.0), slots(4, 2000.0)];
@@ -112,8 +114,9 @@ fn interference_does_not_prolong_the_climb() {
     assert_eq!(users_of(&[block]), [4]);
 }
 
-/// A connection pool of size 2 is compared with a pool of size 20. The users saturate the larger
-/// pool, and each load is long enough for responses of the server with the smaller pool.
+/// Checks that the number of users saturates the larger side of a comparison. A connection pool of
+/// size 2 is compared with a pool of size 20. The users saturate the larger pool, and each load is
+/// long enough for responses of the server with the smaller pool.
 #[test]
 fn users_saturate_the_larger_side() {
     // Each request takes 130 ms.
@@ -156,8 +159,9 @@ fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
     }
 }
 
-/// Levels are visited several times, in rounds. Interference by other processes makes no level
-/// void. The interval of a level's goodput includes the variation between its visits.
+/// Checks that each level of a sweep is visited (loaded) several times, in rounds. Interference by
+/// other processes makes no level void. The interval of a level's goodput includes the variation
+/// between its visits (separate loads).
 #[test]
 fn levels_are_visited_in_turn_and_count_despite_interference() {
     let asked = sweep(&[1, 2, 4, 8, 16], 30);
@@ -185,14 +189,15 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
             assert!(figures.replicated && figures.error.is_some());
         }
         assert_eq!(found.interference.disturbed, disturbed, "{:?}", found.interference);
-        // If other processes use the machine for half of the time, the visits of a level differ.
-        // The interval of the level shows this variation.
+        // If other processes use the machine for half of the time, the goodput differs between the
+        // visits (separate loads) of a level. The interval of the level's goodput shows the
+        // variation between the visits.
         let error = found.levels[4].figures().and_then(|figures| figures.error).expect("known");
         let by_halves = burners(0) != burners(3 * SECOND);
         assert_eq!(error > 0.05, by_halves, "{error}, peak {peak:?}");
     }
-    // With levels of a fixed length, each level has four visits if each visit is long enough,
-    // otherwise one visit.
+    // A level with a fixed length is divided into four visits (separate loads) if each visit is
+    // long enough; otherwise the level has one visit.
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
         let lengths = Lengths::Fixed(length_ns);
         let asked = ExperimentSpec::Sweep(SweepSpec { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
@@ -204,8 +209,8 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
     }
 }
 
-/// The interval of a level's goodput contains its long-run mean, although the capacity of the
-/// server varies between visits.
+/// Checks that the interval of a level's goodput contains its long-run mean, although the capacity
+/// of the server varies between the level's visits (separate loads).
 #[test]
 fn level_intervals_cover_capacity_changes() {
     let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
@@ -239,8 +244,8 @@ fn skipped_levels_are_recorded() {
     assert!(!unheld.is_empty() && unheld.contains(&11), "{unheld:?}");
 }
 
-/// If a study is resumed from the first part of its record, the next steps are the same as in the
-/// original study. Only the record determines the next step.
+/// Checks that a study that is resumed from the first part of its record takes the same next steps
+/// as the original study. Only the record determines the next step.
 #[test]
 fn a_resumed_study_continues_identically() {
     let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
@@ -268,8 +273,8 @@ fn a_resumed_study_continues_identically() {
     }
 }
 
-/// After the steady loads come a control load without a change, a load for each change, and a
-/// second control load. All these loads fit into the budget.
+/// Checks that after the steady loads come a control load without a change, a load for each change,
+/// and a second control load. All loads of the experiments fit into the budget.
 #[test]
 fn interventions_run_between_two_control_loads() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
@@ -305,16 +310,16 @@ fn interventions_run_between_two_control_loads() {
     let plimsoll_analysis::Finding::Explain(found) = concluded.doubts_and_figures().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
-    // The values of the server's setting come after the changes, each once. On this server the
-    // setting has no effect.
+    // The values of the server's setting are tested once each, after the changes of the
+    // experiments. On the simulated server, the setting has no effect.
     let varied = found.explanation.varied.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last =
         recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
-    // A change that the user requests by a flag is tested even if the budget is short. The steady
-    // loads are then shorter.
+    // A change that the user requests by a flag is tested even if the budget is short. To leave
+    // time for the requested change, the steady loads are shorter.
     let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
         panic!("an explanation")
     };
@@ -322,8 +327,8 @@ fn interventions_run_between_two_control_loads() {
     let recorded = simulator::run_study(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // No change is tested if none is possible, or if there is no time. The finding then reports
-    // each change that a flag requested and that was not tested.
+    // No change is tested if no change is possible, or if there is no time. The finding reports
+    // each change that a flag requested but that was not tested.
     for (may, budget_s, untried_experiment_doubts) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),
@@ -357,8 +362,9 @@ fn interventions_run_between_two_control_loads() {
     }
 }
 
-/// Other processes disturb the machine all the time, so every steady load is repeated. The repeated
-/// low load follows a load above the load line. So the first load of a level counts.
+/// Checks that the first load of a level counts if all loads of the level were disturbed. Other
+/// processes disturb the machine all the time, so every steady load is repeated. The repeated low
+/// load follows a load above the load line, so the first low load counts.
 #[test]
 fn the_first_load_counts_if_all_are_disturbed() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
@@ -379,8 +385,8 @@ fn the_first_load_counts_if_all_are_disturbed() {
     assert!(std::ptr::eq(told, &raw const lows[0].run));
 }
 
-/// The load with headroom is made once, within the budget. The rate of this load is the load line
-/// minus the requested headroom.
+/// Checks that the load with headroom (a load below the load line) is made once, within the budget.
+/// The rate of the load with headroom is the load line minus the requested headroom.
 #[test]
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
@@ -399,8 +405,8 @@ fn headroom_is_measured_below_the_line() {
     assert!(needed.instances_min <= needed.instances);
 }
 
-/// A soak reports how long the server met the SLO at the load line, and in which manner it then
-/// broke the SLO. If the soak breaks the SLO at once, the load line is withdrawn.
+/// Checks that a soak (a long load at the load line) reports how long the server met the SLO, and
+/// how the server broke it. If the soak breaks the SLO at once, the load line is withdrawn.
 #[test]
 fn a_soak_reports_how_long_the_line_was_sustained() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
@@ -408,8 +414,8 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     let nominal = |kind| Model { kind, ..slots(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
-    // Each case contains a server, the range of the time for which it meets the SLO (s), and how it
-    // then breaks the SLO.
+    // Each case contains a server, the range of the time for which the server meets the SLO (s),
+    // and how it breaks the SLO afterwards.
     type SoakCase = (Kind, (f64, f64), fn(Option<Manner>) -> bool);
     let cases: [SoakCase; 3] = [
         (Kind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
@@ -444,16 +450,17 @@ fn single(kind: Kind) -> Model {
     Model { kind, ..slots(1, 1000.0) }
 }
 
-/// A search is followed by one load in steps, whose rates are multiples of the load line.
-/// Everything fits into the budget. The finding names the behaviour of the server above its load
-/// line.
+/// Checks that a search is followed by one load in steps, whose rates are multiples of the load
+/// line. The search and the load in steps fit into the budget. The finding names the behaviour of
+/// the server above its load line.
 #[test]
 fn overload_steps_exceed_the_load_line_and_return() {
     use plimsoll_analysis::overload::{OverloadVerdict, STEP_RATE_FACTORS};
     for (kind, line_rps, verdict, is_back) in [
         (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
         (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
-        // The server needs longer to work off its backlog than the last step lasts.
+        // The simulated server with a deep queue needs longer to work off its backlog than the last
+        // load step lasts.
         (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
         let asked = ExperimentSpec::Overload(overload(line_rps));
@@ -479,7 +486,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
             }
         }
     }
-    // If the time is too short for the steps, no load is made.
+    // If the time budget of the study is too short for all load steps, the study executes no load.
     let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
     assert!(simulator::run_study(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }

@@ -34,9 +34,11 @@ pub struct RedirectHop {
 /// The next step of a client that follows redirects, after it has received a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectStep {
-    /// The chain ends: the response is not a redirect, or the client cannot follow it.
+    /// The redirect chain ends: the response is not a redirect, or the client cannot follow the
+    /// redirect.
     Ends,
-    /// The chain ends: the response redirects to another server, which must not receive load.
+    /// The redirect chain ends: the response redirects to another server, which must not receive
+    /// load.
     Elsewhere,
     /// The client follows the redirect, and sends this request next.
     Asks(Box<RedirectHop>),
@@ -60,8 +62,9 @@ impl RedirectHop {
         RedirectHop { count: 0, method, path, host, is_bare: false, url, before: None }
     }
 
-    /// Determines the next step after the response to this request. `body` has two values: whether
-    /// the request has a body, and whether that body can be sent again.
+    /// Determines the next step of the redirect chain from `answer`, the response to this request.
+    /// `body` has two values: whether the request has a body, and whether that body can be sent
+    /// again.
     pub fn next_step(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
         let Some(location) = redirect_location(answer) else { return RedirectStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
@@ -90,8 +93,9 @@ impl RedirectHop {
         }))
     }
 
-    /// Returns the header fields of this request, sorted by name. The result has the fields `first`
-    /// of the first request, without the removed ones, and `Referer`.
+    /// Returns the header fields of this request, sorted by name. The result has the fields of the
+    /// first request (`first`), without the fields that a redirect removed, and the field
+    /// `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
         let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical_header_name(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
@@ -156,7 +160,8 @@ mod tests {
             second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
         assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
-        // An absolute URL replaces the host. A body that was removed stays removed.
+        // An absolute URL in `Location` replaces the host. A request body that an earlier redirect
+        // removed stays removed.
         let third = next_hop(step_after_response(&second, 307, "http://h:81/c?d", (true, false)));
         assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
         assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));

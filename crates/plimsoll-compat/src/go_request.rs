@@ -12,8 +12,8 @@ pub struct GoRequest<'a> {
     /// original order.
     pub headers: &'a [(String, String)],
     pub body: &'a [u8],
-    /// Whether to request gzip compression. The request is not made if a header field already asks
-    /// for an encoding or a range.
+    /// Whether to request gzip compression of the response. Compression is not requested if a
+    /// header field already asks for an encoding or a range.
     pub compresses: bool,
     pub keep_alive: bool,
 }

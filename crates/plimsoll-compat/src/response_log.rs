@@ -1,6 +1,6 @@
 //! Counts the responses of a load for tools such as ab that send one request repeatedly. Tools such
 //! as ab report more than a run file contains: response lengths, and a row for each request. The
-//! load's worker sends and measures the requests; this module only counts.
+//! load's worker sends and measures the requests; this module only counts the responses.
 //!
 //! Not here: formatting the results as a tool prints them.
 
@@ -25,7 +25,7 @@ const ROWS_MAX: usize = 5_000_000;
 /// The request to send, and which data of its responses to record.
 #[derive(Default)]
 pub struct ResponseLogSpec {
-    /// The encoded request. If it is empty, the load sends the request of its plan.
+    /// The encoded request. If this field is empty, the load sends the request of its plan.
     pub request: Vec<u8>,
     /// Whether the request is a HEAD request, so that its response has no body.
     pub is_head: bool,
@@ -42,7 +42,7 @@ pub struct ResponseLogSpec {
     pub follows: Option<RedirectPolicy>,
 }
 
-/// A function that encodes the request of one step in a redirect chain.
+/// A function that encodes one request of a redirect chain.
 pub type EncodeHop = dyn Fn(&RedirectHop) -> Vec<u8> + Send + Sync;
 
 /// The rules for following redirects, with the function that encodes redirected requests.
@@ -53,7 +53,7 @@ pub struct RedirectPolicy {
     /// The maximum number of requests in one redirect chain, including the first.
     pub chain_requests_max: u64,
     pub has_body: bool,
-    /// Encodes the request of one step in a redirect chain.
+    /// Encodes one request of a redirect chain.
     pub write: Box<EncodeHop>,
 }
 
@@ -71,8 +71,8 @@ pub struct FirstAnswer {
 pub struct ResponseRow {
     /// The intended start of the request, in us on the load's clock.
     pub intended_us: u64,
-    /// The time from the intended start until the first byte was sent, in us. For a new connection
-    /// this is mostly the time to connect.
+    /// The time from the intended start until the first byte was sent, in us. If the request opens
+    /// a new connection, most of this time is the time to connect.
     pub connect_us: u32,
     /// The time from the first sent byte until the first byte of the response, in us.
     pub wait_us: u32,
@@ -112,8 +112,8 @@ pub struct ResponseTally {
     pub led_away: u64,
     /// The number of responses that declare their length and keep the connection open.
     pub kept_alive: u64,
-    /// The rows of single responses. In the tally of all workers, the rows are sorted by the end of
-    /// the response.
+    /// The rows of single responses. In the tally of all workers, the rows are sorted by the time
+    /// at which the response ended.
     pub rows: Vec<ResponseRow>,
     /// The number of responses without a row, because `ROWS_MAX` was reached.
     pub omitted_rows: u64,
@@ -125,7 +125,7 @@ impl ResponseTally {
         self.total.count()
     }
 
-    /// Returns the number of requests that failed in this way without a response.
+    /// Returns the number of requests without a response that ended with the failure `failure`.
     pub fn failure_count(&self, failure: RequestFailure) -> u64 {
         self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
     }
@@ -238,7 +238,8 @@ impl ResponseLog {
         ResponseLog(Arc::new(SharedResponseLog { hearing, first, agreed, tallies, failed, wall_us }))
     }
 
-    /// Returns the sum of the tallies of all workers, with rows sorted by the end of the response.
+    /// Returns the sum of the tallies of all workers, with rows sorted by the time at which the
+    /// response ended.
     pub fn merged_tally(&self) -> ResponseTally {
         let mut sum = ResponseTally::default();
         lock_ignoring_poison(&self.0.tallies).iter().for_each(|tally| sum.merge(&lock_ignoring_poison(tally)));
@@ -307,23 +308,25 @@ impl AuthorFactory for ResponseLog {
 /// Sends the requests of one worker, and records its responses.
 struct LoggingAuthor {
     shared: Arc<SharedResponseLog>,
-    /// The tally of this worker. The only other thread that locks it is the one that reports
-    /// progress.
+    /// The tally of this worker. Besides the worker, only the thread that reports progress locks
+    /// the tally.
     tally: Arc<Mutex<ResponseTally>>,
     rows_max: usize,
-    /// The current step in the redirect chain for each redirected request, by the request's mark.
+    /// For each redirected request, the current request of its redirect chain, by the request's
+    /// number (mark).
     ways: HashMap<u64, RedirectHop>,
     /// The last number (mark) that was assigned to a request.
     marks: u64,
 }
 
 impl LoggingAuthor {
-    /// Returns the redirect rules, the step of the request that got this response, and the next
-    /// step. Returns `None` if redirects are not followed.
+    /// Returns the redirect rules, the request that got the response `answer`, and the next step of
+    /// the redirect chain. Returns `None` if redirects are not followed.
     fn redirect_step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
-        // The body is not sent again, because Go reads it from a stream only once.
+        // After a redirect, the request body is not sent again, because Go reads the body from a
+        // stream only once.
         Some((follows, here, here.next_step(answer, &follows.origin, (follows.has_body, false))))
     }
 }
@@ -377,8 +380,8 @@ impl Author for LoggingAuthor {
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         match self.redirect_step(answer) {
-            // The next request of the chain was not sent for lack of time, so the chain counts as a
-            // timeout.
+            // The next request of the redirect chain was not sent for lack of time, so the chain
+            // counts as a timeout.
             Some((follows, _, RedirectStep::Asks(next))) if next.count < follows.chain_requests_max => {
                 lock_ignoring_poison(&self.tally).count_failure(RequestFailure::Timeout, 1);
                 self.ways.remove(&answer.mark);

@@ -14,12 +14,12 @@ pub trait RunVerb {
     /// Parses the arguments of `run`, which are given without `plimsoll run` before them.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
 
-    /// Returns the script that the arguments name; `None` if they name none. `url` is the URL as
-    /// the user typed it.
+    /// Returns the script that the arguments of `run` name; `None` if the arguments name no script.
+    /// `url` is the URL as the user typed it.
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
 
-    /// Executes the load. If an author is given, it writes the requests; otherwise the plan defines
-    /// them.
+    /// Executes the load. If an author (code that writes requests, such as a script) is given, the
+    /// author writes the requests. Without an author, the plan defines the requests.
     fn carry_out(
         &self,
         asked: RunSpec<Plan>,
@@ -48,7 +48,7 @@ pub trait FinishedLoad {
     /// Computes the results of the load, and returns a function that prints plimsoll's own results.
     fn results(&self) -> Result<PrintResults<'_>, Failure>;
 
-    /// Writes the notes on the load to standard error: those of plimsoll, then `notes`.
+    /// Writes the notes on the load to standard error: plimsoll's own notes, followed by `notes`.
     fn end(self: Box<Self>, notes: &[String]);
 }
 
@@ -60,10 +60,10 @@ pub trait WrkScript {
     /// Flushes the output that the script has printed so far.
     fn flush(&self);
 
-    /// Calls the function `done` of the script with these figures. Returns the error if the script
-    /// failed during the load or in `done`.
+    /// Calls the function `done` of the script with the figures of the load. Returns the error if
+    /// the script failed during the load or in `done`.
     fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
-    /// Returns the author that lets the script write the requests of a load.
+    /// Returns the factory of authors through which the script writes the requests of a load.
     fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
 }

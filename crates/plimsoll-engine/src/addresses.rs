@@ -1,9 +1,10 @@
 //! The target and local addresses that a worker's connections use. Each new connection uses the
-//! next target address. When every target address was used once, the next local address follows.
+//! next target address. When every target address was used once with a local address, the next
+//! connections use the next local address.
 //!
 //! With [`ResolvedAddresses`] a thread resolves the host name again during the load, and workers
-//! look for new addresses once a tick. An address keeps its number for the whole run, because
-//! failures are counted by that number.
+//! look for new addresses once a tick (100 ms). An address keeps its number for the whole run,
+//! because failures are counted by the number of the address.
 
 use crate::net::Peer;
 use plimsoll_model::addresses::is_private;
@@ -63,7 +64,7 @@ impl Addresses {
             return (Peer::Unix(path), 0);
         }
         // Each local address is used with every target address before the next local address
-        // follows. So every pair is used.
+        // follows. So every pair of a local address and a target address is used.
         let (at, round) = (self.next % self.active_count(), self.next / self.active_count());
         self.next = self.next.wrapping_add(1);
         self.peer_at(at, round)

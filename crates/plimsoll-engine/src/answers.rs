@@ -1,5 +1,6 @@
-//! Stores and checks the responses of routes with expectations or captures. The head and the
-//! content are stored while they arrive, and checked when the response is complete.
+//! Stores and checks the responses of routes (kinds of request) with expectations or captures. The
+//! head and the content of a response are stored while they arrive, and checked when the response
+//! is complete.
 //!
 //! Responses of routes without checks are not stored. Each exchange (one request with its response)
 //! has a buffer that is reused for later responses. Not here: checks of the status, and the use of
@@ -30,15 +31,15 @@ static CONTENT_BUDGET: ContentBudget = ContentBudget::new();
 /// The received part of a response, stored for checks.
 #[derive(Debug, Default)]
 pub struct AnswerText {
-    /// The response head. Over HTTP/1.1 it is all bytes before the content, over HTTP/2 the header
-    /// fields as lines.
+    /// The response head: over HTTP/1.1 all bytes before the content, over HTTP/2 the header fields
+    /// as lines.
     head: Vec<u8>,
     content: Vec<u8>,
     content_bytes: u64,
     bare: bool,
     head_only: bool,
     /// The number of bytes that this response takes from `CONTENT_BUDGET`. The first
-    /// `KEPT_CAPACITY_BYTES` of its buffer are not counted.
+    /// `KEPT_CAPACITY_BYTES` of the response's buffer are not counted.
     taken: BufferReservation,
     /// Whether the memory budget was exhausted, so that further content is not stored.
     is_budget_exhausted: bool,
@@ -53,7 +54,8 @@ pub fn crowded_out() -> u64 {
     CONTENT_BUDGET_MISSES.load(Ordering::Relaxed)
 }
 
-/// A number of bytes taken from [`CONTENT_BUDGET`]. Dropping the value gives the bytes back.
+/// A number of bytes taken from [`CONTENT_BUDGET`]. Dropping the reservation gives its bytes back
+/// to the budget.
 #[derive(Debug, Default)]
 struct BufferReservation(usize);
 
@@ -92,15 +94,16 @@ impl AnswerText {
     /// Stores the next received piece of the response.
     pub fn add(&mut self, piece: Piece) {
         let framing = piece.framing();
-        // Bytes that are not content belong to the head at first. After the first content they are
-        // chunk framing.
+        // Before the content begins, bytes that are not content belong to the head. After the first
+        // content, bytes that are not content are chunk framing.
         if !self.bare && self.content.is_empty() && self.head.len() < HEAD_BYTES_MAX {
             self.head.extend_from_slice(framing);
         }
         let content = piece.content();
         self.content_bytes += content.len() as u64;
         if self.head_only {
-            // Only the first byte of the content is stored, to mark the end of the head.
+            // With `head_only`, only the first byte of the content is stored, to mark the end of
+            // the head.
             return self.content.extend(content.first().filter(|_| self.content.is_empty()));
         }
         let room = CONTENT_BYTES_MAX - self.content.len();
@@ -266,7 +269,8 @@ fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations,
 /// A failed expectation, or a capture that found no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedCheck {
-    /// The kind of failure that the ledger counts.
+    /// The kind of failure as which the ledger (the counts of request outcomes) counts the failed
+    /// check.
     pub failure: RequestFailure,
     /// The index of the error message for the failed check.
     check: usize,
@@ -486,7 +490,7 @@ mod tests {
     }
 
     fn judge_answer(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
-        // The capture syntax `FROM or DEFAULT`.
+        // Parses a capture in the syntax `FROM or DEFAULT`, in which the default is optional.
         let capture = |text: &&str| {
             let (from, default) =
                 text.split_once(" or ").map_or((*text, None), |(from, to)| (from, Some(to.to_owned())));
@@ -533,8 +537,8 @@ mod tests {
         let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
         let error = judge_answer(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
-        // A response returns its memory to the shared budget when it ends; this test returns its
-        // own memory by hand.
+        // A response returns its memory to the shared budget when it ends. This test returns the
+        // memory of the first response by hand, because the test has a budget of its own.
         room.return_bytes(std::mem::take(&mut answers[0].taken.0));
         assert!(fits(&mut AnswerText { taken: BufferReservation(0), ..AnswerText::default() }));
         answers.iter_mut().for_each(|answer| answer.taken.0 = 0);

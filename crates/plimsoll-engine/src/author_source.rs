@@ -14,7 +14,8 @@ use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch, 
 /// The request source of one worker whose requests are written by an author (a script).
 #[derive(Debug)]
 pub struct AuthorSource {
-    /// The plan's request, from which every batch is built. It sets the protocol and the framing.
+    /// The plan's request, from which every batch is built. The plan's request sets the protocol
+    /// and the framing.
     like: EncodedRequest,
     author: Box<dyn Author>,
     writes_each: bool,
@@ -22,7 +23,8 @@ pub struct AuthorSource {
     /// The number of messages that the author usually writes in a batch, at least 1.
     pub(crate) messages: u32,
     pub(crate) hears: bool,
-    /// The batch that the author wrote last. It is not assigned to an exchange yet.
+    /// The batch that the author wrote last. The batch is not assigned to an exchange (one request
+    /// with its response) yet.
     batch: Batch,
     is_written: bool,
     /// The reason why the author halted; `None` while the author continues.
@@ -56,8 +58,8 @@ impl AuthorSource {
         }
     }
 
-    /// Returns how long a user waits before its next request, ns, as the author decides. `None`:
-    /// the author has halted. The delay also applies to the first request.
+    /// Returns how long a simulated user waits before its next request, ns, as the author decides.
+    /// `None`: the author has halted. The delay also applies to the user's first request.
     pub(crate) fn wait_ns(&mut self) -> Option<u64> {
         match self.halted {
             Some(_) => None,
@@ -66,8 +68,8 @@ impl AuthorSource {
         }
     }
 
-    /// Makes the author write the next batch, unless one is ready. Returns false if the author has
-    /// halted.
+    /// Makes the author write the next batch of messages, unless a batch is ready. Returns false if
+    /// the author has halted.
     pub(crate) fn is_request_ready(&mut self) -> bool {
         if self.halted.is_some() {
             return false;

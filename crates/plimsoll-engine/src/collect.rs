@@ -1,6 +1,6 @@
-//! Combines the figures of a load's parts into one run. A tick is 100 ms of the load. The figures
-//! of all parts in one tick are summed, passed to the caller and stored. A part is a worker thread,
-//! or another process that has summed the figures of its workers.
+//! Combines the figures of a load's parts into one run. A part is a worker thread, or another
+//! process that has summed the figures of its workers. The figures of all parts in one tick (100 ms
+//! of the load) are summed, passed to the caller and stored.
 //!
 //! Not here: how parts start, how their reports arrive, and how they are stopped.
 
@@ -40,10 +40,12 @@ pub struct Tick<'a> {
     pub interval: &'a Interval,
 }
 
-/// A function of the caller that receives every tick. Its return value `Break` ends the run.
+/// A function of the caller that receives every tick (100 ms of the load). If the function returns
+/// `Break`, the run ends.
 pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
 
-/// A report of one part of a load. In every variant `part` is the number of the part, from 0.
+/// A report of one part (a worker thread or a process) of a load. In every variant `part` is the
+/// number of the part, from 0.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
 pub enum PartReport {
@@ -68,8 +70,9 @@ pub enum PartReport {
         /// Whether the part ended early because its requests ran out.
         used_up: bool,
     },
-    /// The part is lost and sends no more reports. The load then ends, because the remaining parts
-    /// would send less than the plan. A part that was already done does not count as lost.
+    /// The part is lost and sends no more reports. The loss of a part ends the load, because the
+    /// remaining parts would send less than the plan. A part that was already done does not count
+    /// as lost.
     Lost {
         /// The number of the part that is lost.
         part: usize,
@@ -87,7 +90,7 @@ impl PartReport {
     }
 }
 
-/// Sums the figures of all parts of a load, tick by tick, to one run.
+/// Sums the figures of all parts of a load, tick by tick, into one run.
 #[derive(Debug)]
 pub struct Collector {
     run: Run,
@@ -97,8 +100,8 @@ pub struct Collector {
     delivered: Vec<u64>,
     /// For each part, the ledger (counts of request outcomes) so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
-    /// The figures of ticks that not every part has delivered yet, summed over parts, by tick
-    /// number.
+    /// The figures of ticks that some parts have not delivered yet, summed over the other parts, by
+    /// tick number.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
     used_up: bool,
@@ -108,7 +111,7 @@ pub struct Collector {
 
 impl Collector {
     /// Creates a collector for a load of `parts` parts. The parts are the workers of one machine,
-    /// or one for each of several `injectors` (machines).
+    /// or one part for each of several `injectors` (machines).
     pub fn new(plan: PlanRecord, injectors: Vec<Injector>, parts: usize, schedule: &Schedule) -> Collector {
         Collector {
             run: Run { injectors, ..Run::new(plan) },
@@ -171,11 +174,11 @@ impl Collector {
                 _ => Phase::Measured,
             };
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
-            // The result is ignored, because the end of this function checks for all ticks whether
-            // the run must stop.
+            // The result of the listener is ignored, because the end of this function checks for
+            // all ticks whether the run must stop.
             let _ = self.notify_listener(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
-            // The listener gets the interval before it is stored. So sums that the interval caches
-            // for the listener are stored, too.
+            // The listener gets the interval before the interval is stored. So the sums that the
+            // interval caches for the listener are stored, too.
             self.run.push(start_ns, interval);
         }
         self.has_stop_reason()
@@ -229,7 +232,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// Returns the report of a tick with these numbers of scheduled and succeeded requests.
+    /// Returns the report of a tick in which `scheduled` requests were scheduled and `succeeded`
+    /// requests succeeded.
     fn tick_report(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
         let mut interval = Interval::default();
         let ledger = &mut interval.routes.of_mut(0).ledger;
@@ -237,8 +241,8 @@ mod tests {
         PartReport::Tick { part, index, interval }
     }
 
-    /// A lost part does not block the other parts. The load ends with the reason, the listener gets
-    /// every tick, and the ledger accounts for every request.
+    /// Checks that a lost part of a load does not block the other parts. The load ends with the
+    /// reason of the loss, the listener gets every tick, and the ledger accounts for every request.
     #[test]
     fn a_lost_part_ends_the_load() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(2.0) });
@@ -251,17 +255,17 @@ mod tests {
             failed_answers: Vec::new(),
             used_up: false,
         };
-        // Each case: the reports after the loss, the end of the measured window in ticks, and how
-        // the run ends.
+        // Each case has the reports after the loss of a part, the end of the measured window in
+        // ticks, and how the run ends.
         for (after, window_ticks, ending) in [
             (vec![tick_report(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
-            // Both parts are lost: the first reason counts.
+            // If both parts of the load are lost, the reason of the first loss counts.
             (
                 vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }],
                 2,
                 LoadEnd::Stopped(why()),
             ),
-            // A part lost after its end does not count as lost.
+            // A part that is lost after it has reported its end does not count as lost.
             (
                 vec![tick_report(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }],
                 10,

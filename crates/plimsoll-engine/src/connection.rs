@@ -13,7 +13,8 @@ pub enum State {
     Free,
     /// The connection is being opened; requests may wait for it.
     Connecting,
-    /// The connection is open, and its TLS handshake is in progress; requests may wait for its end.
+    /// The connection is open, and its TLS handshake is in progress; requests may wait for the end
+    /// of the handshake.
     Handshaking,
     /// The connection is open and ready for requests.
     Standing,
@@ -28,8 +29,9 @@ pub struct Readiness {
     pub writable: bool,
     /// Whether the peer closed or broke the connection, as in [`Ready::hangup`].
     pub hangup: bool,
-    /// Whether a send found the connection broken. Received bytes are still read first. A response
-    /// that arrived before the end of the request (such as 413) counts.
+    /// Whether a send found the connection broken. Bytes that arrived before the break are still
+    /// read first. A response that arrived before the request was sent completely (such as 413)
+    /// counts.
     pub broken: bool,
 }
 
@@ -64,9 +66,10 @@ pub struct Connection<S> {
     pub conn: Conn,
     /// The exchanges that wait for the connection to open, or for a free stream.
     pub waiting: ExchangeQueue,
-    /// Whether the last send was partial. The next writable event then sends the rest.
+    /// Whether the last send was partial. After a partial send, the next writable event sends the
+    /// remaining bytes.
     pub sending: bool,
-    /// The readiness that was not handled yet, and that the next turn of the event loop must
+    /// The readiness that was not handled yet, and that the next iteration of the event loop must
     /// handle.
     pub deferred: Readiness,
     /// Whether the slot is in the worker's list of idle or free slots (open loops only).
@@ -74,13 +77,13 @@ pub struct Connection<S> {
     /// Whether the connection belongs to the session of one user, so that other users cannot use it
     /// (open loops only).
     pub owned: bool,
-    /// The slot that replaces this one for new exchanges after the server sent GOAWAY (closed loops
-    /// only).
+    /// The slot that replaces this slot for new exchanges after the server sent GOAWAY (closed
+    /// loops only).
     pub goaway_replacement: Option<u32>,
     /// Whether this slot replaces another slot, on whose connection the server sent GOAWAY.
     pub stands_in: bool,
-    /// The time at which the connect began, ns. Once connected, the time at which the TLS handshake
-    /// began.
+    /// The time at which the connect began, ns. Once the connection is open, the time at which its
+    /// TLS handshake began.
     pub began_ns: u64,
     /// The number of the target address that the connection uses.
     pub address: u16,

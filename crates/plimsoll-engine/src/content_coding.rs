@@ -1,7 +1,7 @@
 //! Decodes content codings (`content-encoding: gzip`), up to a given size.
 //!
-//! Only content that a check reads is decoded. Counts of received bytes are counts of encoded
-//! bytes. Not here: the request field that asks for a coding.
+//! Only content that a check reads is decoded. Counts of received bytes refer to the encoded
+//! content. Not here: the request field that asks for a coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use plimsoll_model::library_panic;
@@ -13,8 +13,8 @@ const CODINGS_MAX: usize = 3;
 /// The size in bytes of the pieces in which decoded brotli content is read.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// A memory budget for the stored contents of all responses in flight. Without it, many connections
-/// with long contents could use all memory.
+/// A memory budget for the stored contents of all responses in flight. Without this budget, many
+/// connections with long contents could use all memory.
 #[derive(Debug)]
 pub struct ContentBudget(AtomicUsize);
 
@@ -87,8 +87,8 @@ pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
 /// Decodes content into `text`, which may become at most `bytes_max` bytes long.
 ///
 /// # Errors
-/// Returns the reason why the content could not be decoded. The content of `text` is then
-/// meaningless.
+/// Returns the reason why the content could not be decoded. After an error, the content of `text`
+/// is meaningless.
 pub fn decode<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     content: &[u8],
@@ -101,7 +101,7 @@ pub fn decode<'a>(
         *names.get_mut(count).ok_or(DecodeError::Unknown)? = name;
         count += 1;
     }
-    // The last coding applied is decoded first.
+    // The coding that the server applied last is decoded first.
     let Some((last, before)) = names[..count].split_last() else {
         text.extend_from_slice(content.get(..bytes_max).unwrap_or(content));
         return Ok(());
@@ -179,7 +179,7 @@ mod tests {
             (&["identity", "gzip"], &gzipped),
             (&[" gzip , gzip"], &compress_gzip(&gzipped)),
             (&["br", "gzip"], &compress_gzip(BROTLI_SAMPLE)),
-            // Two gzip members form one content.
+            // Content that consists of two gzip members decodes to one text.
             (&["gzip"], &[compress_gzip(&text[..9]), compress_gzip(&text[9..])].concat()),
             (&[], text),
             (&["identity"], text),

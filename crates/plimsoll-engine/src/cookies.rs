@@ -2,11 +2,13 @@
 //! 6265](https://www.rfc-editor.org/rfc/rfc6265)). Responses set cookies, and requests with a
 //! matching path send them. Expired cookies are removed.
 //!
-//! Not here: other hosts, since a load has one; cookies that scripts set.
+//! Not here: cookies for other hosts, since a load has one host; cookies that scripts set.
 
-/// The maximum number of cookies of one user. RFC 6265 asks browsers to support at least as many.
+/// The maximum number of cookies of one user. RFC 6265 asks browsers to support at least 50 cookies
+/// per domain.
 const COOKIES_MAX: usize = 50;
-/// The maximum length of a cookie in bytes. RFC 6265 asks browsers to support at least this length.
+/// The maximum length of a cookie in bytes. RFC 6265 asks browsers to support cookies of at least
+/// 4096 bytes.
 const COOKIE_BYTES_MAX: usize = 4096;
 
 /// The cookies of one user.
@@ -27,7 +29,7 @@ struct Cookie {
     https_only: bool,
 }
 
-/// The request whose response sets cookies, or that sends cookies.
+/// The request whose response sets cookies, or the request that sends cookies.
 #[derive(Debug, Clone, Copy)]
 pub struct CookieScope<'a> {
     /// The host, without its port.
@@ -112,8 +114,8 @@ impl CookieJar {
                 && (scope.https || !cookie.https_only)
                 && cookie.until_s.is_none_or(|until_s| until_s > scope.now_s)
         };
-        // There are few cookies, so each round searches for the longest path that is shorter than
-        // the last one.
+        // A user has few cookies, so each round searches all cookies for the longest path that is
+        // shorter than the path of the previous round.
         let mut longest = usize::MAX;
         let mut first = true;
         while let Some(length) =
@@ -176,7 +178,7 @@ fn date_s(text: &str) -> Option<u64> {
     }
     let (day, month, year): (u64, u64, u64) = (day?, month?, year?);
     // The formula for the days since 1970 uses years that begin with March, so that the leap day is
-    // the last day.
+    // the year's last day.
     let (year, of_year) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + (153 * of_year + 2) / 5 + day - 1;
     let days = (year / 400 * 146_097 + of_era).saturating_sub(719_468);
@@ -223,7 +225,7 @@ mod tests {
             "sid=a; safe=s; brief=b; mine=m"
         );
         assert_eq!(cookie_header(&jar, CookieScope { now_s: 1_000_000_060, ..cookie_scope("/") }), "sid=a; mine=m");
-        // The cookie is replaced in place, and then removed.
+        // The cookie `sid` is replaced in place, and the cookie `mine` is removed.
         jar.set(b"sid=b; Path=/", cookie_scope("/"));
         jar.set(b"mine=; Path=/; Max-Age=0", cookie_scope("/"));
         assert_eq!(cookie_header(&jar, cookie_scope("/")), "sid=b; brief=b");

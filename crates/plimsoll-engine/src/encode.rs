@@ -1,4 +1,4 @@
-//! Prepares what a plan's connections need: encoded requests, and the TLS configuration.
+//! Prepares the encoded requests and the TLS configuration that a plan's connections need.
 
 use plimsoll_model::traffic::url_host;
 use plimsoll_model::{ConnectionPlan, HttpChoice, Plan, Request};
@@ -16,8 +16,8 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         keep_alive: plan.carriage.keep_alive,
     };
     let encoded = EncodedRequest::new(&parts)?;
-    // The request is encoded for HTTP/2 only if a connection may use HTTP/2, because a template is
-    // encoded for each request.
+    // The request is encoded for HTTP/2 only if a connection may use HTTP/2. This saves time,
+    // because a template is encoded again for each request.
     let ConnectionPlan { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })

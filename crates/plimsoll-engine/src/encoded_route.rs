@@ -40,7 +40,7 @@ pub enum SourceError {
 pub enum AnswerRetention {
     /// Nothing is stored, because only the status is checked.
     Nothing,
-    /// The head is stored, for its cookies or its redirect.
+    /// The response head is stored, because its cookies or its redirect are needed.
     Head,
     /// The head and the content are stored.
     All,
@@ -49,7 +49,8 @@ pub enum AnswerRetention {
 /// A route encoded for the wire, with the checks of its responses.
 #[derive(Debug, Clone)]
 pub struct EncodedRoute {
-    /// The encoded request of the route. For a template it is the first filled-in request.
+    /// The encoded request of the route. If the route has a template, this is the first filled-in
+    /// request.
     pub request: EncodedRequest,
     /// The HTTP statuses that count as success for this route.
     pub ok_status: StatusSet,
@@ -75,10 +76,10 @@ pub(crate) struct RouteForm {
     /// The compiled template; `None`: only cookies and redirects change the request.
     form: Option<RequestForm>,
     request: Request,
-    /// The number of header fields without the `Cookie` field of the user's cookies, which follows
-    /// them.
+    /// The number of header fields before the `Cookie` field that contains the user's cookies. This
+    /// `Cookie` field is the last header field.
     headers: usize,
-    /// The memory of the `Cookie` field while the user has no matching cookies, for reuse.
+    /// The memory of the `Cookie` field, kept for reuse while the user has no matching cookies.
     cookie: Option<(String, String)>,
     host: String,
     keep_alive: bool,
@@ -106,7 +107,8 @@ impl RouteForm {
     }
 
     /// Converts the filled-in body of a gRPC call to messages. Returns false if the body is no
-    /// valid message. The call is then sent without a message, and the server reports the error.
+    /// valid message. A call with an invalid body is sent without a message, and the server reports
+    /// the error.
     fn make_messages(&mut self) -> bool {
         let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
         content.clear();
@@ -120,7 +122,7 @@ impl RouteForm {
     }
 
     /// Adds the `Cookie` field with the cookies that match the request's path and query, if there
-    /// are any. A `Cookie` field in the plan prevents this.
+    /// are any. No field is added if the plan's request has its own `Cookie` field.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
         if self.request.headers.len() > self.headers {
             self.cookie = self.request.headers.pop();
@@ -146,8 +148,8 @@ pub(crate) struct RouteCompiler<'a, 'p> {
     pub patterns: &'a mut PatternCache,
     /// The offset from the monotonic clock to Unix time, ns.
     pub unix_offset_ns: u64,
-    /// Whether users have cookies. If so, the heads of all responses are stored, and any request
-    /// may change with the cookies.
+    /// Whether users have cookies. If users have cookies, the heads of all responses are stored,
+    /// and any request may change with the cookies.
     pub cookies: bool,
 }
 
@@ -164,8 +166,8 @@ impl EncodedRoute {
         let fits = form.make_messages();
         let like = self.request.clone();
         self.request.rewrite(&like, &form.request_parts());
-        // Captured values are unknown before the first response. If the plan captures values, a
-        // body that does not convert is therefore no error yet.
+        // Captured values are unknown before the first response. A body that does not convert is
+        // therefore no error yet if the plan captures values from responses.
         if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
     }
 }
@@ -236,8 +238,8 @@ struct FilledRequest {
 }
 
 impl FilledRequest {
-    /// Returns the filled-in request of `exchange` in `all`. If there is none, creates one as a
-    /// copy of `like`.
+    /// Returns the filled-in request of `exchange` in `all`. If `exchange` has no filled-in
+    /// request, creates one as a copy of `like`.
     fn for_exchange<'a>(
         all: &'a mut Vec<FilledRequest>,
         exchange: u32,
@@ -291,7 +293,7 @@ impl FilledRoutes {
     }
 
     /// Prepares the next request of an exchange that follows a redirect: the first request with the
-    /// new path. Redirects are rare, so this may allocate memory.
+    /// new path. Redirects are rare, so this function may allocate memory.
     pub fn redirect(
         &mut self,
         exchange: u32,

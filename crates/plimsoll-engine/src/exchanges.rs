@@ -3,7 +3,8 @@
 //!
 //! Exchanges with equal timeouts reach their deadlines in the order of their starts. So a doubly
 //! linked list for each distinct timeout (a lane) adds and removes an exchange at constant cost.
-//! The earliest deadline is the minimum over the first entries of all lanes.
+//! The earliest deadline is the minimum over the first entries of all lanes (one list of exchanges
+//! for each timeout).
 
 use crate::source::Source;
 use plimsoll_model::RouteNumber;
@@ -34,9 +35,11 @@ pub struct Exchange {
     pub resent: u8,
     /// The number of messages of this exchange whose responses follow after the current response.
     pub further: u32,
-    /// The number of the previous exchange in the lane, which is ordered by deadline.
+    /// The number of the previous exchange in the lane, which lists the exchanges with equal
+    /// timeouts by deadline.
     before: u32,
-    /// The number of the next exchange in the lane.
+    /// The number of the next exchange in the lane, which lists the exchanges with equal timeouts
+    /// by deadline.
     after: u32,
     /// The number of the next exchange in the same [`ExchangeQueue`].
     behind: u32,
@@ -106,7 +109,7 @@ pub struct Exchanges {
     places: Vec<Exchange>,
     free: Vec<u32>,
     lanes: Vec<Lane>,
-    /// The index of the lane of each route.
+    /// For each route, the index of the lane (list of exchanges) with the route's timeout.
     lane_of: Vec<u32>,
 }
 
@@ -130,11 +133,11 @@ impl Exchanges {
         Exchanges { places: Vec::new(), free: Vec::new(), lanes, lane_of }
     }
 
-    /// Adds an exchange and returns its number. Its timeout counts from `now_ns`, which never
-    /// decreases.
+    /// Adds an exchange and returns its number. The timeout of the exchange counts from `now_ns`,
+    /// which never decreases.
     ///
-    /// Always inlined, like the functions below. Each runs once per request, and a function call
-    /// with its copies would cost as much as the work.
+    /// This function and the function `end` are always inlined. Each of these two functions runs
+    /// once per request, and a function call with its copies would cost as much as the work.
     #[inline(always)]
     pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
         let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];
@@ -158,7 +161,8 @@ impl Exchanges {
         number
     }
 
-    /// Removes an ended exchange. Its data stays readable until the next exchange begins.
+    /// Removes an ended exchange. The data of the ended exchange stays readable until the next
+    /// exchange begins.
     #[inline(always)]
     pub fn end(&mut self, number: u32) {
         let Exchange { route, before, after, .. } = self.places[number as usize];

@@ -1,9 +1,9 @@
 //! Stores the first bytes of the first failed response of each kind, until the end of the load.
 //!
-//! A response that arrives in one piece costs nothing here unless it fails. A failed response costs
-//! one lookup in a short list, and only the first response of a kind is copied. The first piece of
-//! a longer response usually contains the status. A first piece without the whole status is stored
-//! until the next piece arrives.
+//! A response that arrives in one piece costs nothing in this module unless the response fails. A
+//! failed response costs one lookup in a short list, and only the first response of a kind is
+//! copied. The first piece of a longer response usually contains the status. A first piece without
+//! the whole status is stored until the next piece arrives.
 //!
 //! Not here: deciding which responses fail, and formatting their text
 //! (`plimsoll_model::failed_answer`).
@@ -18,7 +18,7 @@ use plimsoll_wire::ProtocolError;
 pub enum AnswerKind {
     /// A response whose status has not arrived yet.
     Unknown,
-    /// A response with this status.
+    /// A failed response with the given HTTP status.
     Status(u16),
     /// The response to a gRPC call.
     Call {
@@ -26,8 +26,8 @@ pub enum AnswerKind {
         status: u16,
         /// The gRPC status of the call.
         ended: GrpcStatus,
-        /// Whether the response has a `grpc-status` field; otherwise the gRPC status was derived
-        /// from `status`.
+        /// Whether the response has a `grpc-status` field. Without the field, the gRPC status was
+        /// derived from `status`.
         is_stated: bool,
         /// The fault in the messages of the response, if any.
         fault: Option<CallFault>,
@@ -37,8 +37,9 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// Returns whether a report counts two kinds as one. All protocol errors are one kind. So are
-    /// gRPC calls with equal HTTP status, gRPC status and fault.
+    /// Returns whether a report counts two kinds of failed responses as one. All protocol errors
+    /// are one kind. All gRPC calls with equal HTTP status, gRPC status and fault are one kind,
+    /// too.
     fn is_like(self, other: AnswerKind) -> bool {
         match (self, other) {
             (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
@@ -69,8 +70,8 @@ struct FailedAnswerCopy {
     kind: AnswerKind,
     at_ns: u64,
     bytes: Vec<u8>,
-    /// The number of the exchange whose next pieces continue this copy; `None` once the copy is
-    /// complete.
+    /// The number of the exchange whose next pieces continue this copy of a response; `None` once
+    /// the copy is complete.
     open: Option<u32>,
 }
 
@@ -141,8 +142,8 @@ impl FailedAnswers {
     fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
-            // The copy belongs to an earlier response of the exchange. That response succeeded in
-            // the end, so its copy is removed.
+            // The stored copy belongs to an earlier response of the same exchange. The earlier
+            // response succeeded in the end, so its copy is removed.
             Some(at) if piece.first => {
                 self.kept.swap_remove(at);
                 None
@@ -160,9 +161,9 @@ impl FailedAnswers {
             kept.add(piece.bytes);
             return Some(at);
         }
-        // Content is shown only together with its head, or if the content itself is the fault. A
-        // response without a `grpc-status` is known to fail only at its end, so its last piece is
-        // shown.
+        // Content is shown only together with its response head, or if the content itself is the
+        // fault. A response without a `grpc-status` is known to fail only at its end, so its last
+        // piece is shown.
         let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call { .. });
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
@@ -217,15 +218,16 @@ mod tests {
     #[test]
     fn the_first_failure_of_each_kind_is_stored_whole() {
         let mut failed = FailedAnswers::default();
-        // A response arrives in pieces, and the first piece is too short for the status. Between
-        // the pieces arrive a response of the same kind and a successful response.
+        // Exchange 1 receives a failed response in pieces, and the first piece is too short for the
+        // status. Between the pieces, exchange 3 receives a response of the same kind, and exchange
+        // 2 receives a successful response.
         failed.add_unfinished_piece(AnswerKind::Unknown, answer_piece(1, true, b"HTT"));
         failed.add_unfinished_piece(AnswerKind::Unknown, answer_piece(2, true, b"HT"));
         failed.add_unfinished_piece(AnswerKind::Status(503), answer_piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
         failed.store_last_piece(AnswerKind::Status(503), answer_piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
         failed.store_last_piece(AnswerKind::Status(503), answer_piece(1, false, b"try later"));
-        // Exchange 2 begins a new response: its open copy belongs to an earlier response that
-        // succeeded.
+        // Exchange 2 begins a new response: the open copy of exchange 2 belongs to an earlier
+        // response that succeeded.
         failed.store_last_piece(AnswerKind::Status(500), answer_piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
         // Exchange 4 receives the end of a response whose beginning was not stored.
         failed.store_last_piece(AnswerKind::Status(502), answer_piece(4, false, b"the end of a page"));
@@ -238,7 +240,7 @@ mod tests {
             AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None },
             page,
         );
-        // An unfinished response is not stored.
+        // The unfinished response of exchange 7 is discarded, because the exchange was given up.
         failed.add_unfinished_piece(AnswerKind::Status(504), answer_piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
         let mut told: Vec<(u16, String)> = failed.take_answers().iter().map(|one| (one.status, one.text())).collect();

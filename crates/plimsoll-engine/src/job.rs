@@ -1,5 +1,5 @@
-//! The job of one worker: its part of a plan. The job is prepared once, so that sending a request
-//! needs no lookup in the plan.
+//! The job of one worker: its share of a plan's load. The job is prepared once, so that sending a
+//! request needs no lookup in the plan.
 
 use crate::addresses::{Addresses, ResolvedAddresses};
 use crate::source::Source;
@@ -8,7 +8,8 @@ use plimsoll_wire::tls;
 use std::sync::Arc;
 
 /// The maximum number of connections that all workers together open in a second during the
-/// preparation. A server that shares two cores with plimsoll accepts about as many.
+/// preparation. A server that shares two cores with plimsoll accepts about 20 000 connections in a
+/// second.
 const CONNECTS_PER_S_MAX: u64 = 20_000;
 
 /// The resources that all workers of a load share, prepared before the load.
@@ -23,7 +24,7 @@ pub struct Resources {
     pub tls: Option<tls::Client>,
 }
 
-/// The job of one worker: its share of the load, and all that it needs.
+/// The job of one worker: its share of the load, and all data that the worker needs for it.
 pub struct Job {
     /// The index of the worker within this process. The field `number` numbers the workers of all
     /// machines.

@@ -1,6 +1,6 @@
-//! Finds the value at a path in JSON bytes without parsing the whole document into memory. Other
-//! values are skipped, and no memory is allocated. Documents are untrusted: in an incomplete, too
-//! deep or invalid document no value is found.
+//! Finds the value at a path in JSON bytes without parsing the whole document into memory. Values
+//! outside the path are skipped, and no memory is allocated. Documents are untrusted: in an
+//! incomplete, too deep or invalid document no value is found.
 //!
 //! Not here: the syntax of paths (`plimsoll_model::json_path`), and the use of values.
 
@@ -92,8 +92,8 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// Returns the value to which the path `steps` leads, from the current value on. Without such a
-    /// value, skips the current value.
+    /// Returns the value to which the path `steps` leads, starting at the current value. If the
+    /// path leads to no value, skips the current value.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
             self.peek_nonblank()?;
@@ -171,7 +171,7 @@ impl<'a> JsonWalker<'a> {
         Ok(count)
     }
 
-    /// Skips the current value. Inside it only strings and brackets are parsed.
+    /// Skips the current JSON value. Inside the value only strings and brackets are parsed.
     fn skip(&mut self) -> Result<(), NotJson> {
         let mut open = 0u32;
         loop {
@@ -216,7 +216,8 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// Reads a key and its colon, and returns the key. The reading position is then at the value.
+    /// Reads a key and its colon, and returns the key. After the call the reading position is at
+    /// the key's value.
     fn read_key(&mut self) -> Result<&'a [u8], NotJson> {
         if self.peek_nonblank()? != b'"' {
             return Err(NotJson);
@@ -227,7 +228,7 @@ impl<'a> JsonWalker<'a> {
         Ok(key)
     }
 
-    /// Reads `byte` and the white space after it. Another byte is an error.
+    /// Reads `byte` and the white space after it. A byte other than `byte` is an error.
     fn expect_byte(&mut self, byte: u8) -> Result<(), NotJson> {
         if self.peek_nonblank()? != byte {
             return Err(NotJson);

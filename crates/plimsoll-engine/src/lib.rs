@@ -2,11 +2,12 @@
 //! [`prepare`], which returns a load that can run.
 //!
 //! Each worker thread owns an event loop, its connections and its recorder. Workers share nothing
-//! but a stop flag. Every 100 ms each worker reports its counts. The caller gets their sum and may
-//! end the run.
+//! but a stop flag. Every 100 ms each worker reports its counts. The caller gets the sum of all
+//! workers' counts and may end the run.
 //!
 //! This crate has no command line, reports, analyses, probes or async runtime. A failed request is
-//! counted and is no error. Only a plan that cannot run at all is an [`Error`].
+//! counted as a result and does not cause an error. Only a plan that cannot run at all is an
+//! [`Error`].
 
 #![forbid(unsafe_code)]
 
@@ -63,7 +64,8 @@ pub enum Error {
     /// A request is no valid HTTP, or its template cannot be filled in.
     #[error(transparent)]
     Request(#[from] SourceError),
-    /// The plan comes from a record, which does not contain the arrival times.
+    /// The plan comes from the record of an earlier run, which does not contain the arrival times
+    /// that the load needs.
     #[error("the plan lacks data that its load needs")]
     NotWhole,
     /// The plan has no target address.
@@ -72,7 +74,7 @@ pub enum Error {
     /// The TLS options are invalid.
     #[error(transparent)]
     Tls(#[from] tls::ConfigError),
-    /// The system refused a resource of an event loop.
+    /// The operating system refused a resource that a worker's event loop needs.
     #[error("the system refused an event loop: {0}")]
     System(#[from] std::io::Error),
 }
@@ -90,7 +92,7 @@ pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> R
 }
 
 /// Checks that the routes of a plan can be encoded. Routes are checked one by one, because a plan
-/// may have very many.
+/// may have very many routes.
 #[derive(Debug)]
 pub struct RouteCheck<'p> {
     plan: &'p Plan,
@@ -122,9 +124,9 @@ impl<'p> RouteCheck<'p> {
     }
 }
 
-/// Finds the first route of each arrival in a stripe of an open loop. A stripe is the share of the
-/// arrivals that one part of the load (a worker or a machine) sends. The routes serve to count the
-/// arrivals that a lost part never sent.
+/// Finds the route of the first request of each arrival in a stripe of an open loop. A stripe is
+/// the share of the arrivals that one worker or machine of the load sends. The routes serve to
+/// count, by route, the requests that a lost worker or machine never sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
@@ -134,8 +136,8 @@ impl ArrivalRoutes {
         Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
     }
 
-    /// Returns the first route of arrival number `arrival`. `None`: the source has no more
-    /// requests. Callers must ask for arrivals in ascending order.
+    /// Returns the route of the first request of arrival number `arrival`. `None`: the source has
+    /// no more requests. Callers must pass the arrival numbers in ascending order.
     pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
         match self.0.next(arrival, None) {
             UserAction::Send(route) | UserAction::Wait(_, route) => Some(route),
@@ -153,8 +155,9 @@ pub struct FirstRequest {
     pub wait_ns: u64,
     /// The route that the request belongs to.
     pub route: RouteNumber,
-    /// The encoded request. For HTTP/2 the head is written as lines of text. Captured values are
-    /// unknown before the load, so their names stand in their places.
+    /// The encoded request. For HTTP/2 the header fields are written as lines of text. Captured
+    /// values are unknown before the load, so the request contains the names of the captures in
+    /// their place.
     pub bytes: Vec<u8>,
 }
 
@@ -162,7 +165,8 @@ pub struct FirstRequest {
 pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
     let captured = plan.traffic.captured();
     let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
-    // The values that the setup captures are available to the requests of the load.
+    // The requests of the load may use values that are captured from responses to the setup
+    // requests.
     let before = plan.traffic.setup_teardown.setup.iter().flat_map(|asked| &asked.route.captures);
     let names = FormNames::new(plan);
     let mark_of = |name: &str| names.captured(name).map(|number| marks[number].clone());
@@ -172,7 +176,8 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let mut source = Source::compile(&marked)?.for_worker(Stripe::WHOLE_SCHEDULE, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
-    // A session may send no requests, so the number of arrivals is limited, too.
+    // A session may send no request at all, so the loop limits the number of arrivals as well as
+    // the number of requests.
     for arrival in 0..count as u64 {
         let mut last = None;
         while asked.len() < count {
@@ -198,8 +203,8 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     Ok(asked)
 }
 
-/// The beginning of the placeholder for a captured value. The number of the captured value's name
-/// follows.
+/// The beginning of the placeholder for a captured value. In each placeholder, the number of the
+/// captured value's name follows this text.
 const CAPTURED_MARK: &str = "plimsoll-captured-";
 
 #[cfg(test)]
@@ -217,7 +222,7 @@ fn capture_marks_become_names() {
     }
 }
 
-/// Replaces the placeholders in a request by the names of captures.
+/// Replaces the placeholders for captured values in a request by the names of the captures.
 fn restore_capture_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

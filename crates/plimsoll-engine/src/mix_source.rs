@@ -24,9 +24,10 @@ pub struct MixSource {
 
 /// A table that maps a random number to a route by weight.
 ///
-/// In a binary search the processor would mispredict half of the branches. So the table divides the
-/// total weight into about one interval per route, and stores the route at the start of each
-/// interval. A linear search from that route usually ends at once.
+/// In a binary search the processor would mispredict half of the branches. To avoid a binary
+/// search, the table divides the total weight into about one interval per route. The table stores
+/// the route at the start of each interval. A linear search from the route at the start of an
+/// interval usually ends at once.
 #[derive(Debug, Clone)]
 struct WeightTable {
     /// For each route, the sum of the weights up to and including this route.
@@ -120,8 +121,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// A position is a number below the total weight. For any weights, the positions of a route are
-    /// contiguous, and their number equals the route's weight.
+    /// Checks that, for any weights, the positions of a route are contiguous, and their number
+    /// equals the route's weight. A position is a number below the total weight of all routes.
     #[test]
     fn each_route_gets_its_weighted_share() {
         let first =

@@ -18,14 +18,15 @@ pub enum Wait {
 /// An event that states what a connection is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// The token that the worker passed to `connect`. It identifies the connection.
+    /// The token that the worker passed to `connect`, which identifies the connection.
     pub token: u64,
     /// Whether a read returns bytes, the end of the stream or an error.
     pub readable: bool,
     /// Whether the connection accepts bytes. For a new connection, whether the result of the
     /// connect is known.
     pub writable: bool,
-    /// Whether the peer closed or broke the connection. A read then returns which of the two.
+    /// Whether the peer closed or broke the connection. After a hangup, a read returns the end of
+    /// the stream (closed) or an error (broken).
     pub hangup: bool,
 }
 
@@ -34,7 +35,8 @@ pub struct Ready {
 pub enum SendOutcome {
     /// The connection accepted this number of bytes for sending.
     Bytes(usize),
-    /// No byte was sent, because the send buffer is full. A writable event follows.
+    /// No byte was sent, because the send buffer is full. A writable event follows as soon as the
+    /// send buffer has room.
     Blocked,
     /// The connection is broken.
     Broken,
@@ -45,7 +47,7 @@ pub enum SendOutcome {
 pub enum ReceiveOutcome {
     /// The worker received this number of bytes, at least one.
     Bytes(usize),
-    /// No byte is available yet. A readable event follows.
+    /// No byte is available yet. A readable event follows as soon as bytes arrive.
     Blocked,
     /// The peer has ended its stream.
     End,
@@ -75,8 +77,9 @@ pub trait Net {
     fn now_ns(&mut self) -> u64;
     /// Returns the CPU time that the calling thread has used, ns.
     fn cpu_ns(&mut self) -> u64;
-    /// Starts to open a connection. A writable event with `token` follows. The returned flag is
-    /// true if the connection is already open, as is usual within one machine.
+    /// Starts to open a connection. As soon as the result of the connect is known, a writable event
+    /// with `token` follows. The returned flag is true if the connection is already open, as is
+    /// usual within one machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
     /// Returns the result of a connect. The result is known after the connection's writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;

@@ -1,7 +1,7 @@
-//! Single requests outside a load (setup and teardown). Plimsoll fills in and checks them like the
-//! requests of the load.
+//! Single requests outside a load (setup and teardown). Plimsoll fills in and checks single
+//! requests like the requests of the load.
 //!
-//! Not here: when such a request is sent, and by which connection.
+//! Not here: when a single request is sent, and by which connection.
 
 use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
@@ -43,7 +43,8 @@ impl OneOffAnswer {
 }
 
 impl OneOffRequest {
-    /// Compiles a request of `plan`, with the values captured so far.
+    /// Compiles a request of `plan`. The request may use the values captured so far from earlier
+    /// responses.
     pub fn compile(plan: &Plan, route: &Route) -> Result<OneOffRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));

@@ -45,8 +45,9 @@ impl PatternCache {
         };
         self.budget.build(build).map_err(|refusal| {
             let reason = match &refusal {
-                // The error text of the library has several lines, with a marker below the pattern.
-                // Only the reason is used.
+                // The error text of the `regex` library has several lines, with a marker below the
+                // pattern. Only the last line, which contains the reason, becomes part of the
+                // message.
                 PatternRefusal::Unsound(error) => {
                     let whole = error.to_string();
                     whole.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

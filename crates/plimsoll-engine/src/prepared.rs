@@ -30,8 +30,8 @@ enum Message {
     Reported(PartReport),
 }
 
-/// Helpers that workers need but a plan does not contain: authors of requests, and converters of
-/// gRPC messages.
+/// Helpers that workers need but a plan does not contain: authors (scripts that write requests),
+/// and converters of gRPC messages.
 #[derive(Debug, Default)]
 pub struct LoadHelpers {
     /// The authors (scripts) that write the requests: one for each worker in order, or none.
@@ -40,8 +40,8 @@ pub struct LoadHelpers {
     pub texts: MessageTexts,
 }
 
-/// Reports a worker as lost when its thread panics. Without this report no tick would be complete,
-/// because the collector would wait for the dead worker.
+/// Reports a worker as lost when its thread panics. Without this report the collector would wait
+/// for the dead worker, and no tick (100 ms of results) would be complete.
 struct WorkerPanicGuard<'a> {
     part: usize,
     sender: &'a mpsc::Sender<Message>,
@@ -56,8 +56,8 @@ impl Drop for WorkerPanicGuard<'_> {
     }
 }
 
-/// A load whose connections are open and whose workers wait for the start. Dropping the value
-/// cancels the load.
+/// A load whose connections are open and whose workers wait for the start. Dropping the
+/// `PreparedLoad` cancels the load.
 pub struct PreparedLoad {
     collector: Collector,
     receiver: mpsc::Receiver<Message>,
@@ -69,24 +69,24 @@ pub struct PreparedLoad {
 
 /// The worker threads of a load, and the channels to them.
 struct Workers {
-    /// For each worker, the channel that sends the start time of the schedule. A worker whose
-    /// channel is closed ends.
+    /// For each worker, the channel that sends the start time of the schedule. A worker ends if its
+    /// channel is closed before the start.
     starts: Vec<mpsc::Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// For each worker with an author, the reason why the worker must be given up. The cell is
-    /// empty as long as there is no such reason.
+    /// For each worker with an author (a script that writes requests), the reason why the worker
+    /// must be given up. The cell of a worker is empty until a reason to give up the worker exists.
     given_up: Vec<Arc<OnceLock<String>>>,
-    /// The numbers of abandoned workers, whose authors do not return from a call. Reports of these
-    /// workers are ignored, and their threads are not joined.
+    /// The numbers of abandoned workers, whose authors (scripts) do not return from a call. Reports
+    /// of abandoned workers are ignored, and their threads are not joined.
     abandoned: Vec<usize>,
 }
 
 /// Prepares one stripe (one machine's share) of `plan`: creates the workers, and opens the
-/// connections that must be open before the schedule. `injector` describes this machine.
+/// connections that must be open before the schedule starts. `injector` describes this machine.
 ///
-/// `on_tick` is called about every 100 ms. If it returns `Break(reason)`, the load ends as soon as
-/// it begins.
+/// `on_tick` is called about every 100 ms. If `on_tick` returns `Break(reason)`, the load ends as
+/// soon as it begins.
 pub fn prepare(
     plan: &Plan,
     injector: &Injector,
@@ -113,8 +113,8 @@ pub fn prepare_with_helpers(
     if !plan.load.shape.is_whole() {
         return Err(Error::NotWhole);
     }
-    // If the plan draws arrivals at random from a log, they are drawn here. The record contains
-    // only the seed of the draw.
+    // If the plan draws arrivals at random from a log, the arrivals are drawn here. The record of
+    // the run does not contain the drawn arrivals, but only the seed of the draw.
     let recorded = plan.record();
     let drawn = plan.with_drawn_arrivals().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
@@ -163,8 +163,8 @@ pub fn prepare_with_helpers(
         let thread =
             std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
                 plimsoll_sys::clock::set_timer_slack_ns(1);
-                // With a separate file table, each worker may open as many files as a process may.
-                // Without it, all workers share one table and its limit.
+                // With a separate file descriptor table, each worker may open as many files as a
+                // process may. Without separate tables, all workers share one table and its limit.
                 let _ = plimsoll_sys::process::own_file_table(None);
                 let net = match RealNet::new(close_reset) {
                     Ok(net) => net,
@@ -204,8 +204,8 @@ impl PreparedLoad {
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     self.workers.stop_on_listener_break(self.collector.idle_tick(on_tick));
-                    // A worker whose thread ends before the start has panicked. The other workers
-                    // are released, and the panic is passed on.
+                    // A worker whose thread ends before the start has panicked. `join` releases the
+                    // workers that still wait, and passes on the panic.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
                     }
@@ -220,16 +220,17 @@ impl PreparedLoad {
     }
 
     /// Runs the load and returns its figures. The schedule begins at `origin_ns` of the monotonic
-    /// clock. This time must be in the future, so that every worker is ready by then.
+    /// clock. `origin_ns` must be in the future, so that every worker is ready when the schedule
+    /// begins.
     ///
-    /// `on_tick` is called about every 100 ms, during the load and the grace period. If it returns
-    /// `Break(reason)`, the run ends within a tick, and unanswered requests count as in flight.
-    /// `on_tick` also gets the ticks after that, so that a recorder has the whole run.
+    /// `on_tick` is called about every 100 ms, during the load and the grace period. If `on_tick`
+    /// returns `Break(reason)`, the run ends within a tick, and unanswered requests count as in
+    /// flight. `on_tick` also gets the ticks after a `Break`, so that a recorder has the whole run.
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.begin(origin_ns);
         for start in &self.workers.starts {
-            // An error here means that a worker is lost and its channel is closed. The loss is
-            // reported separately.
+            // An error here means that a worker is lost and its channel is closed. The loss of a
+            // worker is reported separately.
             let _ = start.send(origin_ns);
         }
         loop {
@@ -267,8 +268,8 @@ impl Workers {
         }
     }
 
-    /// Marks the workers as abandoned that have a new reason to be given up. Returns their numbers
-    /// and the reasons.
+    /// Marks a worker as abandoned if a new reason to give up the worker exists. Returns the
+    /// numbers of the newly abandoned workers and the reasons.
     fn give_up(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.given_up.iter().enumerate().filter_map(reason);
@@ -278,14 +279,14 @@ impl Workers {
     }
 
     /// Returns whether all workers that were not abandoned have ended. If no worker is abandoned,
-    /// the result is false, because the closed channel then shows the end.
+    /// the result is false, because the closed report channel shows the end of all workers.
     fn have_ended(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
 
-    /// Removes and returns the threads of the workers that were not abandoned. Only these threads
-    /// are certain to end.
+    /// Removes and returns the threads of the workers that were not abandoned. The thread of an
+    /// abandoned worker is left out, because it may never end.
     fn take_unabandoned_threads(&mut self) -> Vec<JoinHandle<()>> {
         let threads = self.threads.drain(..).enumerate();
         threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
@@ -323,8 +324,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Two machines that each send half of a plan begin together at the given time. The sum of
-    /// their runs is correct in every tick and at the end.
+    /// Checks that two machines that each send half of a plan begin together at the given time.
+    /// Checks that the sum of the two machines' runs is correct in every tick and at the end.
     #[test]
     fn parts_start_together_and_their_results_are_summed() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -415,7 +416,7 @@ mod tests {
         assert!(matches!(told[..], [Message::Reported(PartReport::Lost { part: 1, why: Stop::Died(_) })]));
     }
 
-    /// An author that blocks until it is released.
+    /// An author (a writer of requests) that blocks until the test releases it.
     #[derive(Debug)]
     struct BlockedAuthor(mpsc::Receiver<()>);
 
@@ -437,7 +438,7 @@ mod tests {
         }
 
         fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::AuthorStopReason> {
-            // After its release the author has no request to write.
+            // After the test has released the author, the author has no request to write.
             let _ = self.0.recv();
             Err(plimsoll_wire::AuthorStopReason::Asked)
         }

@@ -1,5 +1,5 @@
-//! Counts the requests of one worker. At the end of each tick the recorder returns its counts as an
-//! interval.
+//! Counts the requests of one worker. At the end of each tick (100 ms) the recorder returns its
+//! counts as an interval.
 
 use plimsoll_model::{
     CallFault, CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures,
@@ -29,21 +29,21 @@ pub struct FinishedRequest {
 
 /// The counters of one worker since the end of its last tick (100 ms).
 pub struct Recorder {
-    /// The figures of the load. Other modules update its byte counts directly.
+    /// The figures of the load as a whole. Other modules update the byte counts in `load` directly.
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
     /// By route, the response times of successful requests that were sent on time and whose
-    /// response arrived in one piece. Response time, service time and time to first byte are then
-    /// equal, so one histogram update replaces three. With many routes, these updates are most of
-    /// the recorder's cost.
+    /// response arrived in one piece. A request in this histogram has equal response time, service
+    /// time and time to first byte, so one histogram update replaces three. With many routes,
+    /// histogram updates are most of the recorder's cost.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
     /// The number of requests in flight.
     in_flight: u64,
     /// The sum of the intended starts of the requests in flight, ns.
     in_flight_starts_ns: u128,
-    /// The time in flight, ns, of requests that finished since the last flush. The time that
-    /// earlier intervals contain is subtracted.
+    /// The time in flight, ns, of requests that finished since the last flush. The time in flight
+    /// that earlier intervals already contain is subtracted.
     in_flight_closed_ns: i128,
     flushed_ns: u64,
     cpu_flushed_ns: u64,
@@ -72,8 +72,8 @@ impl Recorder {
     }
 
     /// Starts the schedule and drops the counts of the preparation. `window_ns` is the start and
-    /// end of the measured window, absolute. The end is `u64::MAX` if a number of requests ends the
-    /// window.
+    /// end of the measured window, absolute. The end of the window is `u64::MAX` if a number of
+    /// requests ends the window.
     pub fn begin(&mut self, origin_ns: u64, window_ns: (u64, u64), cpu_ns: u64) {
         self.flushed_ns = origin_ns;
         self.cpu_flushed_ns = cpu_ns;
@@ -193,8 +193,8 @@ impl Recorder {
         self.load.goaways.add(error as u16, 1);
     }
 
-    /// Counts received bytes that belong to no response. The worker closes the connection of such
-    /// bytes.
+    /// Counts received bytes that belong to no response. The worker closes a connection that
+    /// received bytes without a matching request.
     #[cold]
     pub fn count_surplus_bytes(&mut self, bytes: usize) {
         self.load.surplus_bytes += bytes as u64;
@@ -241,8 +241,8 @@ impl Recorder {
         let in_window = self.in_window(sample.done_ns);
         let figures = &mut self.routes[usize::from(sample.route)];
         figures.in_flight_end -= 1;
-        // Throughput counts requests that complete in the window. The ledger counts requests that
-        // were scheduled in the window.
+        // Throughput counts requests that complete in the measured window. The ledger of outcomes
+        // counts requests that were scheduled in the measured window.
         figures.succeeded_in_window += u64::from(in_window && sample.outcome == Outcome::Success);
         if !measured {
             return;
@@ -269,8 +269,8 @@ impl Recorder {
                 if failure == RequestFailure::Timeout {
                     figures.response.record(response_ns.max(sample.timeout_ns));
                     // After a slow connect a request is sent late, so the time from its send to its
-                    // timeout can be shorter than the timeout. The service time recorded here is
-                    // then the timeout.
+                    // end can be shorter than its timeout. The recorded service time of a timed-out
+                    // request is at least the length of the timeout.
                     if sample.sent_ns != 0 {
                         figures.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
                     }
@@ -296,8 +296,8 @@ impl Recorder {
         self.load.sessions_started += 1;
     }
 
-    /// Counts a measured session that ended. `took_ns` is its duration from the intended start.
-    /// `None`: one of its requests failed.
+    /// Counts a measured session that ended. `took_ns` is the duration of the session from its
+    /// intended start. `None`: a request of the session failed.
     pub fn session_ended(&mut self, took_ns: Option<u64>) {
         match took_ns {
             Some(took_ns) => {
@@ -329,11 +329,13 @@ impl Recorder {
     /// Returns the counts since the last flush as the interval that ends at `at_ns`, and resets the
     /// counts.
     pub fn flush(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
-        // The integral of requests in flight over time. It is the time of finished requests, plus
-        // the time of open requests until now, minus the time that earlier intervals contain.
+        // The integral of requests in flight over time: the time of finished requests, plus the
+        // time of open requests until `at_ns`. Time in flight that earlier intervals already
+        // contain is subtracted.
         let open_ns = i128::from(self.in_flight) * i128::from(at_ns) - self.in_flight_starts_ns as i128;
-        // Requests that start after `at_ns` can make the balance negative. The next interval then
-        // contains the rest, so that the sum over all intervals is exact.
+        // Requests that start after `at_ns` can make the balance of time in flight negative. A
+        // negative balance is carried over to the next interval, so that the sum over all intervals
+        // is exact.
         let balance_ns = self.in_flight_closed_ns + open_ns;
         let in_flight_ns = balance_ns.max(0) as u64;
         self.in_flight_closed_ns = balance_ns.min(0) - open_ns;
@@ -462,8 +464,8 @@ mod tests {
 
     #[test]
     fn throughput_counts_completions_and_the_ledger_counts_arrivals() {
-        // Each case has a request (measured, done, outcome), and what counts it (throughput,
-        // ledger). The window is from 100 to 200 ns.
+        // Each case has a request (measured, end time, outcome), and the expected counts of this
+        // request in throughput and in the ledger. The window is from 100 to 200 ns.
         let failed = Outcome::Failed(RequestFailure::Status);
         for (measured, done_ns, outcome, expect) in [
             (false, 99, Outcome::Success, (0, 0)),
@@ -532,8 +534,9 @@ mod tests {
             let mut recorder = Recorder::new(worker, 200);
             for tick in 1..=20 {
                 for _ in 0..50_000 {
-                    // Each route has its own latency between 0.1 ms and 100 ms, with a wide spread:
-                    // a factor of twelve is not rare. Some requests fail, and some time out.
+                    // Each route has its own latency between 0.1 ms and 100 ms. Latencies within a
+                    // route spread widely: a factor of twelve is not rare. Some requests fail, and
+                    // some time out.
                     let route = rng.below(200) as RouteNumber;
                     let middle_ns = 100_000.0 * 1_000f64.powf(f64::from(route) / 200.0);
                     let spread: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
@@ -559,7 +562,8 @@ mod tests {
             bytes += recorder.at_once.iter().map(CountingHistogram::bytes).sum::<usize>();
         }
         assert!(bytes < 40_000_000, "{bytes}");
-        // The histograms must have been filled, or else the comparison proves nothing.
+        // The histograms must use more than 5 MB, because the upper limit of 40 MB proves nothing
+        // about empty histograms.
         assert!(bytes > 5_000_000, "{bytes}");
     }
 }

@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// A source that sends the requests of a list, one for each arrival.
 #[derive(Debug, Clone)]
 pub struct ReplaySource {
-    /// For each route, its request with an example path, which the path of a list entry replaces.
+    /// For each route, its request with an example path. The path of a list entry replaces the
+    /// example path.
     requests: Arc<[Request]>,
     host: Arc<str>,
     keep_alive: bool,
@@ -59,7 +60,8 @@ impl ReplaySource {
     /// Begins a user's next request.
     #[inline]
     pub fn begin(&mut self, user: u64) {
-        // The call fails only if unique rows are used up, and a list has no unique rows.
+        // The call fails only if all rows of a table with unique rows are used, and a request list
+        // has no such table.
         let _ = self.users.begin(user);
     }
 
@@ -106,8 +108,8 @@ impl ReplaySource {
         &self.written[exchange as usize]
     }
 
-    /// Returns whether the log contains this status for the request of `user`. Such a status counts
-    /// as success, even if it is an error status.
+    /// Returns whether the log contains this status for the request of `user`. A status that the
+    /// log contains for a request counts as success, even if it is an error status.
     #[inline]
     pub fn expects(&self, user: u64, status: u16) -> bool {
         self.listed.expects(self.entry_index(user), status)

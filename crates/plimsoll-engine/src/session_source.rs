@@ -53,7 +53,8 @@ pub struct SessionSource {
     /// By scenario and operation, the compiled condition of the operation; `None` if the operation
     /// has no condition.
     conditions: Vec<Vec<Option<FormText>>>,
-    /// For each route, the numbers of the names that its captures use.
+    /// For each route, the numbers of the names under which values captured from its responses are
+    /// stored.
     captured: Vec<Vec<usize>>,
     origin: Origin,
     /// Whether each session belongs to a new user; see
@@ -174,8 +175,8 @@ impl SessionSource {
         self.sessions.has_own_connection(user)
     }
 
-    /// Returns the slot of the connection that only the session of `user` uses; `None` if it has
-    /// none.
+    /// Returns the slot of the connection that only the session of `user` uses; `None` if the
+    /// session has no own connection.
     pub fn slot_of(&self, user: u64) -> Option<u32> {
         self.sessions.active_session(user)?.slot
     }
@@ -345,8 +346,8 @@ mod tests {
         }
         assert_ne!(first[1], first[2], "what is drawn is drawn for each");
         assert!(first[3].starts_with("GET /out ") && first[3].contains("Cookie: all=1\r\n"), "{}", first[3]);
-        // The second session of a user skips the login, because it has the captured values. The
-        // other user does not have these values.
+        // The second session of a user skips the login, because the user still has the captured
+        // values. Another user does not have the captured values of the first user.
         let second = next_session_requests(&mut source, 1, "");
         assert!(second.len() == 3 && second[0].contains("Bearer t0k\r\nCookie: sid=7"), "{second:?}");
         let other = next_session_requests(&mut source, 0, "");

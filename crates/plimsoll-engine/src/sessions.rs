@@ -16,8 +16,8 @@ use std::collections::HashMap;
 /// of other random numbers.
 const SCENARIO_CHOICE_SEED: u64 = 0x5343_454e_4152_494f;
 const THINK_TIME_SEED: u64 = 0x0054_4849_4e4b_5321;
-/// The maximum number of operations of a scenario between two requests. Repetitions that exceed
-/// this number end, because a repetition without requests has no effect.
+/// The maximum number of operations of a scenario between two requests. A repetition that exceeds
+/// this number without a request ends, because a repetition without requests has no effect.
 const OPS_BETWEEN_MAX: u32 = 100_000;
 /// The maximum length of a captured value in bytes. Longer values are cut.
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -66,7 +66,8 @@ pub struct UserSession {
     continues_on_failure: bool,
     /// The random number generator for the think times of the session.
     thought: Option<Rng>,
-    /// The captured values, by the number of the name. A value that was not captured yet is empty.
+    /// The captured values, by the number of the capture name. A value that was not captured yet is
+    /// empty.
     pub captured: Vec<String>,
     /// The user's cookies.
     pub cookies: CookieJar,
@@ -79,7 +80,7 @@ pub struct UserSessions {
     /// For each scenario, the sum of the weights up to and including this scenario.
     up_to: Vec<u64>,
     seed: u64,
-    /// The number of capture names in the plan. Each session has as many values.
+    /// The number of capture names in the plan. Each session has one value for each capture name.
     captured: usize,
     /// The sessions by the number of the user or arrival. Users of a closed loop are never removed.
     places: HashMap<u64, Box<UserSession>>,
@@ -103,8 +104,8 @@ impl UserSessions {
         UserSessions { scenarios, up_to, seed, captured, places: HashMap::new(), free: Vec::new(), stays, under_way: 0 }
     }
 
-    /// Sets whether users keep cookies and captured values between sessions. The caller must do so
-    /// before any session begins.
+    /// Sets whether users keep cookies and captured values between sessions. The caller must call
+    /// this function before any session begins.
     pub fn stay(&mut self, stays: bool) {
         self.stays = stays;
     }
@@ -115,7 +116,8 @@ impl UserSessions {
         let free = &mut self.free;
         let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
         if !self.stays {
-            // The memory may belong to an earlier user, so the data of that user are removed.
+            // The memory of a session may be reused from an earlier user, so the cookies and
+            // captured values of that user are removed.
             session.begun = 0;
             session.cookies = CookieJar::default();
             session.captured.iter_mut().for_each(String::clear);
@@ -196,7 +198,7 @@ impl UserSessions {
         SessionStep::Completed
     }
 
-    /// Ends the session of `user`. In an open loop its state is removed.
+    /// Ends the session of `user`. In an open loop the state of the ended session is removed.
     pub fn end(&mut self, user: u64) {
         let Some(session) = self.places.get_mut(&user) else { return };
         self.under_way -= u64::from(std::mem::take(&mut session.under_way));
@@ -255,8 +257,8 @@ mod tests {
         scenario
     }
 
-    /// Runs a session. Returns the routes of its requests, and how it ends. Requests for the routes
-    /// in `fail` fail.
+    /// Runs a session of `user`. Returns the routes of the session's requests, and how the session
+    /// ends. Requests for the routes in `fail` fail.
     fn route_sequence(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
         let (mut all, mut went_well) = (Vec::new(), true);
         loop {

@@ -1,9 +1,9 @@
 //! The source of requests: the encoded requests of a load, and the rule that selects each user's
 //! next request.
 //!
-//! A user sends its requests in sequence until [`UserAction::End`]. Then an arrival of an open loop
-//! is done, and a user of a closed loop begins again. Every kind of source is a variant of
-//! [`Source`], so that a load of a single URL costs only one branch per request.
+//! A user sends its requests in sequence until [`UserAction::End`]. After [`UserAction::End`], an
+//! arrival of an open loop is done, and a user of a closed loop begins again. Every kind of source
+//! is a variant of [`Source`], so that a load of a single URL costs only one branch per request.
 //!
 //! Not here: when a user begins, and which connection it uses.
 
@@ -36,7 +36,7 @@ pub enum Source {
     Authored([EncodedRoute; 1], Box<AuthorSource>),
     /// Each arrival sends the next request of a list.
     Replayed { routes: Vec<EncodedRoute>, requests: ReplaySource },
-    /// For tests: each user performs these actions.
+    /// For tests: each user performs the actions in `steps`.
     #[cfg(test)]
     Script { routes: Vec<EncodedRoute>, steps: Vec<UserAction>, at: std::collections::HashMap<u64, usize> },
 }
@@ -109,7 +109,8 @@ impl Source {
                 sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
                 Source::Sessions(sessions)
             }
-            // An author belongs to a single worker, so the source of this worker has no author.
+            // An author belongs to a single worker, so the copy of the source for another worker
+            // has no author.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
@@ -123,8 +124,8 @@ impl Source {
         }
     }
 
-    /// Returns a source whose requests `author` writes. In all figures these requests belong to the
-    /// first route.
+    /// Returns a source whose requests `author` writes. All figures count the author's requests
+    /// under the first route.
     pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
@@ -161,7 +162,7 @@ impl Source {
         }
     }
 
-    /// Returns the number of messages that `exchange` is about to send.
+    /// Returns the number of messages (requests of a batch) that `exchange` is about to send.
     #[inline]
     pub fn messages(&self, exchange: u32) -> u32 {
         match self {
@@ -170,7 +171,7 @@ impl Source {
         }
     }
 
-    /// Returns the number of requests that an arrival would have sent. They count as unsent if the
+    /// Returns the number of requests that an arrival would have sent, which count as unsent if the
     /// arrival does not start.
     pub fn messages_per_arrival(&self) -> u32 {
         match self {
@@ -230,7 +231,7 @@ impl Source {
     }
 
     /// Prepares the request that `exchange` sends for `user`, and fills in its template. Returns
-    /// whether this took time. A fixed request needs no preparation.
+    /// whether the preparation took time. A fixed request needs no preparation.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
@@ -341,8 +342,8 @@ impl Source {
         }
     }
 
-    /// Returns whether the author has halted. Then no user may send another request, whatever the
-    /// schedule says.
+    /// Returns whether the author has halted. After the author has halted, no user may send another
+    /// request, whatever the schedule says.
     pub fn is_halted(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
@@ -505,7 +506,7 @@ mod tests {
         let mut seen = Vec::new();
         for index in 0..2 {
             let mut source = whole.for_worker(Stripe::new(index, 2), Some(4));
-            // One user sends its requests much faster than the other.
+            // One of the worker's two users sends its requests much faster than the other user.
             while let UserAction::Send(route) = source.next(0, None) {
                 source.fill(0, 0, route, 0);
                 seen.push(source.request(0, route).h1()[4..7].to_vec());
@@ -576,7 +577,8 @@ mod tests {
         ] {
             assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
         }
-        // All users share the list. The seed of the load chooses the entry at which they begin.
+        // All users share the list. The seed of the load chooses the entry of the list at which the
+        // users begin.
         let whole = Source::compile(&plan).expect("compiles");
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {

@@ -1,17 +1,18 @@
 //! Decides whether an idle worker sleeps or polls for events.
 //!
 //! A sleeping thread wakes about 50 us after a response arrived, and this delay would count as
-//! latency of the server. So if a core is idle, the worker polls instead of sleeping, for a bounded
-//! time. The worker stops polling as soon as another thread needs the core. A poll that takes far
-//! longer than a system call shows that another thread used the core.
+//! latency of the server. If a core is idle, the worker polls for a bounded time instead of
+//! sleeping, to avoid the delay of a wake-up. The worker stops polling as soon as another thread
+//! needs the core. A poll that takes far longer than a system call shows that another thread used
+//! the core.
 
 use crate::net::Wait;
 use plimsoll_model::Spin;
 
 /// The time for which a worker continues to poll after its last event, ns.
 const PATIENCE_NS: u64 = 2_000_000;
-/// The time before a known deadline at which a sleep ends, ns. A usual wake-up takes less, so the
-/// worker is awake at the deadline.
+/// The time before a known deadline at which a sleep ends, ns. A wake-up usually takes less than
+/// this time, so the worker is awake at the deadline.
 const WAKE_EARLY_NS: u64 = 120_000;
 /// The maximum duration of an uninterrupted poll, ns. In a longer poll another thread used the
 /// core.
@@ -90,7 +91,8 @@ impl Spinner {
     #[cold]
     fn on_stolen(&mut self, now_ns: u64, stolen_ns: u64) {
         if now_ns - self.window_start_ns > WINDOW_NS {
-            // After a long time without a back-off, the next back-off has its minimum length again.
+            // After a long time without a back-off (a period in which the worker sleeps), the next
+            // back-off has its minimum length again.
             if now_ns.saturating_sub(self.sleep_until_ns) > BACKOFF_MAX_NS {
                 self.backoff_ns = BACKOFF_MIN_NS;
             }

@@ -62,7 +62,7 @@ pub struct RequestForm {
     body: Option<Vec<FormPiece>>,
 }
 
-/// A compiled template of a text.
+/// A compiled text template, such as the condition of an operation in a scenario.
 #[derive(Debug, Clone)]
 pub struct FormText(Vec<FormPiece>);
 
@@ -97,8 +97,9 @@ impl<'p> FormNames<'p> {
             let columns = |table: &'p Data| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
             let table = |(at, table): (usize, &'p Arc<Data>)| (table.name.as_str(), (at, columns(table).collect()));
             KnownNames {
-                // If a name occurs several times in the plan, the first entry counts. So the lists
-                // are reversed.
+                // If a name occurs several times in the plan, the first entry counts. The lists are
+                // reversed, because a later entry with the same name replaces an earlier entry in
+                // the map.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
                 given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
@@ -165,8 +166,8 @@ struct RankedData {
 pub struct FillContext<'a> {
     /// The number of the request or session.
     pub number: u64,
-    /// The number of the request among the filled-in requests of its session, from 1. It is 0
-    /// outside sessions.
+    /// The number of the request among the filled-in requests of its session, from 1. The number is
+    /// 0 for requests outside sessions.
     pub request: u64,
     /// The index of the row that the session uses in tables with unique rows.
     pub unique: u64,
@@ -263,7 +264,8 @@ impl FormValues {
                 FormPiece::Text(text) => out.push_str(text),
                 // A text template has no pieces of raw bytes.
                 FormPiece::Bytes(_) => {}
-                // Harmless values are written directly, because they need no escape.
+                // Random values that need no escape in any section of a request, such as numbers,
+                // are written directly.
                 FormPiece::Value(ValueSource::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
                 FormPiece::Value(ValueSource::Drawn(value), writing) => {
                     scratch.clear();
@@ -289,16 +291,16 @@ impl FormValues {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
-            // Each use takes another row in sequence. The row depends on the numbers of the
-            // session, the request and the use.
+            // Each use of the table takes another row in sequence. The row depends on the numbers
+            // of the session, the request and the use.
             Pick::Sequential if rows.each_use => {
                 self.uses += 1;
                 rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
             }
             Pick::Sequential => rows.row(turn.number, rng, ranks),
             _ if rows.each_use => rows.row(turn.number, rng, ranks),
-            // All uses within a session take the same row. Random numbers that only this table uses
-            // choose the row.
+            // All uses of the table within a session take the same row. Random numbers that only
+            // this table uses choose the row.
             _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
         }
     }
@@ -465,8 +467,8 @@ fn push_decimal(mut number: u64, digits_min: usize, out: &mut String) {
 fn write_time(pieces: &[TimeFormatPiece], unix_ms: u64, out: &mut String) {
     let seconds = unix_ms / 1_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // The formula converts days since 1970 to a date. It uses years that begin with March, so that
-    // the leap day is the last day.
+    // The formula converts days since 1970 to a date. The formula uses years that begin with March,
+    // so that the leap day is the last day of a year.
     let day = days + 719_468;
     let era = day / 146_097;
     let of_era = day % 146_097;
@@ -509,7 +511,7 @@ fn as_target(target: &mut String) {
     }
 }
 
-/// Appends `text`, escaped as its section of the request requires.
+/// Appends `text` to `out`, escaped as the section of the request that contains the text requires.
 fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut String) {
     match writing {
         ValueWriting::Url => text.bytes().for_each(|byte| match byte {
@@ -638,7 +640,8 @@ mod tests {
         assert_eq!(request.body, b"\xff7{{\xfe}}ann b\x80");
     }
 
-    /// Regression test: compilation once took minutes with many values.
+    /// Checks that templates of many values are compiled quickly. Regression test: compilation of a
+    /// template once took minutes with many values.
     #[test]
     fn templates_of_many_values_are_compiled_in_one_pass() {
         const VALUE_COUNT: usize = 40_000;

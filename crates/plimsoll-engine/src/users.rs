@@ -1,8 +1,8 @@
 //! The users of a request source: the result of a user's last request, its next action, and its
-//! number in the whole load. Random values depend on that number, and not on how the load is
+//! number in the whole load. Random values depend on the user's number, and not on how the load is
 //! divided among workers.
 //!
-//! Not here: when a user begins, and its requests.
+//! Not here: when a user begins, and the user's requests.
 
 use plimsoll_model::{Outcome, RouteNumber, Stripe};
 
@@ -49,8 +49,8 @@ pub struct UserNumbers {
 }
 
 impl UserNumbers {
-    /// Creates the users of one worker. `stripe` is its share of the load, `users` the number of
-    /// users of a closed loop, and `rows` the number of unique rows.
+    /// Creates the users of one worker. `stripe` is the worker's share of the load, `users` the
+    /// number of users of a closed loop, and `rows` the number of unique rows.
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> UserNumbers {
         let begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];
@@ -80,8 +80,8 @@ impl UserNumbers {
         }
     }
 
-    /// Returns the unique row that `user` currently has. An arrival of an open loop has the row of
-    /// its number.
+    /// Returns the unique row that `user` currently has. An arrival of an open loop has the row
+    /// with the arrival's number.
     #[inline]
     pub fn unique(&self, user: u64) -> u64 {
         self.unique.get(user as usize).copied().unwrap_or(user)

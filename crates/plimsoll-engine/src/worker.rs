@@ -1,10 +1,11 @@
 //! One worker: an event loop that starts due requests, sends them over its connections, and counts
 //! their outcomes.
 //!
-//! A worker shares no data with other workers. This file contains the loop and its end, and
-//! [`state`] the worker's data. [`starts`] chooses the user of the next request, [`exchange`] sends
-//! the request, and [`connect`] opens connections. [`prepare`] runs before the load, and [`turns`]
-//! divides the loop's time. Closed and open loops differ only in `starts`.
+//! A worker shares no data with other workers. This file contains the event loop and its end, and
+//! [`state`] contains the worker's data. [`starts`] chooses the user of the next request,
+//! [`exchange`] sends the request, and [`connect`] opens connections. [`prepare`] runs before the
+//! load, and [`turns`] divides the event loop's time among connections. Closed and open loops
+//! differ only in `starts`.
 
 mod connect;
 mod exchange;
@@ -82,7 +83,7 @@ impl<N: Net> Worker<N> {
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
             // A worker that sleeps until an arrival or a response notices a stop only after the
-            // sleep. So the end of the load is the time before the sleep.
+            // sleep. So the load of such a worker ends at the time before the sleep.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }
@@ -92,7 +93,7 @@ impl<N: Net> Worker<N> {
         let started = self.start_due();
         if events || started {
             self.now_ns = self.net.now_ns();
-            // A poll that returned events counts as work time. A sleep does not count.
+            // A poll that returned events counts as work time, but a sleep does not.
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
         }
         if in_vain && !started {

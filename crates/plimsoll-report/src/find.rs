@@ -161,7 +161,7 @@ pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) ->
     for trial in trials {
         all += 1;
         disturbed += usize::from(trial.is_disturbed());
-        void += usize::from(trial.verdict == Verdict::Void && !trial.is_disturbed());
+        void += usize::from(trial.is_void_undisturbed());
     }
     let all = if all == 1 { "1 trial".to_owned() } else { format!("{all} trials") };
     match (disturbed, void) {

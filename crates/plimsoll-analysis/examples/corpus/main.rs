@@ -1,14 +1,15 @@
 //! The tool for the corpus of `explain`, a set of recorded cases with a known cause. The tool
-//! records cases, fits likelihoods, and prints how often the named causes are right.
+//! records cases, fits likelihoods, and prints how often the named causes are right. The corpus has
+//! several sets of cases, one set for each kind of server.
 //!
 //! - `corpus record RUN.plimsoll NAME SET TRUTH[,TRUTH] [disturbed]` writes `corpus/NAME.json`.
-//! - `corpus fit` counts the observed values, fits the temperature with one set left out at a time,
-//!   and writes `likelihoods.tsv`.
+//! - `corpus fit` counts the observed values, fits the temperature by cross-validation (one set
+//!   left out at a time), and writes `likelihoods.tsv`.
 //! - `corpus expect` writes `corpus/expected.tsv`: the cause that plimsoll names for each case.
-//! - `corpus score` prints the verdicts by cause, with one set left out at a time, and how well the
-//!   probabilities are calibrated.
-//! - `corpus show NAME` prints the observed values of one case. It also prints the probabilities of
-//!   the causes, from likelihoods without the set of this case.
+//! - `corpus score` prints the verdicts by cause, and how well the probabilities are calibrated.
+//!   The likelihoods for each case are fitted without the set of the case.
+//! - `corpus show NAME` prints the observed values of one case. The command also prints the
+//!   probabilities of the causes, from likelihoods that are fitted without the set of the case.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,12 +21,12 @@ use plimsoll_analysis::explain::{Answers, Cause, Posterior};
 use plimsoll_analysis::finding::contrast_of_recording;
 use plimsoll_model::codec;
 
-/// The temperatures that `corpus fit` tries.
+/// The temperatures (factors of the summed log likelihoods) that `corpus fit` tries.
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
 const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
-/// Smallest share of cases with a right named cause. Among the thresholds that keep to this share,
-/// `corpus fit` takes the one with the fewest wrong named causes.
+/// Smallest share of cases with a right named cause. Among the thresholds that reach this share of
+/// right causes, `corpus fit` takes the threshold with the fewest wrong named causes.
 const RIGHT_MIN: f64 = 0.9;
 
 fn main() {
@@ -62,7 +63,7 @@ fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Res
 }
 
 /// Rounds all figures of a case to four significant digits, and removes empty fields. No diagnosis
-/// depends on more digits.
+/// depends on more than four significant digits.
 fn round(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Number(number) if number.is_f64() => {

@@ -28,7 +28,7 @@ const MODELS: [(&str, Kind); 4] = [
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
-/// Servers whose capacity changes over time. Each row contains the name, the kind, the nominal
+/// Servers whose capacity changes over time. Each row contains the server's name, kind, nominal
 /// capacity in 1/s, and the rate that the server sustains for half an hour in 1/s.
 const CHANGING_SERVERS: [(&str, Kind, f64, f64); 12] = [
     ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),

@@ -1,6 +1,7 @@
 //! Comparisons of simulated builds, request by request, on machines with drift, jitter and
 //! disturbances. [`tables`] measures how often a verdict is wrong, and how often an interval
-//! contains the truth. The tests of this crate check a small part of this, with fixed seeds.
+//! contains the truth. The tests of this crate simulate a small part of these comparisons, with
+//! fixed seeds.
 //!
 //! A load is a closed loop of [`USERS`] users, or an open loop at [`RATE`]. Each request takes a
 //! random service time. The service time is multiplied by three factors: the effect of the machine
@@ -8,8 +9,8 @@
 //!
 //! [`HERE`] has the noise of the machine in docs/reference/benchmarks.md: the median of eight real
 //! comparisons. The ratios of blocks of 400 ms had a standard deviation of 3.9 %, computed from the
-//! median absolute deviation. Of the blocks, 11 % were more than four standard deviations away.
-//! Goodput drifted by 15 %, with an autocorrelation of 0.7 from block to block.
+//! median absolute deviation. Of the blocks, 11 % were outliers by more than four standard
+//! deviations. Goodput drifted by 15 %, with an autocorrelation of 0.7 from block to block.
 
 #![allow(dead_code)]
 
@@ -40,10 +41,11 @@ pub const BLOCKS: usize = 40;
 /// The effects of a machine on the speed of loads.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
-    /// Standard deviation of the noise of a load that is independent of other loads, as a
-    /// logarithm.
+    /// Standard deviation of the independent noise of each load, as a natural logarithm of the
+    /// speed.
     pub white: f64,
-    /// Standard deviation of the drift, as a logarithm. The drift correlates from load to load.
+    /// Standard deviation of the drift of the speed, as a natural logarithm. The drift of each load
+    /// is correlated with the drift of the previous load.
     pub drift: f64,
     pub memory: f64,
     /// Share of the loads with a disturbance that probes do not notice. A disturbed load reaches 60
@@ -52,10 +54,11 @@ pub struct Machine {
     /// Share of the loads in which probes see that other processes use half of the machine. A load
     /// with this disturbance reaches 40 to 95 % of the throughput.
     pub others: f64,
-    /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The noise
-    /// moves some loads far away from the rest. 0 means no such noise.
+    /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The
+    /// heavy-tailed noise makes a few loads much faster or slower than all other loads. The value 0
+    /// switches the heavy-tailed noise off.
     pub heavy: f64,
-    /// Fall of the goodput of both sides over one minute, as a share.
+    /// Fall of the goodput of both builds over one minute, as a share.
     pub falling: f64,
 }
 
@@ -79,18 +82,20 @@ pub enum Hidden {
     /// The server stalls in every period: no response arrives for a time. The values are the length
     /// of the stall and of the period, s.
     Stalls(f64, f64),
-    /// The first value is the share of slow requests. The second value is the factor by which they
-    /// are slower.
+    /// The first value is the share of slow requests. The second value is the factor by which slow
+    /// requests take longer than normal requests.
     Tail(f64, f64),
     /// This share of the responses has a shorter body than normal, and is ready in half the time.
     WrongBody(f64),
-    /// Service times grow continuously. The value is their growth within one minute, as a share.
+    /// Service times grow continuously. The value is the growth of the service times within one
+    /// minute, as a share.
     Leaks(f64),
-    /// After its start, a process is slower for a time. The values are this time after the warm-up,
-    /// s, and the factor of the service time.
+    /// After its start, a process is slower for a time. The first value is how long the process
+    /// stays slow after the warm-up, s. The second value is the factor of the service time while
+    /// the process is slow.
     SlowStart(f64, f64),
-    /// Some starts give a slow process. The values are the share of such starts, and the factor of
-    /// the service time.
+    /// Some starts of the build give a process that is slow all the time. The values are the share
+    /// of starts with a slow process, and the factor of the slow process's service time.
     Bimodal(f64, f64),
 }
 
@@ -101,8 +106,8 @@ pub struct World {
     /// B's goodput divided by A's goodput, without the hidden defect.
     pub ratio: f64,
     pub hidden: Hidden,
-    /// Standard deviation of the speed between starts of a build, as a logarithm. If builds are not
-    /// restarted for each load, each side starts once.
+    /// Standard deviation of the speed between starts of a build, as a natural logarithm. If builds
+    /// are not restarted for each load, each of the two builds starts once.
     pub offset: f64,
     pub fresh: bool,
     pub primary: Criterion,
@@ -148,7 +153,8 @@ struct Ended {
 
 impl World {
     fn request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
-        // The factor has a lognormal distribution with mean 1 and coefficient of variation 0.3.
+        // The random factor of the service time has a lognormal distribution with mean 1 and
+        // coefficient of variation 0.3.
         let mut took_s = MEAN_S * scale * (0.2936 * normal(rng) - 0.0431).exp();
         let mut ended = Ended { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
         let refused = Ended { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
@@ -196,7 +202,8 @@ impl World {
             }
         } else {
             for _ in 0..USERS {
-                // At the start of the window, each user is at a random point of a request.
+                // At the start of the window, each user has a request in flight that began at a
+                // random earlier time.
                 let mut into_s = -MEAN_S * scale * rng.next_f64();
                 while into_s < LOAD_S {
                     let ended = self.request(b, start_s + into_s, into_s.max(0.0), scale, rng);
@@ -289,7 +296,8 @@ impl World {
         }
     }
 
-    /// Simulates a comparison of at most `blocks_max` blocks, with its planned evaluations.
+    /// Simulates a comparison of at most `blocks_max` blocks. As in a real comparison, the stopping
+    /// rule may end the comparison earlier.
     pub fn prove(&self, seed: u64, blocks_max: usize) -> Proof {
         let rules = self.rules(blocks_max);
         let blocks = self.blocks(seed, blocks_max);
@@ -319,12 +327,12 @@ pub struct Outcomes {
     pub worse: usize,
     pub same: usize,
     pub small: usize,
-    /// Number of intervals of the primary measure. The next field is the number of these intervals
-    /// that contain the true ratio.
+    /// Number of confidence intervals of the primary measure. The field `covered` is the number of
+    /// intervals that contain the true ratio.
     pub intervals: usize,
     pub covered: usize,
-    /// Sum of the errors of the estimates, as shares. The next field is the sum of the half widths
-    /// of the intervals.
+    /// Sum of the errors of the estimated ratios, as shares. The field `width` is the sum of the
+    /// half widths of the confidence intervals.
     pub error: f64,
     pub width: f64,
 }
@@ -388,7 +396,8 @@ fn percent(count: usize, of: usize) -> String {
     format!("{:.1} %", 100.0 * count as f64 / of.max(1) as f64)
 }
 
-/// Writes all tables, each row as soon as it is known. A row comes from `count` comparisons.
+/// Writes all tables, each row as soon as its figures are computed. Each row summarizes `count`
+/// comparisons.
 pub fn tables(count: u64, text: &mut impl Write) {
     let _ =
         writeln!(text, "Two copies, {count} comparisons each: alarms (better or worse), the same; {BLOCKS} blocks\n");

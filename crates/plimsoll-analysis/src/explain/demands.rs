@@ -1,7 +1,8 @@
 //! The demand of a request on each resource: the time of the resource that one request uses
 //! ([`ServiceDemand`]). By the utilisation law, busy time = rate x demand, so the demand gives the
 //! rate that saturates the resource. The demand is the slope of the busy time over the rates of
-//! several loads. So background work does not count as work for requests.
+//! several loads. The slope does not contain background work, which uses the same time at every
+//! rate.
 //!
 //! Not here: which resource is the limit (`posterior`).
 
@@ -79,7 +80,8 @@ impl UsedResource {
                 (allowed < sight.get(Signal::Cores)?).then_some((busy_allowed_cores(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
-            // With several processes, the division of work between them is not known.
+            // If the dependency has several processes, the division of its CPU time between the
+            // processes is not known.
             UsedResource::Downstream => {
                 (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
             }
@@ -89,8 +91,8 @@ impl UsedResource {
     }
 }
 
-/// Returns how many of the cores that the server may use are busy: by the server, and by
-/// dependencies bound to the same cores.
+/// Returns how many of the cores that the server may use are busy. Work of the server counts, and
+/// work of dependencies that are bound to the same cores as the server.
 pub(super) fn busy_allowed_cores(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
@@ -113,7 +115,8 @@ pub struct ServiceDemand {
 /// The minimum busy share of a resource: below this share, its demand cannot be measured.
 const BUSY_SHARE_MIN: f64 = 0.002;
 
-/// Computes the demands from the signals of several loads; the lowest saturating rate comes first.
+/// Computes the demands from the signals of several loads. The resource that saturates at the
+/// lowest rate comes first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
         UsedResource::ALL.into_iter().filter_map(|resource| estimate_demand(resource, sights)).collect();
@@ -123,7 +126,7 @@ pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
 
 /// Computes the demand on the interpreter for a server whose threads share one interpreter in each
 /// process. Native code and system calls run without the interpreter, so the server may sustain
-/// more than the saturating rate.
+/// more than the rate that saturates the interpreter.
 pub(super) fn interpreter_demand(sights: &[&LoadSignals]) -> Option<ServiceDemand> {
     estimate_demand(UsedResource::Interpreter, sights)
 }
@@ -145,8 +148,8 @@ fn estimate_demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<Se
         return None;
     }
     let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
-    // Each load with at least half of the highest rate also gives a separate estimate of the
-    // saturating rate.
+    // Each load with at least half of the highest rate also gives a separate estimate of the rate
+    // that saturates the resource.
     let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST_SHARE_MIN * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);

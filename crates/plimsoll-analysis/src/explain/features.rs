@@ -39,20 +39,21 @@ pub struct FeatureValue {
 pub struct FeatureCard {
     /// The name of the feature in `likelihoods.tsv`.
     pub word: &'static str,
-    /// The possible answers. The first one is the answer for most servers.
+    /// The possible answers. The first answer applies to most servers.
     pub values: &'static [FeatureValue],
     /// The signals that the answer depends on, the most informative first.
     pub signals: &'static [Signal],
-    /// Whether the feature is a mark: a sign of only those causes that list the feature. Any answer
-    /// except the first is strong evidence against every other cause.
+    /// Whether the feature is a mark: evidence for only those causes that list the feature. If a
+    /// feature is a mark, every answer but the first is strong evidence against the causes that
+    /// leave the feature out.
     pub is_mark: bool,
-    /// Computes the answer from the facts of a case, as an index into `values`. `None`: not
-    /// observed.
+    /// Computes the answer from the facts of a case, as an index into `values`. A result of `None`
+    /// means that the answer was not observed.
     pub read: fn(&Contrast) -> Option<usize>,
 }
 
-/// Declares the features: name, whether it is a mark, answers, signals, and the function that
-/// computes the answer.
+/// Declares the features. Each feature has a name, a flag that says whether the feature is a mark,
+/// answers, signals, and the function that computes the answer.
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident: $word:literal, $mark:literal,
         [$($value:literal: $text:literal),+], [$($signal:ident),*], $read:expr;)*) => {
@@ -132,7 +133,7 @@ features! {
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
         |case| yes_no_index(files_used_up(case));
-    /// Whether new connections wait or fail while requests on open connections do not.
+    /// Whether new connections wait or fail while requests on open connections do not wait or fail.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open connections did not"],
@@ -173,7 +174,7 @@ features! {
                 signal_has_risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
                 signal_has_risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, CONSIDERABLE_SHARE_MIN),
             ]);
-            // Without a quota there are no periods to count, so the answer is no.
+            // Without a CPU quota, the kernel counts no quota periods, so the answer is no.
             found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
         };
     /// Whether the server rejects requests at a high load, but hardly any at a low load.
@@ -240,7 +241,8 @@ features! {
             };
             let cores = [met(UsedResource::Cores), met(UsedResource::Allowed)];
             let cores = cores.into_iter().flatten().reduce(|a, b| a || b);
-            // With saturated cores, a thread is the limit only if it is saturated, too.
+            // If the cores are saturated, a thread is the limit only if the thread is saturated,
+            // too.
             let is_thread = cores != Some(true) || case.thread_full() == Some(true);
             let thread = met(UsedResource::Thread).map(|met| met && is_thread);
             let found = [thread, cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
@@ -282,15 +284,16 @@ features! {
         ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
         |case| yes_no_index(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
-    /// Whether the server now sustains more than in the search, and was slower at the start of the
-    /// search.
+    /// Whether the server now sustains a higher rate than in the search, and was slower at the
+    /// start of the search.
     WarmerNow: "warmer_now", true,
         ["no": "no undisturbed load shows that the server was slower in the search than now",
          "yes": "the server sustains more now than during the search, when single requests were slower"],
         [Goodput, Service, Compiling],
         |case| {
             // A disturbed search looks like a server that had not warmed up, and no other feature
-            // separates the two. So a disturbed search is no evidence of a slow start.
+            // separates a disturbed search from a slow start. A disturbed search is therefore no
+            // evidence of a slow start.
             if case.is_search_disturbed {
                 return yes_no_index(Some(false));
             }
@@ -299,7 +302,7 @@ features! {
             let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && case.plateau() != Some(true);
             yes_no_index(Some(warmer && was_slower(case)?))
         };
-    /// Whether a load above the load line gives no more throughput than the line.
+    /// Whether a load above the load line gives no more throughput than a load at the load line.
     Plateau: "plateau", false,
         ["no": "more load brought more responses", "yes": "more load brings no more responses"],
         [Goodput, Offered],
@@ -364,7 +367,8 @@ features! {
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
-            // These runtimes let each thread wait at its own address, even for a common lock.
+            // The Java and .NET runtimes let each thread wait at its own address, even if all
+            // threads wait for the same lock.
             let parks = ["java", "dotnet"].iter().any(|name| server.starts_with(name));
             let waiting = case.past.get(Signal::InLock)?;
             let same = case.past.get(Signal::InSameLock).unwrap_or(waiting);
@@ -457,13 +461,14 @@ features! {
             });
             let behind = [on_the_way(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
             let overflows = signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
-            // Segments that a full receive window delays may be sent again without any loss.
+            // Segments that a full receive window delays may be retransmitted although the network
+            // loses no segment.
             let reads_slowly = reads_late(case) == Some(true) || window_full(case) == Some(true);
             let lossy =
                 signal_has_risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
             first_true_position([send, behind, lossy])
         };
-    /// Whether responses arrive in batches of one size at even intervals.
+    /// Whether responses arrive in batches of equal size at even intervals.
     ComesInLumps: "comes_in_lumps", true,
         ["no": "responses do not arrive in batches of equal size",
          "yes": "responses arrive in batches of equal size at even intervals"],

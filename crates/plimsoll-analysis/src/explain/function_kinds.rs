@@ -1,20 +1,21 @@
 //! The functions in which runtimes collect garbage or threads wait for locks, by name. The list is
-//! `functions.tsv`. Collectors: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua and the JVM.
-//! Waits: spin locks and contended locks of C, C++, Go and Rust.
+//! `functions.tsv`. The list contains the garbage collectors of Go, V8, .NET, Ruby, OCaml, Erlang,
+//! Python, PHP, Lua and the JVM. The list also contains spin locks and contended locks of C, C++,
+//! Go and Rust.
 //!
 //! Work of functions that a listed function calls also counts, so the whole stack is searched.
-//! Memory allocation is not listed: a request that allocates memory works for itself.
+//! Memory allocation is not listed, because a request allocates memory for its own work.
 //!
 //! Not here: threads that collect garbage (`signals`).
 
 use std::sync::OnceLock;
 
-/// The list of functions. The columns of the list are the kind (`collects` or `waits`), the
-/// comparison of the name (`is`, `starts` or `contains`), and the name.
+/// The list of functions. The columns of the list are the kind (`collects` or `waits`), how the
+/// name is compared (`is`, `starts` or `contains`), and the name.
 const FUNCTION_KINDS_TSV: &str = include_str!("functions.tsv");
 
 /// Returns the lines of [`FUNCTION_KINDS_TSV`]. The file is parsed only once, because each stack of
-/// a profile is compared with all its lines.
+/// a profile is compared with all lines of the file.
 fn listed_functions() -> &'static [[&'static str; 3]] {
     static PARSED_LINES: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();

@@ -33,14 +33,14 @@ pub struct FunctionCosts {
 pub enum FunctionObservation {
     /// The functions were sampled at both loads.
     Costs(Box<FunctionCosts>),
-    /// The kernel does not permit sampling. The text is a sentence without a full stop, with the
-    /// remedy.
+    /// The kernel does not permit sampling. The text is a sentence without a full stop that says
+    /// how to permit sampling.
     Refused(String),
 }
 
 impl FunctionObservation {
     /// Compares the functions of a low and a high load; `None` if functions were not sampled, or if
-    /// no sample caught the server.
+    /// no sample was taken while the server ran.
     pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
@@ -65,9 +65,9 @@ impl FunctionObservation {
         costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
-    /// Returns the reason why the cost of functions is not known although the kernel took samples:
-    /// no sample caught the server. The reason is a sentence without a full stop. Returns `None` if
-    /// a load is missing.
+    /// Returns why the cost of functions is not known although the kernel took samples: no sample
+    /// was taken while the server ran. The reason is a sentence without a full stop. Returns `None`
+    /// if a load is missing.
     pub(super) fn missing_samples_reason(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the load line"),
@@ -96,9 +96,9 @@ struct SideSamples {
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // The kernel counts CPU time more exactly than samples do. So the samples only divide the
-        // counted CPU time between functions. This division is not possible if time in the kernel
-        // was not sampled.
+        // The kernel counts CPU time more exactly than samples do. Samples therefore only divide
+        // the counted CPU time between functions. Samples that leave out time in the kernel cannot
+        // divide the counted CPU time, because the counted CPU time includes time in the kernel.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

@@ -106,13 +106,15 @@ pub struct InFlightBreakdown {
 }
 
 impl InFlightBreakdown {
-    /// Computes the breakdown of a load from its signals. `idle`: a load without queues; threads
-    /// that wait in it are idle workers. Returns `None` without requests in flight.
+    /// Computes the breakdown of a load from its signals. `idle`: the signals of a load without
+    /// queues, in which waiting threads are idle workers. Returns `None` without requests in
+    /// flight.
     pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
-        // Threads that wait in the idle load wait for work. In other loads, only the additional
-        // waiting threads count as threads with a request.
+        // Threads that wait during the load `idle` have no request and wait for work. In the
+        // analysed load, only the waiting threads beyond the number in `idle` count as threads with
+        // a request.
         let more = |signal: Signal| (get(signal) - idle.get(signal).unwrap_or(0.0)).max(0.0);
         let calls: f64 = sight.calls_to_peers.values().sum::<f64>() + get(Signal::PeerComing);
         let queued: f64 = sight.queued_at_peers.values().sum();
@@ -130,8 +132,8 @@ impl InFlightBreakdown {
             (RequestPlace::Asleep, more(Signal::InSleep)),
             (RequestPlace::Throttled, throttled),
         ];
-        // A request may appear in several observations, but counts once. The more certain
-        // observations come first.
+        // A request may appear in several observations, but counts once. The most certain
+        // observations come first, so that a request counts at its most certain place.
         let mut left = in_flight;
         let mut parts: Vec<PlaceShare> = Vec::new();
         for (place, requests) in found {

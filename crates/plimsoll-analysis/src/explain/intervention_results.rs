@@ -54,11 +54,12 @@ pub enum ChangeFigures {
 /// The loads of the experiments of one explanation.
 #[derive(Debug, Clone, Default)]
 pub struct ExperimentLoads<'a> {
-    /// The controls, loads without a change: the first one, and the last one if it was made.
+    /// The controls, loads without a change: the first control, and the last control if it was
+    /// made.
     pub controls: Vec<&'a Run>,
     /// The low load, which shows the response time of a request without competing requests.
     pub low: Option<&'a Run>,
-    /// The load at the load line; bursts are compared with it.
+    /// The load at the load line, with which the experiment with bursts is compared.
     pub line: Option<&'a Run>,
     /// The loads with a change, each with its experiment.
     pub changed: Vec<(Intervention, &'a Run)>,
@@ -70,8 +71,9 @@ pub struct ExperimentLoads<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
-/// The minimum size of an effect, as the natural logarithm of goodput with the change divided by
-/// goodput without. The value corresponds to a rise by a third, or a fall by a quarter.
+/// The minimum size of an effect: the natural logarithm of the goodput with the change divided by
+/// the goodput without the change. The minimum corresponds to a rise of the goodput by a third, or
+/// to a fall by a quarter.
 const EFFECT_LN_MIN: f64 = 0.288;
 /// The maximum change of the goodput that counts as no effect, as a natural logarithm of the ratio
 /// (15 %).
@@ -79,8 +81,8 @@ const NO_EFFECT_LN_MAX: f64 = 0.14;
 /// An effect must exceed this multiple of the difference between the two controls (loads without a
 /// change).
 const NOISE_TIMES: f64 = 2.0;
-/// The first control is dropped if its goodput is below this share of the last control's: the
-/// server was still busy with an earlier backlog.
+/// The first control is dropped if its goodput is below this share of the last control's goodput.
+/// In a dropped first control, the server was still busy with an earlier backlog.
 const FIRST_CONTROL_SHARE_MIN: f64 = 0.6;
 
 impl InterventionOutcomes {
@@ -127,8 +129,8 @@ impl InterventionOutcomes {
             let (effect, void) = if control_rps <= 0.0 {
                 (None, Some("no request succeeded without the change".to_owned()))
             } else if changed_rps <= 0.0 {
-                // A path or a client without any success has no information about limits of the
-                // server.
+                // A load without any success, for example because of its path or client, has no
+                // information about limits of the server.
                 (None, Some("no request succeeded with the change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
@@ -143,8 +145,8 @@ impl InterventionOutcomes {
                     (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
                         (Some(effect), None)
                     }
-                    // The change took capacity from plimsoll, and the goodput rose nevertheless. So
-                    // the rise is real.
+                    // If the goodput rises although the change took capacity from plimsoll, the
+                    // rise is real.
                     (Ok(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
                     (_, Some(reason)) => (None, Some(reason)),
                     (Ok(effect), None) => (Some(effect), None),
@@ -157,7 +159,7 @@ impl InterventionOutcomes {
         InterventionOutcomes(loads.changed.iter().map(of).collect())
     }
 
-    /// Returns the experiments with a known effect, and the effect.
+    /// Returns the experiments with a known effect, each with its effect.
     pub fn effects(&self) -> Vec<(Intervention, Effect)> {
         self.0.iter().filter_map(|made| Some((made.intervention, made.effect?))).collect()
     }
@@ -170,11 +172,12 @@ fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     LoadSignals::with_lag_bound(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
-/// Returns whether plimsoll or other processes limited a load with this change. If so, repeating
-/// the load may give a result.
+/// Returns whether plimsoll or other processes limited a load with this change. A limited load is
+/// worth repeating, because the repeated load may have a result.
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
-        // The second process tests whether plimsoll is the limit, so only other processes matter.
+        // The second process tests whether plimsoll is the limit, so only other processes can make
+        // this experiment void.
         Intervention::SecondGenerator => disturbance_reason(&LoadSignals::from_run(run)).is_some(),
         Intervention::Together | Intervention::Abreast => {
             invalid_load_reason(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
@@ -193,12 +196,14 @@ fn disturbance_reason(sight: &LoadSignals) -> Option<String> {
 }
 
 /// Returns the effect of pausing a dependency for a share of the time. If the dependency is
-/// saturated, the goodput falls by that share. If another resource is the limit, waiting requests
-/// keep it busy during the pauses. The error is the reason why the effect is unknown.
+/// saturated, the goodput falls by the share of the time in which the dependency is paused. If
+/// another resource is the limit, waiting requests keep this resource busy during the pauses. The
+/// error is the reason why the effect is unknown.
 fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
-    // A fall must reach half of the lost share. A fall of at most a quarter of the lost share
-    // counts as unchanged goodput.
+    // `lost` is the share of the time in which the dependency is paused. The goodput counts as
+    // fallen if it lost at least half of `lost`. The goodput counts as unchanged if it lost at most
+    // a quarter of `lost`.
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {
@@ -219,7 +224,7 @@ fn effect_of_change(ratio: f64, noise: f64) -> Option<Effect> {
 }
 
 /// Computes the result of bursts at a rate just below the load line. The share of rejected
-/// responses decides, not the goodput.
+/// responses decides whether bursts have an effect, not the goodput.
 fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
@@ -244,24 +249,24 @@ fn burst_requests(run: &Run) -> u64 {
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// Simultaneous requests count as not waiting if their mean wait is at most this. The unit is the
-/// mean wait in a server that handles requests one after another. There a request waits, on
-/// average, for half of the other requests.
+/// Simultaneous requests count as not waiting if their mean wait is at most this share of the unit.
+/// The unit is the mean wait in a server that handles requests one after another. In a server that
+/// handles requests one after another, a request waits, on average, for half of the other requests.
 const NO_WAIT_MAX: f64 = 0.15;
 /// Maximum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server has
-/// workers for half of the requests. The other half of the requests waits for one service time. The
-/// mean wait is then half of the unit, or up to a third more. The mean wait is shorter if some
-/// requests end early.
+/// workers for half of the requests. The other half of the requests waits for one service time. If
+/// half of the requests wait for one service time, the mean wait is half of the unit, or up to a
+/// third more. The mean wait is shorter if some requests end early.
 const HALF_SERVED_WAIT_MAX: f64 = 0.78;
 /// Minimum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server
 /// handles requests one after another.
 const SERIAL_WAIT_MIN: f64 = 0.88;
 /// Minimum mean wait, in the unit of [`NO_WAIT_MAX`], that shows a queue at a lock. The experiment
-/// sends only as many simultaneous requests as the server handles at once. The mean wait is below
-/// half of the unit if the work before the lock varies in length.
+/// for locks sends only as many simultaneous requests as the server handles at once. The mean wait
+/// for a lock is below half of the unit if the work before the lock varies in length.
 const LOCK_QUEUE_WAIT_MIN: f64 = 0.27;
 /// The latency bound for plimsoll's own lag, as a multiple of the service time of a single request.
-/// The lag of simultaneous requests may be a tenth of this bound, which is half of a service time.
+/// The lag of simultaneous requests may be a tenth of this latency bound: half of a service time.
 const AT_ONCE: f64 = 5.0;
 /// The minimum number of responses for a useful mean of the response times.
 const SIMULTANEOUS_RESPONSES_MIN: f64 = 30.0;
@@ -276,19 +281,20 @@ fn result_of_simultaneous_requests(
     full_rps: f64,
 ) -> InterventionOutcome {
     // The last part of a response may wait for a delayed TCP acknowledgement, more often on old
-    // connections than on new connections. In that case only the times to the first byte are
-    // comparable.
+    // connections than on new connections. If responses wait for acknowledgements, only the times
+    // to the first byte are comparable.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    // The load at the load line counts if its requests are faster, because a low load may have to
-    // wake sleeping threads. A request alone is never slower than a request among other requests.
+    // Requests of the low load may have to wake sleeping threads, so the load at the load line
+    // counts if its requests are faster. A request alone is never slower than a request among other
+    // requests.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
     let together_ns = mean_ns(sight);
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
-    // If one thread takes part in all requests, simultaneous requests wait for this thread in any
-    // case.
+    // If one thread takes part in all requests, simultaneous requests always wait for this thread.
+    // The wait for the one thread is no sign of another queue.
     let thread_ns = line.and_then(|line| {
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)
@@ -383,7 +389,7 @@ impl InterventionOutcome {
 
 /// An effect supports a cause if its probability under the cause is at least this multiple of the
 /// average over all remaining causes. An effect contradicts a cause if the probability is at most
-/// the average divided by this.
+/// the average divided by this value.
 const EVIDENCE_RATIO_MIN: f64 = 1.25;
 
 #[cfg(test)]
@@ -401,7 +407,8 @@ mod tests {
             (1.10, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
             (0.87, 0.0, 64.0, 200.0, Err("not clear")),
             (0.67, 0.2, 64.0, 200.0, Err("noise")),
-            // Each of 64 users has sent its request within 6 ms: then all users wait.
+            // At 10 000 requests/s, each of 64 users sends a request within 6 ms. During a longer
+            // pause of the dependency, all users wait.
             (0.67, 0.0, 64.0, 10_000.0, Err("so few users")),
             (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
         ] {
@@ -413,8 +420,8 @@ mod tests {
         }
     }
 
-    /// The experiment with a second process is void only if that process died. It has a result even
-    /// if plimsoll was the limit.
+    /// Checks that the experiment with a second process is void only if the second process died.
+    /// The experiment has a result even if plimsoll was the limit.
     #[test]
     fn an_incomplete_intervention_has_no_result() {
         let mut run = Run::new(plimsoll_model::Plan::get(
@@ -443,17 +450,18 @@ mod tests {
         // Each row: ms of a single request, ms of simultaneous requests, their number, the
         // throughput of a saturated server in 1/s, and the expected effect.
         for (alone, together, count, full_rps, expect) in [
-            // Six workers of 15 ms: six of the twelve requests wait for 15 ms, or less if some
-            // requests end early.
+            // Six workers take 15 ms per request: six of twelve simultaneous requests wait for 15
+            // ms, or less if some requests end early.
             (15.0, 22.5, 12, 400.0, Some(Effect::Stays)),
             (15.0, 19.0, 12, 400.0, Some(Effect::Stays)),
-            // A lock is held for 2.5 ms of 15 ms: each request waits for 5.5 other requests on
-            // average, 13.75 ms.
+            // Each request holds a lock for 2.5 ms of its 15 ms. Each of twelve requests waits on
+            // average for 5.5 other requests, 13.75 ms.
             (15.0, 28.7, 12, 400.0, Some(Effect::Falls)),
             (15.0, 26.4, 12, 400.0, None),
-            // A token bucket admits 400/s, and twenty requests at once.
+            // A token bucket admits 400 requests a second, and up to twenty requests at once.
             (15.0, 15.4, 12, 400.0, Some(Effect::Rises)),
-            // Two workers of 10 ms, and a lock for half of that time.
+            // Two workers take 10 ms per request, and each request holds a lock for half of the 10
+            // ms.
             (10.0, 15.0, 4, 200.0, Some(Effect::Stays)),
             (10.0, 17.5, 4, 200.0, Some(Effect::Falls)),
             (10.0, 10.0, 1, 100.0, None),
@@ -470,14 +478,15 @@ mod tests {
             assert!(made.measured_text().contains("alone"), "{}", made.measured_text());
         }
         for (alone, together, count, thread_ns, expect) in [
-            // Six workers of 15 ms each.
+            // Six workers take 15 ms per request, so six simultaneous requests do not wait.
             (15.0, 15.3, 6, 0.0, Some(Effect::Rises)),
-            // A lock is held for 2.5 ms of 15 ms; requests reach the lock one after another, or all
-            // at once.
+            // Each request holds a lock for 2.5 ms of its 15 ms; requests reach the lock one after
+            // another, or all at once.
             (15.0, 17.5, 6, 0.0, Some(Effect::Falls)),
             (15.0, 21.2, 6, 0.0, Some(Effect::Falls)),
             (15.0, 16.3, 6, 0.0, None),
-            // Six workers behind one thread that works half a millisecond for each request.
+            // Six workers get their requests from one thread that works half a millisecond for each
+            // request.
             (15.0, 16.3, 6, 5e5, Some(Effect::Rises)),
         ] {
             let (low, mut line) = (sight(alone, 60.0), sight(20.0, 400.0));
@@ -487,7 +496,8 @@ mod tests {
                 result_of_simultaneous_requests(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
             assert_eq!(made.effect, expect, "{alone} {together} {count} {thread_ns}");
         }
-        // Six workers of 25 ms, and 40 ms more for each response on an old connection.
+        // Six workers take 25 ms per request, and each response on an old connection takes 40 ms
+        // longer.
         let first = |whole_ms: f64, first_ms: f64| LoadSignals {
             first_byte_mean_ns: Some(first_ms * 1e6),
             ..sight(whole_ms, 200.0)

@@ -2,8 +2,9 @@
 //! ([`informative_interventions`]). An experiment (intervention) changes one thing and compares the
 //! goodput.
 //!
-//! All loads of experiments are closed loops with enough users to saturate the server. So their
-//! goodput is the server's capacity.
+//! Except for bursts and simultaneous requests, the loads of experiments are closed loops with
+//! enough users to saturate the server. The goodput of a closed loop that saturates the server is
+//! the server's capacity.
 //!
 //! Not here: the predictions of causes (`causes`), the results (`intervention_results`), the time
 //! of each experiment (`study::explain`), and the change of a plan (the binary).
@@ -37,9 +38,9 @@ pub(super) fn undecided_causes(posterior: &Posterior) -> Vec<CauseProbability<'_
 }
 
 /// Returns the possible experiments that separate the remaining causes, the most informative first.
-/// The score is the distance of two causes' predictions, weighted by the probabilities of both
-/// causes. `flagged`: experiments that a command-line flag requested. These experiments are always
-/// made, and come first.
+/// The score of an experiment is the distance of two causes' predictions, weighted by the
+/// probabilities of both causes. `flagged`: experiments that a command-line flag requested.
+/// Requested experiments are always made, and come first.
 pub fn informative_interventions(
     posterior: &Posterior,
     possible: &[Intervention],
@@ -63,13 +64,15 @@ pub fn informative_interventions(
         let tested = causes
             .first()
             .map_or(0.0, |one| prediction_of_cause(one, intervention).total_variation_distance(&ANY_EFFECT));
-        // If no cause is named, or plimsoll is the named cause, the generator is checked first.
+        // If no cause is named, or plimsoll is the named cause, the first experiment tests whether
+        // the generator is the limit.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
         apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * EQUALLY_SHORT_FACTOR + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
-    // A second process of plimsoll only shows whether the generator is the limit.
+    // The experiment with a second process of plimsoll only shows whether the generator is the
+    // limit.
     let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named.is_none();
     let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
@@ -82,13 +85,14 @@ pub fn informative_interventions(
 }
 
 /// Returns the predicted effect of an experiment in words, for each remaining cause that predicts
-/// one.
+/// an effect.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = undecided_causes(posterior).into_iter().map(|it| (it.cause, prediction_of_cause(&it, intervention)));
     told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 
-/// The number of requests that a server serves at once, for experiments that send that number.
+/// The number of requests that a server serves at once, for experiments that send simultaneous
+/// requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerConcurrency {
     /// The number of requests in service at once at the server's peak.
@@ -97,11 +101,12 @@ pub struct ServerConcurrency {
     pub alone_ns: f64,
 }
 
-/// The range of `served` for a useful experiment. Fewer simultaneous requests do not show whether
-/// one waits for another. More requests are already a full load.
+/// The range of `served` for a useful experiment. With fewer simultaneous requests, the experiment
+/// does not show whether one request waits for another. With more simultaneous requests, the
+/// experiment is already a load that saturates the server.
 const SIMULTANEOUS_SERVED_RANGE: std::ops::RangeInclusive<f64> = 1.6..=256.0;
-/// The range of `alone_ns` for a useful experiment. For shorter requests, waking a thread takes
-/// much of the time. For longer requests, the budget allows too few requests.
+/// The range of `alone_ns` for a useful experiment. If requests are shorter, waking a thread takes
+/// much of the response time. If requests are longer, the budget allows too few requests.
 const SIMULTANEOUS_ALONE_RANGE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {

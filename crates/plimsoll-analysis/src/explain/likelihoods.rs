@@ -1,6 +1,6 @@
-//! The probability of each answer to a feature under each cause ([`Likelihoods`]). The prior is the
-//! expectation in the file of the cause. Counts of recorded cases (`likelihoods.tsv`) update the
-//! prior.
+//! The probability of each answer to a feature under each cause ([`Likelihoods`]). The prior
+//! probability of an answer comes from the expectation in the file of the cause. Counts of recorded
+//! cases (`likelihoods.tsv`) update the prior.
 //!
 //! Given the cause, the answers are treated as independent (naive Bayes). Real answers are not
 //! quite independent, so a factor, the temperature, multiplies the sum of their log likelihoods.
@@ -14,8 +14,9 @@ use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The counts and parameters fitted to the corpus. Each line of the file has one of three formats:
-/// `background`, feature, counts; or manifestation, feature, counts; or a parameter and its value.
+/// The counts and parameters fitted to the corpus. Each line has one of three formats:
+/// `background`, feature, counts; or form of a cause, feature, counts; or a parameter and its
+/// value.
 const FITTED_LIKELIHOODS: &str = include_str!("likelihoods.tsv");
 
 /// Prior probability of an answer that a cause always expects.
@@ -25,7 +26,7 @@ const MOSTLY_PROBABILITY: f64 = 0.75;
 /// Prior probability of an answer that a cause excludes.
 const EXCLUDED_PROBABILITY: f64 = 0.03;
 /// Prior probability that a mark (a feature typical of other causes) appears under a cause that
-/// does not list it.
+/// does not list the mark.
 const FOREIGN_MARK: f64 = 0.004;
 /// The weight of a cause's prior expectation, as a number of counted cases.
 const PRIOR_CASES: f64 = 8.0;
@@ -38,12 +39,12 @@ const BACKGROUND_CASES: f64 = 0.5;
 pub struct Likelihoods {
     /// Number of cases of any cause, by feature and by index of the answer.
     pub background: BTreeMap<&'static str, Vec<f64>>,
-    /// Number of cases by manifestation of a cause and feature, and by index of the answer.
+    /// Number of cases by form (manifestation) of a cause, by feature, and by index of the answer.
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
     /// The factor that multiplies the sum of log likelihoods, because answers are not independent.
     pub temperature: f64,
-    /// An explanation names the most probable cause only if its probability is at least this,
-    /// 0..=1.
+    /// An explanation names the most probable cause only if the probability of this cause is at
+    /// least this threshold, 0..=1.
     pub named_from: f64,
 }
 
@@ -123,8 +124,8 @@ impl Likelihoods {
 /// Returns the prior probability of each answer to a feature under one manifestation of a cause,
 /// from the expectations in the cause's file.
 fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
-    // Answer `at` has this probability; the other answers share the rest in the ratio of
-    // `background`.
+    // Answer `at` gets the probability `probability`. The other answers share the remaining
+    // probability in the ratio of `background`.
     let one = |at: usize, probability: f64| {
         let others = 1.0 - background[at];
         let of = |(it, other): (usize, &f64)| match it == at {

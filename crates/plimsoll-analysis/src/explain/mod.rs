@@ -173,8 +173,8 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
 /// Returns whether a cause may be named for this server. Only some causes may be named if the
 /// server has not recovered from the search, or if requests fail at any load.
 fn may_be_named(case: &Contrast, cause: Cause) -> bool {
-    // A server that used up a resource cannot recover, so the used-up resource may be named. The
-    // other causes describe only a working server.
+    // Used-up memory, files or ports prevent a server from recovering, so a used-up resource may be
+    // named as the cause. All causes except a used-up resource describe only a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.goodput_of_broken_server_rps().is_none())
@@ -189,7 +189,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let causes = posterior.causes();
     let seen = case.is_seen() && case.target_loss.is_none();
     // If the server process ended, the kernel may still report that it killed the process for lack
-    // of memory.
+    // of memory. The cause memory may therefore be named although the server process is gone.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= REPORTED_PROBABILITY_MIN).collect();
@@ -263,8 +263,8 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     let out = causes.iter().filter(|it| it.probability < REPORTED_PROBABILITY_MIN);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -EVIDENCE_LOG_RATIO_MIN);
-        // An answer to the cause's own features is better evidence against the cause than a sign of
-        // another cause.
+        // An answer to a feature that the cause lists is better evidence against the cause than a
+        // sign of another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, against_text(case, term.feature, term.value)))
@@ -320,8 +320,8 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return predict_without_gc(case);
     }
-    // A cause that is no limit has no next limit. For a slow start or a slow response, changes of
-    // the code also change the demand of a request.
+    // If the cause is no limit of the server, no next limit can be predicted. A change of the code
+    // against a slow start or slow responses also changes the demand of a request.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
@@ -333,16 +333,16 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     let is_next =
         |own: &ServiceDemand| own.ceiling_rps < next.ceiling_rps && !card.resources.contains(&UsedResource::Thread);
     let next = interpreter.as_ref().filter(|own| is_next(own)).unwrap_or(next);
-    // The server already reached a higher throughput than this saturating rate, so the estimate is
-    // wrong.
+    // The server already reached a higher throughput than the estimated rate that saturates the
+    // next resource, so the estimate is wrong.
     if next.ceiling_rps < case.sustained_rps {
         return None;
     }
-    // A few users may get a higher throughput than many users, but the prediction concerns the load
-    // line, an open load.
+    // A closed loop may get a higher throughput with few users than with many, but the load line is
+    // the rate of an open loop.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + SMALL_SHARE_MAX) * case.lower_rps) } else { most_rps };
-    // The rate is converted into the unit of the line.
+    // Requests a second are converted into the unit of the load line, such as sessions a second.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     let lower_rps = next.range_rps.0;
     Some(LinePrediction {

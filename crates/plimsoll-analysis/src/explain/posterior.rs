@@ -46,7 +46,8 @@ pub struct EvidenceTerm {
 pub struct Candidate {
     /// The description of the cause.
     pub card: &'static CauseCard,
-    /// The form in which the cause shows itself in the features.
+    /// The form of the cause, which determines the expected answers to the features (questions
+    /// about the server).
     pub way: &'static CauseForm,
     /// The probability of this form of the cause given the observations, 0..=1.
     pub probability: f64,
@@ -89,7 +90,8 @@ impl Posterior {
     pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
         let prior = (1.0 - UNKNOWN_PRIOR) / forms().count() as f64;
-        // The background of a feature (its answers for any server) is equal for all manifestations.
+        // The background of a feature (the probabilities of its answers for any server) is equal
+        // for all forms of all causes.
         let background = |(feature, value)| (feature, value, likelihoods.background(feature));
         let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed().map(background).collect();
         let mut candidates: Vec<Candidate> = forms()

@@ -1,6 +1,7 @@
-//! Tests of the observed loads against the laws of queues and the behaviour of threads. The
-//! features use the results of these tests. Each test is a pure function of the facts about a
-//! server ([`Contrast`]). A result of `None` means that an input was not observed.
+//! Tests of the observed loads against the laws of queues and the behaviour of threads. The answers
+//! to the features (questions about the server) use the results of these tests. Each test is a pure
+//! function of the facts about a server ([`Contrast`]). A result of `None` means that an input was
+//! not observed.
 //!
 //! Not here: the conclusions from the results (`causes`).
 
@@ -25,7 +26,7 @@ fn signal_increase(case: &Contrast, signal: Signal) -> Option<f64> {
 }
 
 /// Returns whether the maximum of a signal at the load line and above reaches `least`. The maximum
-/// must also be at least `times` the value at the low load.
+/// of the signal must also be at least `times` the value at the low load.
 pub(super) fn signal_has_risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
     let top = case.signal_max(signal)?;
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
@@ -56,10 +57,11 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     )
 }
 
-/// Returns whether plimsoll's own limit of connections limits the throughput. One sign: the number
-/// of requests in service equals the allowed number in flight. The other sign: plimsoll could not
-/// send some requests, although the sent requests were as fast as a request alone. If arrivals are
-/// random, some requests find all connections in use long before all connections are always in use.
+/// Returns whether plimsoll's own limit of connections limits the throughput. One sign of this
+/// limit: the number of requests in service equals the number of requests that plimsoll allows in
+/// flight. Another sign of this limit: plimsoll could not send some requests, although the sent
+/// requests were as fast as a request alone. If arrivals are random, some requests find all
+/// connections in use long before all connections are always in use.
 pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
@@ -88,11 +90,12 @@ fn lost_share(places: f64, offered: f64) -> f64 {
 }
 
 /// Returns whether other processes used cores that the server's threads waited for, at the load
-/// line or above. Three conditions must hold. No core is idle. Threads of the server wait for a
-/// core. Other processes use a noticeable number of cores, also compared with the server's use.
-/// A server with a saturated thread lacks no core. Returns `None` in two cases. The use of other
-/// processes grew with the load: these processes may work for the server. At the load line, the
-/// server's threads together used about one core: they may lack cores, or run one at a time.
+/// line or above. The result is true only if no core is idle and threads of the server wait for a
+/// core. For a true result, the other processes must also use a noticeable number of cores, also
+/// compared with the server's use. A server with a saturated thread lacks no core, so the result is
+/// false for such a server. Returns `None` if the CPU use of other processes grew with the load,
+/// because these processes may work for the server. Also returns `None` if the server's threads
+/// together used about one core at the load line: the threads may lack cores, or take turns.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -119,9 +122,10 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
 /// addresses of this machine (`tcp_tw_reuse`).
 const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 
-/// Returns whether the server reached its limit of open files; `None` if it had reached this limit
-/// already at the low load. In that case the open files may belong to idle connections. Example:
-/// plimsoll opened many connections while the server processed the backlog of an earlier load.
+/// Returns whether the server reached its limit of open files; `None` if the server had reached
+/// this limit already at the low load. Open files at the low load may belong to idle connections.
+/// Example: plimsoll opened many connections while the server processed the backlog of an earlier
+/// load.
 pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
     let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
@@ -129,8 +133,8 @@ pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether plimsoll or the server found no free local port for a new connection. One sign
-/// is a connection of plimsoll that failed for lack of a port. The other sign: nearly all ports are
-/// in TIME-WAIT, and requests fail.
+/// is a connection of plimsoll that failed for lack of a port. Another sign of a lack of ports:
+/// nearly all ports are in TIME-WAIT, and requests fail.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
@@ -139,8 +143,8 @@ pub(super) fn ports_used_up(case: &Contrast) -> bool {
         && signal_has_risen(case, Signal::TimeWait, EQUALLY_SHORT_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true)
         && fails();
     // Ports stay in TIME-WAIT for a minute, so the ports that the search used are missing in the
-    // first load after the search. Requests fail at that load, or at the next load that needs more
-    // ports.
+    // first load after the search. Requests fail at the first load after the search, or at the next
+    // load that needs more ports.
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
     let stay = first.is_some_and(|sight| {
         let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
@@ -156,7 +160,8 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
     let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
     let as_many = PORT_HELD_S.iter().any(|held_s| {
         let turns = sight.seconds / held_s;
-        // Ports that were freed in the second before the load are available once more.
+        // If the kernel keeps a port for one second, the ports freed in the second before the load
+        // are available to the load, too.
         let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
         ((1.0 - CONSIDERABLE_SHARE_MIN) * turns..(1.0 + CONSIDERABLE_SHARE_MIN) * (turns + free))
             .contains(&(answered / ports))
@@ -166,8 +171,9 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
     Some(is_held(sight) && as_many && fails)
 }
 
-/// Returns whether new connections wait or fail while requests on open connections are as fast as
-/// before. The server must have idle capacity: a saturated server also accepts late.
+/// Returns whether new connections wait or fail while requests on open connections are as fast as a
+/// request alone. The server must have idle capacity, because a saturated server also accepts
+/// connections late.
 pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let waits = requests_wait_for_accept(case).unwrap_or(false);
     let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
@@ -209,9 +215,9 @@ pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
-/// Returns whether all cores that the server may use are saturated. Two cases count. In the first
-/// case the server is bound to some of the machine's cores. In the second case the server's threads
-/// wait for a core although other cores are idle.
+/// Returns whether all cores that the server may use are saturated. One case is a server that is
+/// bound to some of the machine's cores. Another case is a server whose threads wait for a core
+/// although other cores are idle.
 pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
     let allowed = case.allowed_full();
     let held = server_core_limit(case);
@@ -250,10 +256,10 @@ fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
     Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
-/// Returns whether the server's threads run one at a time: several threads together use one core,
-/// while no single thread is saturated and cores are idle. For an interpreter that runs one thread
-/// at a time, other processes may use the idle cores. Returns `None` if a single connection to a
-/// dependency may be the reason: then the requests take turns at this connection.
+/// Returns whether the server's threads run one at a time: several threads use one core in total,
+/// no thread is saturated, and cores are idle. If the server's interpreter runs one thread at a
+/// time, other processes may use the idle cores. Returns `None` if the requests may take turns at a
+/// single connection to a dependency.
 pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     let is_single = case.peer().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
     if is_single && fixed_connections(case) == Some(true) {
@@ -261,7 +267,8 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     }
     let used = case.signal_max(Signal::ServerCores)?;
     let waits = case.signal_max(Signal::RunQueue).unwrap_or(0.0);
-    // Threads that are woken but find the lock taken again also seem to wait for a core.
+    // Threads that are woken but find the lock taken again also count as threads that wait for a
+    // core.
     let in_turn = waits < MOST_SHARE_MIN
         || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= EQUALLY_SHORT_FACTOR * waits);
     let many = case.signal_max(Signal::Threads)? >= RISEN_FACTOR_MIN;
@@ -278,8 +285,8 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether the server is an interpreter that runs one thread at a time and uses one core,
-/// and the machine would have idle cores if other processes did not compute. At the load line, the
-/// interpreter must use one core, too.
+/// also at the load line. The machine must also have idle cores, or cores that would be idle if
+/// other processes did not compute.
 fn is_busy_interpreter_beside_others(case: &Contrast) -> Option<bool> {
     let idle = case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)?;
     Some(has_shared_interpreter(case) && uses_one_core_at_line(case) && idle >= MOST_SHARE_MIN)
@@ -290,11 +297,11 @@ fn uses_one_core_at_line(case: &Contrast) -> bool {
     case.line.get(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used))
 }
 
-/// Names of processes, by kind of program (`programs.tsv`). A name changes the probability of a
-/// cause, but never decides alone.
+/// Names of processes, by kind of program (`programs.tsv`). The name of a process changes the
+/// probability of a cause, but never decides alone which cause is named.
 const PROGRAM_NAMES_TSV: &str = include_str!("programs.tsv");
 
-/// Returns whether a process is a program of this kind, by its name or by the name of its
+/// Returns whether a process is a program of the kind `kind`, by its name or by the name of its
 /// interpreter. A script that is started by its own name appears as `flask (python3.12)`.
 fn is_program(kind: &str, process: &str) -> bool {
     let (name, program) = process.trim_end_matches(')').split_once(" (").unwrap_or((process, process));
@@ -334,8 +341,8 @@ pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
 /// server's runtime compiled code.
 pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
     let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
-    // The mean decides, because a few long requests (such as requests during garbage collection)
-    // occur in both loads.
+    // The mean service times are compared, because a few long requests (such as requests during
+    // garbage collection) occur in both compared loads.
     let mean_ns = |sight: &LoadSignals| sight.service_mean_ns.or(sight.get(Signal::Service));
     let all = if case.held_back_ns.is_some() { 1 } else { 4 };
     let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
@@ -343,15 +350,16 @@ pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
     Some(case.alone_first_ns? >= SLOWER_FACTOR_MIN * now_ns || compiled[0].max(compiled[1]) >= SMALL_SHARE_MAX)
 }
 
-/// Returns whether the server's connections to its main peer are a fixed number while more requests
-/// wait. The main peer is the dependency with the most connections.
+/// Returns whether the server has a fixed number of connections to its main peer while more
+/// requests than connections are in flight. The main peer is the dependency with the most
+/// connections.
 pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let (_, count) = case.peer()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let asked = case.asks(case.peer()?.0).unwrap_or(true);
-    // Threads may wait for a lock instead of a connection, or each process may have its own
-    // connection.
+    // A fixed number of connections is no shared pool if threads wait for a lock, or if each
+    // process has its own connection.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
         Some(signal_increase(case, Signal::InLock)? >= MOST_SHARE_MIN * count && left < MOST_SHARE_MIN * count)
@@ -400,8 +408,8 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns the sizes of groups of server threads with equal names, such as pools. A size counts
-/// only if it is equal at the load line and above, and exceeds two threads for each core. Smaller
-/// groups may be event loops.
+/// only if it is equal at the load line and above, and exceeds two threads for each core. Groups of
+/// at most two threads for each core may be event loops.
 fn thread_group_sizes(case: &Contrast) -> impl Iterator<Item = f64> {
     let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
@@ -409,8 +417,8 @@ fn thread_group_sizes(case: &Contrast) -> impl Iterator<Item = f64> {
 }
 
 /// Returns whether the number of threads that sleep or wait for storage equals the number of
-/// requests in service (Little's law). Both numbers are increases since the low load, because some
-/// threads always sleep.
+/// requests in service (Little's law). The numbers of threads and of requests are increases since
+/// the low load, because some threads always sleep.
 pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let at_work = |sight: &LoadSignals| {
         [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)
@@ -418,13 +426,14 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let low = (at_work(&case.low)?, mean_requests_in_service(case, &case.low)?);
     let beyond = |sight: &LoadSignals| Some((at_work(sight)? - low.0, mean_requests_in_service(case, sight)? - low.1));
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
-    // A thread that waits for the interpreter wakes up at intervals, so it looks like a sleeping
-    // thread.
+    // A thread that waits for its turn in the interpreter (such as Python's) wakes up at intervals,
+    // so it looks like a sleeping thread.
     let next = if has_shared_interpreter(case) { 1.0 } else { 0.0 };
     let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
         requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
     };
-    // A short load reads each thread only once, so the sum over both loads is more exact.
+    // In a short load, each thread's state is read only once, so the sum over the loads at and
+    // above the line is more exact.
     let both = as_many((line.0 + past.0, line.1 + past.1), ROUGH_AGREEMENT_SHARE, EQUALLY_SHORT_FACTOR * next);
     Some(both && as_many(line, MOST_SHARE_MIN, next) && as_many(past, MOST_SHARE_MIN, next))
 }
@@ -453,8 +462,8 @@ pub(super) fn more_threads_wait_for_locks(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether single-threaded processes have accepted nearly all connections with requests in
-/// flight. Such processes are event loops. A process that handles one request at a time leaves
-/// other connections in the accept queue.
+/// flight. Single-threaded processes that accept nearly all connections are event loops. A process
+/// that handles one request at a time leaves other connections in the accept queue.
 pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
     let left = case.past.get(Signal::InFlight)? - processes;
@@ -483,7 +492,7 @@ pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
 /// whether they may run. The sign of polling: many more threads sleep than requests are in service.
 pub(super) fn has_polling_threads(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
-    // Requests beyond the number of threads have no thread yet, so they cannot poll.
+    // Requests in flight beyond the number of threads have no thread yet that could poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= RISEN_FACTOR_MIN * case.requests_in_service()?;
     Some(
@@ -493,8 +502,8 @@ pub(super) fn has_polling_threads(case: &Contrast) -> Option<bool> {
     )
 }
 
-/// Returns whether many waiting threads sleep for a time while hardly any thread waits for data.
-/// Such sleeping threads do not wait for the response of a dependency.
+/// Returns whether many waiting threads sleep until a timer ends while hardly any thread waits for
+/// data. Threads that sleep until a timer ends do not wait for the response of a dependency.
 fn sleeps_unasked(case: &Contrast) -> Option<bool> {
     let (beyond, reading) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
@@ -514,9 +523,10 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     )
 }
 
-/// Returns whether no observation shows what the waiting requests wait for. The signs: the workers
-/// do not match the requests in service, and no thread waits or sleeps. Also, no call to a
-/// dependency is open, and no connection waits to be accepted.
+/// Returns whether no observation shows what the waiting requests wait for. Busy worker processes,
+/// a pool with all threads busy, or waiting and sleeping threads would explain the waiting
+/// requests. Open calls to a dependency, or connections that wait to be accepted, would also
+/// explain waiting requests.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let rises = |signal: Signal| Some(signal_increase(case, signal)? > 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
@@ -559,9 +569,9 @@ pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether calls to a dependency take longer under load: more calls are open than requests
-/// are in service (Little's law). Two other signs also count. A fixed number of connections is in
-/// use, although fewer requests are in service. Or the number of connections grows while requests
-/// wait for data.
+/// are in service (Little's law). Another sign of longer calls is a fixed number of connections in
+/// use that exceeds the number of requests in service. A third sign of longer calls is a number of
+/// connections that grows while requests wait for data.
 pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     if sleeps_unasked(case) == Some(true) || !case.plateau()? || !case.has_no_saturated_resource()? {
         return Some(false);
@@ -572,7 +582,8 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let (waiting, served) = (case.past.get(Signal::InFlight)?, case.requests_in_service()?);
     let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER_FACTOR_MIN * low);
-    // Idle connections stay open, so their number alone does not show calls.
+    // Idle connections stay open, so the number of connections alone does not show how many calls
+    // are open.
     let peer_waiting = case.past.get(Signal::PeerWaiting);
     let in_use = peer_waiting.map_or(served >= BUSY_RESOURCE_IN_SERVICE_MIN, |calls| {
         calls >= BUSY_RESOURCE_IN_SERVICE_MIN * past && rises(calls)
@@ -611,8 +622,9 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
         && ONE_CORE_RANGE.contains(&cores)
         && cores >= 1.0 - SMALL_SHARE_MAX
         && own < 1.0 - AGREEMENT_SHARE;
-    // If both together saturate the machine, the dependency is the limit only if it uses much more
-    // CPU time than the server. The backend of a proxy counts as the service itself.
+    // If the server and a dependency together saturate the machine, the dependency is the limit
+    // only if it uses much more CPU time. The backend behind a proxy counts as part of the server,
+    // not as a dependency.
     let all = case.cores_full()?
         && cores > SLOWER_FACTOR_MIN * own
         && cores > CONSIDERABLE_SHARE_MIN * case.signal_max(Signal::Cores)?;
@@ -657,8 +669,9 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns how many database statements wait for a lock of another statement, above the load line.
-/// Titles of processes or wait states of threads show the number. Returns `None` if this number is
-/// not clearly higher than the number of requests in service.
+/// The titles of the database's processes or the wait states of its threads show the number of
+/// waiting statements. Returns `None` if the number of waiting statements is not clearly higher
+/// than the number of requests in service.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let titles = signal_increase(case, Signal::DownstreamInLock);
     let is_idle = case.signal_max(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
@@ -705,7 +718,7 @@ pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether many bytes from a dependency are in transit: at least as many as plimsoll
-/// receives in a tenth of a second. The server must read the arrived bytes in time.
+/// receives in a tenth of a second. Returns `false` if the server leaves many arrived bytes unread.
 pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerOnTheWay)?;
     let queued = signal_has_risen(
@@ -720,7 +733,8 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether responses of a dependency arrive piece by piece for many of the requests in
-/// flight. The dependency must have idle cores, and the server must read the responses in time.
+/// flight. Returns `false` if the dependency has saturated its cores, or if the server reads the
+/// responses late.
 pub(super) fn arrives_slowly_from_dependency(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
     let most = past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN

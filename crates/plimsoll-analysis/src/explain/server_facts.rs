@@ -1,6 +1,7 @@
-//! The facts about one server ([`Contrast`]): signals (measured figures) of steady loads. The loads
-//! are at a low rate, at half the load line, at the line and just above. The facts also contain the
-//! result of the search, and figures that follow from the laws of queues.
+//! The facts about one server ([`Contrast`]): signals (measured figures) of steady loads. The
+//! steady loads run at a low rate, at half the load line, at the line and just above. The facts
+//! also contain the result of the search, and figures that follow from queueing laws such as
+//! Little's law.
 //!
 //! Not here: the conclusions from the facts (`features`).
 
@@ -36,13 +37,13 @@ pub struct Loads<'a> {
     /// The closed-loop loads with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
     /// Number of processes of the server's control group that the kernel killed because memory was
-    /// short, during these loads or during the search. `None`: not known.
+    /// short, during the steady loads or during the search. `None`: not known.
     pub killed: Option<f64>,
 }
 
 /// Returns how many processes the kernel killed during these runs because memory was short. `runs`:
-/// in order of time. A restarted server has a new control group, so the counter may begin again at
-/// 0. Returns `None` if the counter was not observed.
+/// in order of time. A restarted server has a new control group, so the counter of killed processes
+/// may begin again at 0. Returns `None` if the counter was not observed.
 pub fn killed_processes<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
@@ -69,7 +70,8 @@ impl<'a> Loads<'a> {
         let nearest = |share: f64, from: f64, to: f64| {
             let within = open().filter(|(rate, ..)| *rate >= from * line && *rate <= to * line);
             let far = |rate: f64| (rate / (share * line)).ln().abs();
-            // Among loads of equal rate, the longest counts; among equal lengths, the last.
+            // Among loads of equal rate, the longest load is selected; among loads of equal rate
+            // and length, the first.
             let by = |a: &(f64, &TrialOutcome, &Run), b: &(f64, &TrialOutcome, &Run)| {
                 far(a.0).total_cmp(&far(b.0)).then(b.1.duration_ns.cmp(&a.1.duration_ns))
             };
@@ -88,26 +90,26 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Returns the reference rate of an explanation, 1/s: the rate of each load is a share of this
-/// rate. The reference rate is the load line. Without a load line, the reference rate is the
-/// server's highest throughput.
+/// Returns the reference rate of an explanation, 1/s: the rate of each load is given as a share of
+/// this rate. The reference rate is the load line or, without a load line, the server's highest
+/// throughput.
 pub fn reference_rate(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
     if line > 0.0 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // If a single user waits too long, the search tries no more users. The peak is then the
-    // throughput of one user, which is no capacity of the server.
+    // If a single user waits too long for a response, the search tries no more users. With a single
+    // user, the highest throughput is the throughput of this user, not the capacity of the server.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
 /// Returns the throughput that the server sustains, 1/s: usually `best_rps`, the highest throughput
-/// of any load. The result is `steady_rps`, the highest throughput of the steady loads, if two
-/// conditions hold. There is no load line, and the server did not keep up with the load above the
-/// line (`past`).
+/// of any load. Without a load line, the result is `steady_rps` if the server did not keep up with
+/// `past`. `steady_rps` is the highest throughput of the steady loads, and `past` is the steady
+/// load above the line.
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
     let pushed = past
         .get(Signal::Goodput)
@@ -155,9 +157,10 @@ pub struct Contrast {
     pub slo: Slo,
     /// The highest throughput of any load, requests a second.
     pub best_rps: f64,
-    /// The highest throughput that lasts, requests a second. For a server without a load line, this
-    /// is the throughput of overloaded steady loads. Short trials would give a value that is too
-    /// high: they may fall between the stalls of a server, or use up the rest of a quota.
+    /// The highest throughput that lasts, requests a second. For a server without a load line, the
+    /// throughput that lasts is the throughput of overloaded steady loads. In a short trial, the
+    /// throughput may be too high, because the trial falls between two stalls or uses up the rest
+    /// of a quota.
     pub sustained_rps: f64,
     /// The highest throughput during the search at an offered rate above the capacity, requests a
     /// second.
@@ -179,8 +182,8 @@ pub struct Contrast {
     /// The share of requests that failed at every load of the search; `None` if the SLO allows it.
     #[serde(rename = "failing")]
     pub constant_failure: Option<ConstantFailureShare>,
-    /// The text about a server that stopped during the search: the load since which the server
-    /// accepted no connection. `None`: the server did not stop.
+    /// The text about a server that stopped during the search. The text names the load since which
+    /// the server accepted no connection. `None`: the server did not stop.
     #[serde(rename = "gone")]
     pub target_loss: Option<String>,
     /// The time of each resource that one request uses; computed from the signals of the loads.
@@ -189,8 +192,8 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// Computes the facts from the result of a search and the steady loads after it. `findings`:
-    /// without the trials that only brought the server into a known state.
+    /// Computes the facts from the result of a search and the steady loads after it. `findings`
+    /// contains no loads that only drain queues or warm up the server.
     pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
         let under = |run: &Run| LoadSignals::with_lag_bound(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
@@ -213,9 +216,9 @@ impl Contrast {
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
         // The service time is the mean, not the median: by Little's law, a rare long request
-        // occupies its worker for its whole time. Of the means of several loads, the minimum
-        // counts, because a low load may have to wake sleeping threads. A request alone is never
-        // slower than a request among other requests.
+        // occupies its worker for its whole time. Of the mean service times of several loads, the
+        // minimum counts, because a low load may have to wake sleeping threads. A request alone is
+        // never slower than a request among other requests.
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
@@ -265,7 +268,8 @@ impl Contrast {
     /// Returns the maximum of a signal at the load line and above; `None` if it was not observed.
     pub fn signal_max(&self, signal: Signal) -> Option<f64> {
         // Above the line, the kernel may interrupt a thread to serve waiting connections, so the
-        // thread's own share is too low. The closed-loop load has fewer connections.
+        // thread's measured share of a core is too low. The closed-loop load has fewer waiting
+        // connections than the load above the line.
         let threads = matches!(signal, Signal::FullestThread | Signal::FullThreads);
         let closed = self.best_closed_load().filter(|_| threads).and_then(|sight| sight.get(signal));
         self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
@@ -276,7 +280,8 @@ impl Contrast {
     /// of the resources. `None`: the closed-loop load has less goodput, or requests failed in it.
     pub fn best_closed_load(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
-        // A user whose request is rejected sends the next request immediately.
+        // In a closed loop, a user whose request is rejected sends the next request immediately, so
+        // rejections increase the load.
         let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= MANY_FAILURES_SHARE);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
@@ -292,16 +297,18 @@ impl Contrast {
     }
 
     /// Returns whether the maximum of a signal at the load line and above is at least `times` its
-    /// value at the low load. A value that is 0 at the low load and positive later has risen.
+    /// value at the low load. A signal that is 0 at the low load and positive at the load line or
+    /// above has risen.
     pub fn signal_rises(&self, signal: Signal, times: f64) -> Option<bool> {
         let (low, top) = (self.low.get(signal)?, self.signal_max(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
-    /// Returns how many requests are in service at once at the server's peak. By Little's law, this
-    /// number is the highest throughput times the service time of a single request. A resource that
-    /// serves k requests at once gives k. A result below 1 means that no resource of the server is
-    /// always busy. `None`: there is no load above the line, so the peak is not known.
+    /// Returns how many requests are in service at once at the server's peak. By Little's law, the
+    /// number of requests in service is the highest throughput times the service time of a single
+    /// request. If the limiting resource serves k requests at once, k requests are in service. A
+    /// result below 1 means that no resource of the server is always busy. `None`: there is no load
+    /// above the line, so the peak is not known.
     pub fn requests_in_service(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
         (self.best_rps > 0.0).then_some(self.best_rps * self.worker_time_ns()? / 1e9)
@@ -315,8 +322,8 @@ impl Contrast {
         Some(written_ns.min(self.alone_ns?))
     }
 
-    /// Returns the rate that the server sustains now, divided by the lowest rate that the search
-    /// did not sustain. Returns `None` if the ratio is clearly below 1.
+    /// Returns the rate that the server sustains after the search, divided by the lowest rate that
+    /// the server did not sustain in the search. Returns `None` if the ratio is clearly below 1.
     pub fn holds_upper(&self) -> Option<f64> {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= EXHAUSTED_SHARE_MIN)
     }
@@ -334,12 +341,12 @@ impl Contrast {
         let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.constant_failure_share().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // The throughput may exceed the known maximum only slightly: the line, or the highest rate
-        // tried above the line. Without a line, or if some queues fill long before other queues,
-        // any throughput counts.
+        // On a plateau, the throughput is at most slightly above the load line and the highest rate
+        // tried above the line. Without a load line, or if some queues fill long before other
+        // queues, a plateau may have any throughput.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        // The load line may now be anywhere between the highest rate sustained above the line and
-        // the next step.
+        // If the server sustained a rate above the load line, its limit may be anywhere between
+        // this rate and the next higher load.
         let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER_FACTOR_MIN * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + SMALL_SHARE_MAX) };
@@ -364,9 +371,9 @@ impl Contrast {
     }
 
     /// Returns whether all cores of the machine are in use at the load line or above. Either hardly
-    /// any core is idle, or a small part is idle while at least as many threads of the server wait
-    /// for a core. The second case exists because the kernel does not move waiting threads
-    /// immediately.
+    /// any core is idle, or few cores are idle and at least as many server threads wait for a core.
+    /// Idle cores and waiting threads coincide because the kernel does not move waiting threads to
+    /// idle cores immediately.
     pub fn cores_full(&self) -> Option<bool> {
         let (idle, cores) = (self.signal_min(Signal::Idle)?, self.signal_max(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
@@ -379,7 +386,8 @@ impl Contrast {
 
     /// Returns the mean number of server threads that wait for a core, without threads that are
     /// just being woken. The time to wake a thread comes from the low load, where cores are idle.
-    /// Returns `None` if more additional threads wait for each other than for cores.
+    /// Returns `None` if the increase since the low load in threads that wait for each other
+    /// exceeds the number of threads that wait for cores.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
@@ -390,8 +398,8 @@ impl Contrast {
     }
 
     /// Returns whether the server is bound to some cores, and all these cores are in use at the
-    /// load line or above. Use by the server counts, and use by dependencies that are bound to the
-    /// same cores.
+    /// load line or above. The cores may be in use by the server, or by dependencies that are bound
+    /// to the same cores.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.signal_max(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
@@ -399,8 +407,8 @@ impl Contrast {
     }
 
     /// Returns whether the server may use only one core of a machine with more cores. On one core,
-    /// a saturated thread is no evidence for the cause one thread: a second thread would have no
-    /// core.
+    /// a saturated thread does not show that one thread is the limit, because a second thread would
+    /// have no core.
     pub fn is_bound_to_one_core(&self) -> bool {
         self.signal_max(Signal::CoresAllowed)
             .zip(self.signal_max(Signal::Cores))
@@ -418,9 +426,9 @@ impl Contrast {
         )
     }
 
-    /// Returns whether a thread of the server is saturated at the load line or above. Such a thread
-    /// works all the time, or whenever helper threads do not stop the thread. Helper threads
-    /// collect garbage or compile code for the server's runtime. The thread and its helper threads
+    /// Returns whether a thread of the server is saturated at the load line or above. A saturated
+    /// thread works all the time, except while helper threads stop it. Helper threads collect
+    /// garbage or compile code for the server's runtime. A saturated thread and its helper threads
     /// together use one core.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.signal_max(Signal::FullestThread)?;
@@ -439,8 +447,9 @@ impl Contrast {
         Some(is_full && by_requests && !self.cores_full_by_other_threads().unwrap_or(false))
     }
 
-    /// Returns whether no core is idle because several threads of the server are busy. In that case
-    /// the cores are the limit, even if one of these threads uses a whole core.
+    /// Returns whether no core is idle because several threads of the server are busy. If several
+    /// busy threads leave no core idle, the cores are the limit, even if one of the threads uses a
+    /// whole core.
     fn cores_full_by_other_threads(&self) -> Option<bool> {
         let other_threads = self.signal_max(Signal::ServerCores)? - self.signal_max(Signal::FullestThread)?;
         let own = self.signal_max(Signal::ServerCores)? >= (1.0 - SMALL_SHARE_MAX) * self.signal_max(Signal::Cores)?;
@@ -448,15 +457,17 @@ impl Contrast {
     }
 
     /// Returns the share of the server's CPU time that garbage collection uses. For a collector
-    /// that runs in parallel to requests, the share above the line counts. At a lower load, a
-    /// parallel collector may use idle cores at no cost to requests. Go's idle workers do so.
+    /// that runs in parallel to requests, the result is the share above the line. At a lower load,
+    /// a parallel collector may use idle cores at no cost to requests. Go's collector, for example,
+    /// runs idle workers on idle cores.
     pub fn gc_share(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.signal_max(Signal::Gc))
     }
 
-    /// Returns whether garbage collection takes more from requests than at a low load. The function
-    /// also returns true if garbage collection is so costly that even a low load fails.
+    /// Returns whether garbage collection takes more CPU time from requests, or stops requests for
+    /// longer, than at a low load. The function also returns true if garbage collection is so
+    /// costly that even a low load fails.
     pub fn collects_more_under_load(&self) -> bool {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
@@ -481,8 +492,8 @@ impl Contrast {
     }
 
     /// Returns whether the number of threads in a waiting state (`signal`) reaches `least`, and is
-    /// clearly larger than at a low load. The number must double, unless it rises from below one to
-    /// about one.
+    /// clearly larger than at a low load. The number of waiting threads must double, unless the
+    /// number rises from below one to about one.
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - CONSIDERABLE_SHARE_MIN
@@ -491,8 +502,9 @@ impl Contrast {
         Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
     }
 
-    /// Returns whether more requests are in service than the server uses cores. In that case the
-    /// server's workers wait for something other than a core.
+    /// Returns whether more requests are in service than the server uses cores. If more requests
+    /// are in service than cores are used, the server's workers wait for something other than a
+    /// core.
     pub fn is_waiting_in_service(&self) -> Option<bool> {
         let served_ns = self.worker_time_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.signal_max(Signal::ServerCores)?)
@@ -520,10 +532,10 @@ impl Contrast {
     }
 
     /// Returns the main peer of the server: the dependency with the most connections at the load
-    /// line and above. The result is its address and its number of connections. A dependency that
-    /// gets hardly any requests does not count, unless all dependencies get hardly any. One kind of
-    /// dependency comes first: its number of connections is fixed, and about equals the number of
-    /// requests in service.
+    /// line and above. The result is the main peer's address and number of connections. If some
+    /// dependencies get requests from the server, dependencies that get hardly any requests are
+    /// ignored. A dependency has priority if its number of connections is fixed, and about equals
+    /// the number of requests in service.
     pub fn peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -554,8 +566,9 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// Returns the address of the dependency that accepts connections most slowly: above the line,
-    /// most connections wait there to be accepted. Only dependencies that the server calls count.
+    /// Returns the address of the dependency that accepts connections most slowly: the dependency
+    /// with the most connections that wait to be accepted, above the line. Only dependencies that
+    /// the server calls count.
     pub fn slowest_accepting_dependency(&self) -> Option<&str> {
         let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(most.0.as_str())
@@ -615,9 +628,10 @@ impl Contrast {
         now.or(self.constant_failure.as_ref().map(|failing| failing.share))
     }
 
-    /// Returns the goodput at the low load, 1/s, if an overload has broken the server. The sign is
-    /// a goodput below half of the offered rate, although the server sustained that rate in the
-    /// search. The loads after the search then have no information about a working server.
+    /// Returns the goodput at the low load, 1/s, if an overload has broken the server. The sign of
+    /// a broken server is a goodput below half of the offered rate, although the server sustained
+    /// that rate in the search. If the server is broken, the loads after the search have no
+    /// information about a working server.
     pub fn goodput_of_broken_server_rps(&self) -> Option<f64> {
         let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
         (offered_rps * self.low.seconds >= 10.0
@@ -627,14 +641,16 @@ impl Contrast {
     }
 
     /// Returns whether the low load breaks a latency bound of the SLO. The load at half the line
-    /// must break the bound, too: otherwise the low load only met a stall. If the low load had no
-    /// response, the response time of a single user decides. A low load with few requests may
-    /// contain no late response by chance.
+    /// must break the bound, too: a single late load may be due to a stall. If the low load had no
+    /// response, the response time of a single user is compared with the bound. Equally late
+    /// responses at all higher loads also count, because a low load with few requests may contain
+    /// no late response by chance.
     pub fn breaks_slo_at_low_load(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
             // For a quantile below p99, the median is compared with the bound. The median is at
-            // most that quantile, so a late median proves that the bound is broken.
+            // most the quantile of the bound, so a median above the bound proves that the bound is
+            // broken.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
             let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);
@@ -644,16 +660,18 @@ impl Contrast {
         broken.reduce(|a, b| a || b)
     }
 
-    /// Returns the load that shows the latency without a queue: the low load. If the low load has
-    /// few responses and a lower p99, the result is the load at half the line instead.
+    /// Returns the load that shows the latency without a queue: usually the low load. If the low
+    /// load has few responses and a lower p99 than the load at half the line, the latter is
+    /// returned.
     pub fn unloaded_latency_load(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.low_load_is_small() && later { &self.half } else { &self.low }
     }
 
     /// Returns whether some responses are late by an equal time at half the line and above the
-    /// line. The other responses must be as fast as before, and evenly spread, not in batches as
-    /// after a stall. In a queue, requests would wait longer with more load.
+    /// line. The responses that are not late must be as fast as before, and evenly spread, not in
+    /// batches as after a stall. If the late requests waited in a queue, their waiting times would
+    /// grow with the load.
     fn has_equal_lateness(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];

@@ -88,7 +88,7 @@ mod tests {
             (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 400.0, false)][..], Some(1.0)),
             (&[(2.0, 100.0, false), (8.0, 100.0, false)], Some(0.0)),
             (&[(2.0, 100.0, false), (8.0, 200.0, false)], Some(0.5)),
-            // A void load does not count.
+            // The load with a goodput of 210/s is void, so it has no effect on the elasticity.
             (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 210.0, true)], Some(1.0)),
             (&[(2.0, 100.0, false), (4.0, 0.0, false)], None),
             (&[(2.0, 100.0, false), (2.0, 110.0, false)], None),

@@ -150,8 +150,8 @@ signals! {
     /// Mean number of database processes whose title says that they wait for a lock of another
     /// statement.
     DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes";
-    /// Mean number of a database's session threads that wait to be woken. Such a thread waits for a
-    /// lock of another session, or has no work.
+    /// Mean number of a database's session threads that wait to be woken. A session thread that
+    /// waits to be woken either waits for a lock of another session, or has no work.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
@@ -194,7 +194,7 @@ signals! {
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
     /// Cores that processes other than plimsoll, the server and its dependencies used.
     Others: "others", "cores", "cores used by other processes", "the machine";
-    /// Share of the CPU time that this virtual machine wanted and its host gave to others (steal
+    /// Share of the CPU time that this virtual machine wanted but did not get from its host (steal
     /// time).
     Steal: "steal", "share", "CPU time that the machine's host took (steal)", "the machine";
     /// Share of the CPU quota's periods in which the server's control group was throttled.
@@ -268,10 +268,11 @@ pub struct LoadSignals {
     /// The name of the server's machine, if the load comes from another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether garbage collection seems to run in parallel to requests. The sign is garbage
-    /// collection without threads that only collect garbage.
+    /// Whether garbage collection seems to run in parallel to requests. The sign of parallel
+    /// collection is garbage collection without threads that only collect garbage.
     pub collects_beside: bool,
-    /// Why plimsoll (the load generator) was the limit of this load; `None` if plimsoll was not.
+    /// Why plimsoll (the load generator) was the limit of this load; `None` if plimsoll was not the
+    /// limit.
     pub limited: Option<Sentence>,
     /// How other processes disturbed the load; `None` if no process disturbed it.
     pub disturbed: Option<String>,
@@ -319,7 +320,7 @@ pub struct LoadSignals {
 /// is not known. The value is the Linux default (ports 32768 to 60999).
 const USUAL_PORTS: f64 = 28_232.0;
 /// The look-back time of the socket probe, ns. A response counts as arriving if some of its data
-/// arrived within this time.
+/// arrived within the probe's look-back time.
 const RECENT_DATA_NS: f64 = 40e6;
 /// HTTP statuses of responses that reject a request because of too much load.
 const TOO_MUCH: [u16; 2] = [429, 503];
@@ -328,7 +329,7 @@ const TOO_MUCH: [u16; 2] = [429, 503];
 const NO_PORT_LEFT: u16 = 99;
 
 /// Beginnings of the names of threads that collect garbage, in runtimes with separate threads for
-/// it.
+/// garbage collection.
 const COLLECTOR_THREAD_PREFIXES: [&str; 12] = [
     "GC Thread",
     "G1 ",
@@ -358,8 +359,9 @@ impl LoadSignals {
         LoadSignals::with_lag_bound(run, None)
     }
 
-    /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO. The bound
-    /// decides how much lag of plimsoll makes plimsoll the limit.
+    /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO. The shortest
+    /// latency bound decides how late plimsoll may send requests before plimsoll itself counts as
+    /// the limit.
     pub fn with_lag_bound(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -384,8 +386,8 @@ impl LoadSignals {
     /// `alone_ns`: service time of one request.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
-        // A window as short as a few service times has little information, so the correction is
-        // limited.
+        // A window as short as a few service times has little information, so at most half of the
+        // offered rate is subtracted for late completions.
         self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
@@ -498,7 +500,7 @@ impl LoadSignals {
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
         // A probe may read a series too rarely to have a reading at each edge of the window. So the
-        // rate covers the time from the first to the last reading.
+        // rate of a series covers the time from its first to its last reading.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -655,8 +657,8 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
-        // A runtime with collector threads collects no garbage while these threads are idle. For
-        // other runtimes, the absence of collector threads shows nothing.
+        // A runtime with collector threads collects no garbage while the collector threads are
+        // idle. A runtime without collector threads may collect garbage in any thread.
         let has_threads =
             self.server.as_deref().is_some_and(|name| COLLECTOR_PROCESS_PREFIXES.iter().any(|it| name.starts_with(it)));
         let by_threads =
@@ -681,13 +683,14 @@ impl LoadSignals {
 
 /// The minimum number of batches of responses that show a regular pattern.
 const RESPONSE_BATCHES_MIN: usize = 4;
-/// Batches of responses count as regular if the variation of their sizes, and of the distances
+/// Batches of responses count as regular if the variation of their sizes, and of the intervals
 /// between batches, is at most this. The variation is the standard deviation divided by the mean. A
-/// tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
+/// tick is 0.1 s, so even regular batches, 250 ms apart, have intervals of two or three ticks.
 const REGULAR_VARIATION_MAX: f64 = 0.35;
 
-/// Returns the share of `silent` ticks if the responses between silences come in batches of about
-/// equal size and distance. Returns 0 for other patterns, and `None` for fewer than ten ticks.
+/// Returns the share of `silent` ticks if the responses come in batches of about equal size at
+/// about equal intervals. Returns 0 for responses without regular batches, and `None` for fewer
+/// than ten ticks.
 fn batch_silence_share(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
@@ -700,7 +703,8 @@ fn batch_silence_share(answers: &[f64], silent: &[bool]) -> Option<f64> {
             None => found.push((at, *count)),
         }
     }
-    // The first and the last batch are incomplete.
+    // The first and the last batch are left out, because the edges of the window may have cut them
+    // off.
     let whole = found.get(1..found.len().saturating_sub(1)).unwrap_or_default();
     let is_even = |values: &[f64]| {
         let mean = values.iter().sum::<f64>() / values.len() as f64;

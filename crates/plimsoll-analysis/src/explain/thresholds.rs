@@ -1,7 +1,8 @@
-//! The bounds that decide between the answers to a feature, each with its reason.
+//! The thresholds that decide between the answers to a feature (a question about the server), each
+//! with its reason.
 //!
-//! Most bounds are ratios that several questions share, such as "a part", "most" or "has risen". No
-//! bound was fitted to a recorded case.
+//! Most thresholds are ratios that several features share, such as "a part", "most" or "has risen".
+//! No threshold was fitted to a recorded case.
 //!
 //! Not here: the weights of observations (`likelihoods.tsv`).
 
@@ -24,13 +25,13 @@ pub(super) const AGREEMENT_SHARE: f64 = 0.15;
 /// Two counts of threads agree if they differ by at most this share, because each thread is read
 /// only once a second.
 pub(super) const ROUGH_AGREEMENT_SHARE: f64 = 0.25;
-/// A count, for example of waiting threads, is more than chance if it is at least this number. One
-/// or two occur by chance.
+/// A count, for example of waiting threads, is more than chance if it is at least this number.
+/// Counts of one or two occur by chance.
 pub(super) const COUNT_ABOVE_CHANCE_MIN: f64 = 4.0;
 /// A time that is at least this multiple of another time is longer for a reason, not by chance.
 pub(super) const SLOWER_FACTOR_MIN: f64 = 1.5;
 /// A time up to this multiple of another time counts as equally short, because timers and wake-ups
-/// add to both.
+/// lengthen both times.
 pub(super) const EQUALLY_SHORT_FACTOR: f64 = 2.0;
 
 /// Below this number of requests in service at once (Little's law), no resource is always busy.
@@ -41,8 +42,8 @@ pub(super) const SINGLE_REQUEST_IN_SERVICE: Range<f64> = 0.7..1.35;
 /// If at least this number of requests is in service at once (Little's law), the server handles
 /// several requests at once.
 pub(super) const SEVERAL_IN_SERVICE_MIN: f64 = 1.6;
-/// A server keeps up if its throughput is at least this share of the offered rate. Smaller gaps are
-/// Poisson noise.
+/// A server keeps up if its throughput is at least this share of the offered rate. Smaller
+/// differences between throughput and offered rate are Poisson noise.
 pub(super) const KEEPS_UP_SHARE_MIN: f64 = 0.985;
 /// The maximum part of a request's service time that the waking of a worker takes, ns. On virtual
 /// machines, waking takes tens of microseconds.
@@ -53,9 +54,10 @@ pub(super) const SATURATED_THREAD_SHARE_MIN: f64 = 0.92;
 /// The minimum share of a core that a saturated thread uses if helper threads of its runtime stop
 /// it for a part of the time.
 pub(super) const NEARLY_FULL: f64 = 0.85;
-/// The machine's cores count as saturated if at most this share of them is idle. Cores count as
-/// available only from [`AVAILABLE_IDLE_SHARE_MIN`] on: from that share on, on average less than
-/// one thread waits for a core (Lq of M/M/c).
+/// The machine's cores count as saturated if at most this share of the cores is idle. Cores count
+/// as available only if at least the share [`AVAILABLE_IDLE_SHARE_MIN`] of the cores is idle. With
+/// [`AVAILABLE_IDLE_SHARE_MIN`] of the cores idle, on average less than one thread waits for a core
+/// (Lq of M/M/c).
 pub(super) const SATURATED_IDLE_SHARE_MAX: f64 = 0.1;
 /// Cores count as available to the server if at least this share of them is idle; see
 /// [`SATURATED_IDLE_SHARE_MAX`].
@@ -63,8 +65,8 @@ pub(super) const AVAILABLE_IDLE_SHARE_MIN: f64 = 0.15;
 /// The range of cores that threads use in total if they run one at a time, behind one lock or
 /// interpreter.
 pub(super) const ONE_CORE_RANGE: Range<f64> = 0.85..1.2;
-/// The minimum share of periods in which an exhausted CPU quota stopped the group. A smaller share
-/// comes from bursts.
+/// The minimum share of periods in which an exhausted CPU quota stopped the control group. A quota
+/// that is exhausted in a smaller share of its periods only shows bursts of work.
 pub(super) const THROTTLED_PERIODS_SHARE_MIN: f64 = 0.05;
 /// A share counts as noticeable if it is at least this. Example: garbage collection that takes this
 /// share of the CPU time lowers the throughput noticeably.
@@ -79,8 +81,8 @@ pub(super) const MANY_FAILURES_SHARE: f64 = 0.01;
 pub(super) const EXHAUSTED_SHARE_MIN: f64 = 0.97;
 /// If at least this share of the local ports is in use, the kernel has few free ports.
 pub(super) const PORTS_EXHAUSTED_SHARE: f64 = 0.85;
-/// Time to connect, ns, from which the kernel must have dropped the first SYN: Linux repeats it
-/// after a second.
+/// If opening a connection takes at least this time, ns, the kernel must have dropped the first
+/// SYN: Linux repeats a SYN after a second.
 pub(super) const LATE_CONNECT_NS: f64 = 0.9e9;
 /// Memory counts as short if the server reads back at least this number of pages a second from
 /// storage.

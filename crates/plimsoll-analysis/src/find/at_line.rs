@@ -11,8 +11,9 @@ use plimsoll_model::{Purpose, Run};
 const NEAR_LINE: f64 = 0.9;
 
 /// The server's CPU and memory at the load line. The figures come from trials that met the SLO at
-/// 90 to 100 % of the load line. Without such a trial, the figures come from the valid trial with
-/// the highest goodput, or from the disturbed trial with the highest goodput.
+/// 90 to 100 % of the load line. If no trial near the line met the SLO, the figures come from the
+/// valid trial with the highest goodput. Without a valid trial, the figures come from the disturbed
+/// trial with the highest goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
     /// The server's CPU time and memory in the trials at the load line.
@@ -39,7 +40,8 @@ impl ServerUseAtLine {
                 let usable = trials().filter(|(trial, _)| trial.purpose != Purpose::Settle && is_usable(trial));
                 usable.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps))
             };
-            // Other programs hardly change the CPU time that a request costs the server.
+            // Other programs hardly change the server's CPU time for each request, so a disturbed
+            // trial may replace a missing valid trial.
             best(|trial| trial.verdict != Verdict::Void)
                 .or_else(|| best(|trial| trial.is_disturbed() && !is_void_by_generator(trial)))
                 .into_iter()

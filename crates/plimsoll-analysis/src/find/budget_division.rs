@@ -17,19 +17,20 @@ pub(super) struct Pace {
     pub(super) peak_until_ns: u64,
     /// Factor between the numbers of users of two successive closed-loop trials.
     pub(super) users_factor: u64,
-    /// Minimum length of a saturated trial, ns.
+    /// Minimum length of a closed-loop trial that saturates the server, ns.
     pub(super) block_ns: u64,
-    /// Length of an open trial near the load line, ns.
+    /// Length of an open-loop trial near the load line, ns.
     pub(super) line_ns: u64,
-    /// Whether the budget allows only few trials. Some parts of the search then have fewer trials.
+    /// Whether the budget allows only few trials. With such a small budget, some parts of the
+    /// search have fewer trials.
     pub(super) few: bool,
 }
 
 /// Minimum length of every trial, as a multiple of the response time of a single user.
 pub(super) const TRIAL_RESPONSE_TIMES_MIN: u64 = 3;
 impl Pace {
-    /// Computes the pace for this budget and for a server whose response takes `answer_ns` without
-    /// load.
+    /// Computes how a search divides this budget into trials, for a server whose response takes
+    /// `answer_ns` without load.
     pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * TRIAL_RESPONSE_TIMES_MIN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
@@ -48,8 +49,9 @@ impl Pace {
         }
     }
 
-    /// Computes the pace after the trials in `history`. The response time comes from the first
-    /// load. Before the first load is made, the response time comes from the test request.
+    /// Computes how the search divides its budget into trials, from the trials in `history`. The
+    /// lengths of trials depend on the response time of a single user in the first load. Before the
+    /// first load is made, the lengths depend on the response time of the test request.
     pub(super) fn from_history(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
         let mut pace = Pace::for_budget(
             settings.budget_ns,

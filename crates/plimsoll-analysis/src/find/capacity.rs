@@ -1,11 +1,12 @@
 //! The capacity of a server ([`Capacity`]): its throughput while requests always wait. The capacity
 //! comes from trials in which the server's queue was never empty.
 //!
-//! Completions of a saturated server resemble a renewal process. Their number in time T has mean C
-//! T and variance I C T. C is the capacity. I is the index of dispersion of the completions: 1 for
-//! exponential service times, 0 for constant service times. So N completions give C with a relative
-//! error of sqrt(I / N). If the process or machine changes, trials differ by more than this error.
-//! The variation between trials is added to the error.
+//! Completions of a saturated server resemble a renewal process. The number of completions in time
+//! T has mean C T and variance I C T, where C is the capacity. I is the index of dispersion of the
+//! completions: 1 for exponential service times, 0 for constant service times. So N completions
+//! give the capacity C with a relative error of sqrt(I / N). If the process or machine changes, the
+//! rates of trials differ by more than the error sqrt(I / N). The variation between trials is added
+//! to the error of the capacity.
 //!
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
@@ -19,8 +20,8 @@ use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
 /// Prior probability that a trial is disturbed although no probe observed interference. A disturbed
-/// trial may have any rate from zero to the capacity, all equally probable. With a positive
-/// minimum, a trial below the minimum would pull the estimate of the capacity down.
+/// trial may have any rate from zero to the capacity, all equally probable. If disturbed trials had
+/// a positive minimum rate, a trial below the minimum would pull the estimate of the capacity down.
 const DISTURBED_PRIOR: f64 = 0.1;
 /// Prior probability that a trial is disturbed if probes observed interference.
 const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
@@ -29,15 +30,17 @@ const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
 /// 1).
 const FASTER_SHARE: f64 = 0.2;
 /// If a larger share of the trials than this is set aside as disturbed, the server itself varies.
-/// The estimate of the capacity and its error then come from all trials.
+/// For a server that varies, the estimate of the capacity and its error come from all trials.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
 const COCHRAN_Q_DEVIATIONS: f64 = 3.1;
 /// If trials were set aside as disturbed, other trials were probably disturbed too little to be
-/// detected. The relative increase of the error is this multiple of the share of trials set aside.
+/// detected. The relative increase of the capacity's error is this multiple of the share of trials
+/// set aside.
 const UNDETECTED_DISTURBANCE_FACTOR: f64 = 0.5;
-/// With fewer saturated trials than this, the variation of the server between trials is not known.
+/// With fewer trials of the saturated server than this, the variation of the server between trials
+/// is not known.
 const FEW_TRIALS: usize = 4;
 /// The relative variation between trials that is assumed with fewer than [`FEW_TRIALS`] trials.
 /// Usual servers vary this much (docs/explanation/how-find-searches.md).
@@ -45,9 +48,9 @@ const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
-/// A closed load counts as an overload of a rejecting server if the server rejects at least this
-/// share of all requests. At a smaller share the load may be below the capacity, because random
-/// arrivals come in bursts.
+/// A closed-loop load counts as an overload of a rejecting server if the server rejects at least
+/// this share of all requests. If the server rejects a smaller share, the load may be below the
+/// capacity, because random arrivals come in bursts.
 const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
 /// Number of grid points over possible capacities.
 const CAPACITY_GRID_POINTS: usize = 801;
@@ -73,14 +76,14 @@ pub struct Capacity {
     pub trials: usize,
     /// Number of trials that were set aside as disturbed.
     pub set_aside: usize,
-    /// Total length of all saturated trials, s.
+    /// Total length of all trials in which the server was saturated, s.
     pub seconds: f64,
     /// Whether the server rejects surplus requests, so that some completions are failures.
     pub rejects: bool,
 }
 
-/// One saturated trial: its rate, the standard error of the rate (both 1/s), and the prior
-/// probability that the trial was disturbed.
+/// One trial in which the server was saturated: its rate, the standard error of the rate (both
+/// 1/s), and the prior probability of a disturbance.
 #[derive(Clone, Copy)]
 struct SaturatedTrial {
     found: Saturation,
@@ -114,8 +117,9 @@ impl Capacity {
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let found: Vec<(Saturation, bool)> = history.iter().filter_map(saturated_block).collect();
         let mut capacity = Capacity::from_trials(&found)?;
-        // Constant service times may synchronise all workers. The measured window then contains up
-        // to one completion per worker too many or too few, equally in each trial.
+        // Constant service times may synchronise all workers. With synchronised workers, the
+        // measured window contains up to one completion per worker too many or too few, equally in
+        // each trial.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -126,8 +130,8 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// Computes the capacity from all trials together. `found` contains the saturation of each
-    /// trial, and whether probes observed interference.
+    /// Computes the capacity from all trials together. `found` contains the completions of each
+    /// trial while the server was saturated, and whether probes observed interference.
     fn from_trials(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
@@ -140,13 +144,14 @@ impl Capacity {
             let block = |(it, interfered): &(Saturation, bool)| SaturatedTrial {
                 found: *it,
                 rps: it.completed / it.seconds,
-                // A count is a whole number, so its error is at least half a completion.
+                // A count of completions is a whole number, so its error is at least half a
+                // completion.
                 error_rps: (dispersion * completed / seconds * it.seconds).sqrt().max(0.5) / it.seconds,
                 disturbed: if *interfered && !usual { DISTURBED_PRIOR_WITH_INTERFERENCE } else { DISTURBED_PRIOR },
             };
             found.iter().map(block).collect()
         };
-        // The median of the trials' dispersions is the first estimate, because completions in
+        // The first estimate of the dispersion is the median over trials, because completions in
         // disturbed trials are slower and come in larger bunches.
         let mut dispersions: Vec<f64> =
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
@@ -187,7 +192,8 @@ impl Capacity {
         Some(Capacity {
             rps,
             error_rps,
-            // Adds the variance of a trial's count between trials, divided by its mean.
+            // Adds the variance of the number of completions between trials, divided by the mean
+            // number of completions of a trial.
             dispersion: dispersion + between * each_s / rps.max(1e-9),
             pieces,
             trials: kept.len(),
@@ -199,7 +205,8 @@ impl Capacity {
 }
 
 /// Returns the completions of a trial in which the server was saturated, and whether probes
-/// observed interference. Returns `None` for all other trials, and if the generator was the limit.
+/// observed interference. Returns `None` if the server was not saturated, or if the generator was
+/// the limit.
 fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
     let found = match trial.purpose {
         _ if is_rejecting_overload(trial) => {
@@ -219,16 +226,17 @@ pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = 
     history.iter().filter_map(saturated_block).map(|(found, _)| (found.completed / found.seconds, found.seconds))
 }
 
-/// Returns whether the server rejected a large share of a closed load. The goodput of such a load
-/// is the server's capacity, although no request waits. The goodput is the capacity even if the
-/// generator was at its limit, because a rejection takes no time.
+/// Returns whether the server rejected a large share of a closed-loop load. The goodput of a load
+/// with many rejections is the server's capacity, although no request waits. Even if the generator
+/// is at its limit, the goodput of a rejecting server is the capacity, because a rejection takes no
+/// time.
 pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
     let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
     closed && trial.evidence.rejecting && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN
 }
 
-/// Returns whether the limit of the generator hides the server's capacity. While the server rejects
-/// most requests, the limit hides nothing.
+/// Returns whether the limit of the generator hides the server's capacity. If the server rejects a
+/// large share of the requests, the generator's limit does not hide the capacity.
 pub(super) fn is_generator_limited(trial: &TrialOutcome) -> bool {
     is_void_by_generator(trial) && !is_rejecting_overload(trial)
 }
@@ -301,10 +309,12 @@ mod tests {
             assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
             assert_eq!(got.set_aside, set_aside, "{rates:?}: {got:?}");
         };
-        // The error is sqrt(I C / T) with the total length T of the trials.
+        // The error of the capacity C is sqrt(I C / T), with the index of dispersion I and the
+        // total length T of the trials.
         check(&[1000.0; 4], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
         check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
-        // One disturbed trial has no effect, however large its difference.
+        // One disturbed trial does not change the estimated capacity, however much the trial's rate
+        // differs.
         for other in [700.0, 400.0, 20.0, 2000.0] {
             let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNDETECTED_DISTURBANCE_FACTOR / 4.0);
             check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));

@@ -1,15 +1,16 @@
 //! The capacity model of a server: a queue whose response times have an exponential tail below the
 //! capacity C ([`Capacity`]).
 //!
-//! A request takes longer than t with probability exp(-theta t). theta is 2 (C - rate), divided by
-//! the sum of I_a and I_s. I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
-//! evenly spaced arrivals. I_s is the dispersion of the completions. So a share a of the requests
-//! is later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). This formula of Kingman (1962) is
+//! A request takes longer than t with probability exp(-theta t), where theta is 2 (C - rate) / (I_a
+//! + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced
+//! arrivals. I_s is the dispersion of the completions. At the rate C - ln(1 / a) (I_a + I_s) / (2
+//! t), a share a of the requests takes longer than t. Kingman's formula (1962) for this rate is
 //! exact for M/M/1.
 //!
-//! C and I_s are measured while the server is saturated. This measurement takes seconds; a direct
-//! count of late requests would take hours. The formula holds for heavy traffic. The error of the
-//! formula grows as t approaches a single service time.
+//! The capacity C and the dispersion I_s are measured while the server is saturated. A measurement
+//! of the saturated server takes seconds; a direct count of late requests would take hours.
+//! Kingman's formula holds for heavy traffic. The error of Kingman's formula grows as t approaches
+//! a single service time.
 //!
 //! Not here: the measurement of the capacity, and servers that reject surplus requests
 //! ([`super::rejection_model`]).
@@ -30,26 +31,30 @@ const NO_FLOOR_PRIOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
-/// The largest share of requests that may fail at any rate without a floor.
+/// If at most this share of requests fails, the failures are no floor (a constant share of failed
+/// requests at every rate).
 const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
-/// The largest burst that a server with a rate limiter may accept at once: its capacity multiplied
-/// by this time, s. The smallest burst is one request. The logarithm of the burst is the square of
-/// a uniform variable, so that half of the prior probability lies at small bursts. A search at a
-/// low rate sees too few requests to rule them out.
+/// The largest burst that a server with a rate limiter may accept at once: the server's capacity
+/// multiplied by this time, s. The smallest burst is one request. The logarithm of the burst is the
+/// square of a uniform variable, so that half of the prior probability lies at small bursts. Small
+/// bursts are probable because a search at a low rate sees too few requests to rule out small
+/// bursts.
 const BURST_S_MAX: f64 = 10.0;
 /// The relative error of the number of requests that may wait at a rejecting server (see
 /// `rejected_share` in `rejection_model`). The value of 10 % is valid between the load line and the
 /// capacity. The value comes from comparisons with simulated token buckets of 2 to 40 tokens.
 const FORMULA_ERROR_ROOM: f64 = 0.1;
 /// The factor by which the expected number of late requests in one excursion of the queue (one
-/// period with a long queue) is multiplied. Excursions of exponential length double the number.
-/// Excursions that follow each other closely double the number again.
+/// period with a long queue) is multiplied. Excursions of exponential length double the number of
+/// late requests. Excursions that follow each other closely double the number of late requests
+/// again.
 const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
 /// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
-/// The relative error of the heavy-traffic formula has a part that is proportional to theta and to
-/// the service time. This value is the factor of this part.
+/// The relative error of the heavy-traffic formula has a part that is proportional to theta (the
+/// decay of the tail) and to the service time. This value is the factor of the part that is
+/// proportional to theta and to the service time.
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
 /// Evaluates the capacity model for a measured capacity.
@@ -70,7 +75,7 @@ struct CapacityDraw<'a> {
     /// Error of the heavy-traffic formula, in standard deviations.
     formula_error: f64,
     /// The part of the service time that is subtracted from a latency bound, 0..1. The rest of the
-    /// bound is left for waiting.
+    /// latency bound is left for waiting.
     service_share: f64,
     /// The share of late requests at any rate, as a multiple of the share that the SLO allows.
     late_floor: f64,
@@ -96,7 +101,8 @@ impl<'a> CapacityDraw<'a> {
     fn new(terms: &'a ModelTerms<'a>, of: &Capacity, at: usize) -> CapacityDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
         let normal = |dimension| normal_quantile(uniform(dimension));
-        // A capacity with a large error has draws below zero, which no server has.
+        // If the error of the capacity is large, some random draws are below zero, but a server's
+        // capacity is positive.
         let capacity_rps = (of.rps + of.error_rps * normal(0)).max(CAPACITY_SHARE_MIN * of.rps);
         // The variance of a sample has a chi-squared distribution (approximation: Wilson and
         // Hilferty's cube).
@@ -136,8 +142,8 @@ impl<'a> CapacityDraw<'a> {
         let service_s = self.terms.service_s;
         let near = (1.0 / share).ln() / bound_s * service_s;
         let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
-        // A response time is a waiting time plus a service time. So between zero and one service
-        // time is subtracted from the bound.
+        // A response time is a waiting time plus a service time. To leave the waiting time, between
+        // zero and one service time is subtracted from the latency bound.
         let wait_s = (bound_s - self.service_share * service_s.min(bound_s / 2.0)).max(bound_s / 4.0);
         WaitTail { decay: 2.0 / self.dispersion_sum / off, wait_s }
     }
@@ -157,7 +163,8 @@ impl<'a> CapacityDraw<'a> {
         line_rps
     }
 
-    /// Returns the log likelihood of all trials. In each trial, the bound that fits worst counts.
+    /// Returns the log likelihood of all trials. In each trial, only the SLO bound that fits the
+    /// model worst counts.
     fn ln_likelihood(&self) -> f64 {
         let of_trial = |trial: &OpenTrial| {
             let mut worst: f64 = 0.0;
@@ -179,8 +186,8 @@ impl<'a> CapacityDraw<'a> {
         let Some(bound_ns) = bound.bound_ns else {
             return match self.terms.rejects {
                 true => Some(self.build_rejection_model().share_and_bunch(trial)),
-                // Above the capacity, requests also fail because plimsoll or the server runs out of
-                // connections, or because they time out.
+                // Above the capacity, timeouts and missing connections (of plimsoll or the server)
+                // also make requests fail, so the model predicts no share of failures.
                 false if trial.rate_rps > self.capacity_rps => None,
                 false => Some((share_or_rare(bound, bound.share * self.failed_floor), 1.0)),
             };
@@ -208,7 +215,8 @@ impl<'a> CapacityDraw<'a> {
         let WaitTail { decay, wait_s } = self.wait_tail(bound_s, share.max(SHARE_MIN));
         let headroom_rps = (capacity_rps - rate_rps).max(0.0);
         let stationary = (-decay * headroom_rps * wait_s).exp();
-        // A short trial starts with an empty queue: a random walk reflected at zero.
+        // In a short trial, the queue starts empty and its length is a random walk reflected at
+        // zero.
         let half_s = trial.duration_s / 2.0;
         let drift = (rate_rps - capacity_rps) * half_s;
         let far = (capacity_rps * wait_s - drift) / (self.dispersion_sum * capacity_rps * half_s).sqrt();
@@ -218,16 +226,18 @@ impl<'a> CapacityDraw<'a> {
         let late_from_s = if beyond > 0.0 { wait_s / beyond } else { f64::INFINITY };
         let late = (1.0 - late_from_s / trial.duration_s).max(0.0);
         let queued = if headroom_rps > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
-        // The mean number of late requests in one excursion of the queue beyond the bound is rate /
-        // (theta (1 - rho)). Excursions vary in length and come in groups, hence the factor.
+        // One excursion of the queue beyond the bound has rate / (theta (1 - rho)) late requests on
+        // average, with utilisation rho. Excursions vary in length and come in groups, so
+        // [`LATE_GROUP_SIZE_FACTOR`] multiplies the mean number of late requests.
         let per_excursion = rate_rps * capacity_rps / (decay * headroom_rps * headroom_rps).max(1e-9);
         (queued, LATE_GROUP_SIZE_FACTOR * per_excursion)
     }
 }
 
-/// Returns the expected share of bad requests for a constant share `floor`, 0..=1. Rare failures
-/// are allowed in addition, up to [`RARE_FAILURES_SHARE_MAX`]. If no request failed, no failure was
-/// expected: 500 000 requests without a failure fit a server that keeps up.
+/// Returns the expected share of bad requests for a constant share `floor`, 0..=1. If rare failures
+/// occurred, the expected share is higher than `floor`, up to [`RARE_FAILURES_SHARE_MAX`]. Without
+/// a floor, 500 000 requests without a failure have the expected share 0, as for a server that
+/// keeps up.
 fn share_or_rare(bound: &BoundEvidence, floor: f64) -> f64 {
     (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }

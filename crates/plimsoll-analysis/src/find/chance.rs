@@ -1,6 +1,6 @@
-//! Decides whether a trial broke the SLO by more than chance would, at a rate that meets the SLO.
-//! The answer is evidence that confirms a load line ([`is_line_supported`]) or contradicts a load
-//! line ([`breaks_slo_beyond_noise`]).
+//! Decides whether chance explains that a trial broke the SLO, if the server meets the SLO at the
+//! trial's rate. The answer is evidence that confirms a load line ([`is_line_supported`]) or
+//! contradicts a load line ([`breaks_slo_beyond_noise`]).
 //!
 //! Not here: the estimate of the load line ([`super::line_distribution`]).
 
@@ -16,9 +16,9 @@ const CHANCE_DEVIATIONS: f64 = 2.33;
 /// A confirming trial supports the lower end of the load line's interval if its rate is at least
 /// this share of that end.
 const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
-/// A trial that met the SLO at this share of the upper end of the load line's interval, or at more,
-/// makes that end doubtful. The load line of a machine that other programs use is rarely just above
-/// a rate at which a trial met the SLO.
+/// If a trial meets the SLO at this share of the upper end of the load line's interval, or above,
+/// the upper end is doubtful. The load line of a machine that other programs use is rarely just
+/// above a rate at which a trial met the SLO.
 const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
@@ -36,8 +36,8 @@ pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>
     whole.filter(meets).count() > broke
 }
 
-/// Returns whether the rate of a confirming trial is at most 2 % above `low`. Only such a trial can
-/// contradict the load line.
+/// Returns whether the rate of a confirming trial is at most 2 % above `low`. A confirming trial at
+/// a higher rate cannot contradict the load line.
 pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
 }
@@ -48,20 +48,21 @@ pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool
     trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion)
 }
 
-/// Returns the sum of the dispersions of arrivals and completions, with which a backlog varies.
+/// Returns the sum of the dispersions of arrivals and completions, which determines how much a
+/// backlog varies by chance.
 pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
-/// Returns whether a load broke the SLO by more than chance, even if the load was disturbed: the
-/// rate was not sustained, even if the server was not the reason. `dispersion` comes from
-/// [`backlog_dispersion`] of the search.
+/// Returns whether a load broke the SLO by more than chance, even if the load was disturbed. The
+/// rate of a disturbed load was not sustained, even if the server was not the reason. `dispersion`
+/// comes from [`backlog_dispersion`] of the search.
 pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !is_void_by_generator(trial) && !is_explained_by_chance(trial, dispersion)
 }
 
-/// Returns whether other programs disturbed more than half of the saturated trials and the trials
-/// near the load line together.
+/// Returns whether other programs disturbed more than half of the trials that saturate the server
+/// or are near the load line.
 pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
     let telling = || history.iter().filter(|trial| trial.purpose == Purpose::Saturate || near_line(trial));
     let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
@@ -72,16 +73,17 @@ pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
 pub(super) struct TriedRates {
     /// The highest rate that met the SLO, or broke it by no more than chance, 1/s.
     pub met_rps: Option<f64>,
-    /// The higher rates that broke the SLO beyond chance, 1/s, the lowest first.
+    /// The rates above `met_rps` that broke the SLO beyond chance, 1/s, the lowest first.
     pub broken_rps: Vec<f64>,
 }
 
 impl TriedRates {
-    /// Collects the rates. Disturbed trials count, because the load line is that of the disturbed
-    /// machine.
+    /// Collects the rates of the trials near the load line. Disturbed trials count, because the
+    /// result is the load line of the disturbed machine.
     pub(super) fn from_history(history: &[TrialOutcome], dispersion: f64) -> TriedRates {
         let near = || history.iter().filter(|trial| near_line(trial) && !is_void_by_generator(trial));
-        // A trial that was certain to fail was stopped, which is no chance.
+        // A trial was stopped early because it was certain to fail, so chance does not explain the
+        // failure of a stopped trial.
         let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_beyond_noise(trial, dispersion);
         let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps);
         let met_rps = met.reduce(f64::max);
@@ -91,8 +93,9 @@ impl TriedRates {
         TriedRates { met_rps, broken_rps }
     }
 
-    /// Returns `lower`, the lower end of the load line's interval, or the highest rate that met the
-    /// SLO if that is lower: no higher rate is proven. 0 if no rate met the SLO.
+    /// Returns the lower end of the load line's interval: `lower`, or the highest rate that met the
+    /// SLO if this rate is lower. A rate above the highest rate that met the SLO is not proven.
+    /// Returns 0 if no rate met the SLO.
     pub(super) fn lower_end(&self, lower: f64) -> f64 {
         match self.met_rps {
             Some(met_rps) if met_rps >= CONFIRMING_RATE_SHARE_MIN * lower => lower,
@@ -100,9 +103,9 @@ impl TriedRates {
         }
     }
 
-    /// Narrows or widens `upper`, the upper end of the load line's interval: two trials that broke
-    /// the SLO below it lower it, and a trial that met the SLO near it raises it. `None`: no trial
-    /// shows an upper end.
+    /// Adapts `upper`, the upper end of the load line's interval, to the tried rates. Two trials
+    /// that broke the SLO below the upper end lower the upper end. A trial that met the SLO near
+    /// the upper end raises the upper end. `None`: no trial shows an upper end.
     pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
         if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
             return self.broken_rps.first().map(|rps| rps.max(upper));
@@ -111,8 +114,8 @@ impl TriedRates {
     }
 }
 
-/// Returns whether a trial that met the SLO at `met_rps` makes `upper` doubtful, the upper end of
-/// the load line's interval.
+/// Returns whether a trial that met the SLO at `met_rps` makes `upper`, the upper end of the load
+/// line's interval, doubtful.
 pub(super) fn makes_upper_end_doubtful(met_rps: f64, upper: f64) -> bool {
     met_rps >= DOUBTFUL_END_SHARE_MIN * upper
 }
@@ -164,11 +167,13 @@ mod tests {
         };
         check(None, &[], Some(100.0));
         check(Some(90.0), &[], Some(100.0));
-        // One broken trial may be chance; two lower the end.
+        // One trial that broke the SLO may be chance; two trials that broke the SLO lower the upper
+        // end of the interval.
         check(Some(80.0), &[85.0], Some(100.0));
         check(Some(80.0), &[85.0, 95.0, 99.0], Some(95.0));
         check(None, &[110.0, 120.0], Some(100.0));
-        // A rate that met the SLO near the end raises it, or no end is known.
+        // A rate that met the SLO near the upper end of the interval raises the upper end, or no
+        // upper end is known.
         check(Some(98.0), &[], None);
         check(Some(98.0), &[99.0], Some(100.0));
         check(Some(104.0), &[110.0, 120.0], Some(110.0));

@@ -1,6 +1,7 @@
-//! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed loads
-//! of more and more users. Saturated loads then show the capacity, and open loads try rates near
-//! the probable load line. The last load confirms the load line.
+//! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed-loop
+//! loads of more and more users. Closed-loop loads with more users than saturate the server show
+//! the capacity, and open-loop loads try rates near the probable load line. The last load of the
+//! search confirms the load line.
 
 use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
@@ -30,41 +31,46 @@ const FIRST_LOAD_FACTOR: u64 = 4;
 /// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
 /// the search stops: the generator is the limit.
 const VOIDS_MAX: usize = 3;
-/// The search stops if the load line is confirmed and its 90 % interval is narrow. The upper end of
-/// the interval is then at most this multiple of the lower end.
+/// The search stops if the load line is confirmed and its 90 % interval is narrow. An interval is
+/// narrow if its upper end is at most this multiple of its lower end.
 const WIDTH_GOAL: f64 = 1.02;
-/// A saturated trial has this multiple of the users at the peak.
+/// A closed-loop trial that keeps the server saturated has this multiple of the number of users
+/// that just saturate the server.
 const SATURATING_FACTOR: u64 = 4;
-/// The minimum number of users of a saturated trial.
+/// The minimum number of users of a closed-loop trial that keeps the server saturated.
 const SATURATING_USERS_MIN: u64 = 8;
-/// The number of saturated trials before the trials near the load line.
+/// The number of closed-loop trials that saturate the server, before the first trial near the load
+/// line.
 const SATURATED_FIRST: usize = 6;
-/// The number of saturated trials before the trials near the load line, in a small budget.
+/// The number of closed-loop trials that saturate the server, before the first trial near the load
+/// line, in a small budget.
 const SATURATED_FIRST_FEW: usize = 2;
-/// The number of completions that a saturated trial should have.
+/// The number of completions that a trial of the saturated server should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
-/// The minimum number of completions in a saturated trial of the maximum length. A slower server
-/// gets no saturated trials: such trials would show too little and leave a long backlog.
+/// The minimum number of completions in a trial of the saturated server with the maximum length.
+/// For a slower server, trials with fewer completions would show too little and leave a long
+/// backlog, so the search makes none.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
-/// The maximum length of a saturated trial, as a share of the budget.
+/// The maximum length of a trial that saturates the server, as a share of the budget.
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
-/// The interval counts as wide if its lower end is below this share of its median. A confirming
-/// trial then tries the lower quartile ([`LOWER_QUARTILE`]) instead of the lower end.
+/// The load line's interval counts as wide if its lower end is below this share of its median. In a
+/// wide interval, a confirming trial tries the lower quartile ([`LOWER_QUARTILE`]) instead of the
+/// lower end.
 const WIDE_INTERVAL_SHARE: f64 = 0.7;
 /// The probability that the load line is below the lower quartile.
 const LOWER_QUARTILE: f64 = 0.25;
-/// The search descends after this number of failed trials near the load line, if no such trial met
-/// the SLO.
+/// The search tries a lower rate after this number of failed trials near the load line, if no trial
+/// near the line met the SLO.
 const FAILS_BEFORE_DESCENT: usize = 2;
 /// Each descent lowers the rate to this share of the lowest rate that failed.
 const DESCENT_FACTOR: f64 = 0.8;
 /// Each ascent raises the rate to this multiple of the highest rate that met the SLO.
 const ASCENT_FACTOR: f64 = 1.05;
 /// The minimum response time under load, as a share of the response time of a single user. A server
-/// under load may respond faster, because its threads need not be woken. A measured Go server took
-/// 0.77 of the time.
+/// under load may respond faster, because its threads need not be woken. A measured Go server under
+/// load took 0.77 of the response time of a single user.
 const BUSY_RESPONSE_SHARE_MIN: f64 = 0.7;
 /// The minimum rate of a trial near the load line, as a share of the peak goodput.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
@@ -82,8 +88,9 @@ pub(super) struct LoadChoice<'a> {
 }
 
 impl<'a> LoadChoice<'a> {
-    /// Creates the choice. `known` contains the trials that measured the server with its present
-    /// capacity ([`super::present_capacity::PresentCapacityTrials`]). `all` contains all trials.
+    /// Creates the choice of the next trial. `known` contains the trials that measured the server
+    /// with its present capacity ([`super::present_capacity::PresentCapacityTrials`]). `all`
+    /// contains all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
@@ -132,7 +139,8 @@ impl<'a> LoadChoice<'a> {
         }
         let users = peak::next(self.history, self.known.pace.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
-        // Responses to many users take longer than the responses to fewer users in the last trial.
+        // Responses to more users take longer than the responses in the last trial, so the trial's
+        // length follows from the last median.
         let least_ns = p50_ns.saturating_mul(TRIAL_RESPONSE_TIMES_MIN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
         let length_ns = shown_ns.max(least_ns).max(self.known.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
@@ -148,7 +156,8 @@ impl<'a> LoadChoice<'a> {
     fn users_max(&self) -> u64 {
         let connections = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };
-        // If more users did not increase the goodput, even more users will not.
+        // If more users did not increase the goodput, even more users will not bring the goodput
+        // above the maximum rate.
         let is_flat = peak::is_flat(self.history)
             && peak::highest(self.history).is_some_and(|peak| peak.rps <= BUSY_RESPONSE_SHARE_MIN * rate_max);
         if is_flat {
@@ -158,9 +167,9 @@ impl<'a> LoadChoice<'a> {
         connections.min((rate_max * answer_s * BUSY_RESPONSE_SHARE_MIN) as u64)
     }
 
-    /// Returns the first load: a single user, for a few response times. The load stops after enough
-    /// responses, because the first response may be slow. Without a test request, a first load
-    /// without responses is repeated with a longer duration.
+    /// Returns the first load: a single user, for a few response times. The first load ends only
+    /// after enough responses, because the first response of a server may be slow. Without a test
+    /// request, a first load without responses is repeated with a longer duration.
     fn first_load(&self) -> Result<Measure, StopReason> {
         let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
@@ -168,8 +177,8 @@ impl<'a> LoadChoice<'a> {
         }
         let wanted_ns =
             self.known.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
-        // A single user may exceed the highest allowed rate, so this load is then as short as
-        // possible.
+        // A single user may exceed the highest allowed rate, so the first load is as short as
+        // possible if a highest rate is set.
         let usual_ns = Pace::for_budget(self.known.settings.budget_ns, 0).peak_ns;
         let shown_ns = if self.known.settings.max_rate.is_some() { 0 } else { usual_ns };
         let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
@@ -188,12 +197,13 @@ impl<'a> LoadChoice<'a> {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| is_void_by_generator(t)).count()
     }
 
-    /// Returns whether saturated trials are possible. Saturated trials need more users than at the
-    /// peak, a rate limit above the peak, a generator with spare capacity, and enough completions.
+    /// Returns whether trials that saturate the server are possible. To saturate the server, a
+    /// trial needs more users than at the peak, and an allowed rate above the peak. The trial also
+    /// needs a generator with spare capacity, and enough completions.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
-        // If the highest allowed rate ended the climb, a saturated trial with more users may exceed
-        // this rate.
+        // If the highest allowed rate ended the climb (closed loops of more and more users), a
+        // trial with even more users may exceed this rate.
         let ended = || peak::users_tried(self.history) < self.users_max();
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && ended());
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
@@ -207,8 +217,8 @@ impl<'a> LoadChoice<'a> {
     fn saturations_missing(&self) -> bool {
         let saturated = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
-        // The closed loads of more and more users already overloaded a server that rejects
-        // requests.
+        // Closed-loop loads of more and more users already overloaded a server that rejects
+        // requests, so few more trials of the saturated server suffice.
         let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
         let first = if few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
         made < first && self.can_saturate() && !self.history.iter().any(near_line)
@@ -218,11 +228,12 @@ impl<'a> LoadChoice<'a> {
         let peak = peak::highest(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
-        // If the goodput still grew with the number of users, the trial needs more users than the
-        // best closed trial so far.
+        // If the goodput still grew with the number of users, saturating the server needs more
+        // users than the best closed-loop trial so far.
         let best = peak.filter(|_| peak::is_still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = at_peak.max(best).saturating_mul(SATURATING_FACTOR).max(SATURATING_USERS_MIN);
-        // A failed request waits for its timeout at most, and for half of the timeout on average.
+        // The number of users is limited: with `timeout_s / 2.0 * rps` users, a request waits for
+        // half of its timeout on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
@@ -230,19 +241,20 @@ impl<'a> LoadChoice<'a> {
         let length_ns = wanted_ns
             .clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        // The users that the server can serve at once start one after another during one response
-        // time.
+        // The users that the server can serve at once start one after another, within about one
+        // response time.
         let users = users.min(patient).min(self.users_max()).max(1);
         self.plans.saturated(users, SATURATING_FACTOR, length_ns)
     }
 
     /// Returns the trial near the load line that narrows the line's interval most, or a trial that
-    /// confirms the load line. The error is the reason to stop.
+    /// confirms the load line. The error value is the reason to stop the search.
     fn near_line(&self) -> Result<Measure, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::highest(self.history).map_or(1.0, |peak| peak.rps);
-        // The floor is below the highest allowed rate, which may be far below the peak.
+        // The lowest rate that the search tries (`floor`) is below the highest allowed rate, which
+        // may be far below the peak.
         let floor = (peak_rps * FLOOR_SHARE).max(0.05).min(line.rate_max / 2.0);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
@@ -259,8 +271,8 @@ impl<'a> LoadChoice<'a> {
         let topped = line.is_above_rate_max();
         let is_confirmed = low > 0.0 && is_line_supported(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.rate_max_reason } else { StopReason::Width };
-        // A trial that contradicts the load line may have been disturbed. If the budget permits,
-        // more trials at that rate decide.
+        // A trial that contradicts the load line may have been disturbed, so more trials decide if
+        // the budget permits.
         let dispersion = backlog_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             fails_beyond_chance(trial, dispersion) && trial.offered_rps().is_some_and(|rate| rate <= high)
@@ -281,8 +293,8 @@ impl<'a> LoadChoice<'a> {
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
         // A trial at the lower end of a wide interval would show little: nearly any server meets
-        // the SLO at such a low rate. A rate limiter is an exception: its interval is wide because
-        // its number of tokens is unknown.
+        // the SLO at such a low rate. For a rate limiter, the lower end is tried even so: the
+        // interval is wide because the number of tokens is unknown.
         let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
         let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
         let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };
@@ -300,9 +312,9 @@ impl<'a> LoadChoice<'a> {
             }
         }
         let disputed_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
-        // Until a trial near the load line meets the SLO, saturated trials and trials near the load
-        // line alternate. Saturated trials alone would never make the capacity of some servers
-        // certain, because this capacity changes from trial to trial.
+        // Until a trial near the load line meets the SLO, trials of the saturated server and trials
+        // near the load line alternate. Trials of the saturated server alone would never make the
+        // capacity certain if it changes from trial to trial.
         let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
             || self.history.last().is_none_or(|last| last.purpose != Purpose::Saturate);
         let saturate = disputed_rate.is_none()
@@ -337,8 +349,8 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Returns a rate well below all rates that failed, 1/s, if at least two trials near the load
-    /// line failed and none met the SLO. In that case no model of the server predicts the load
-    /// line.
+    /// line failed and none met the SLO. If all trials near the predicted load line fail, no model
+    /// of the server predicts the load line.
     fn descended_rate(&self, dispersion: f64) -> Option<f64> {
         let is_shared = is_machine_shared(self.history);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
@@ -355,9 +367,10 @@ impl<'a> LoadChoice<'a> {
         fails().filter_map(TrialOutcome::offered_rps).reduce(f64::min).map(|lowest| lowest * DESCENT_FACTOR)
     }
 
-    /// Returns a rate above all rates that met the SLO, 1/s, if the highest of them makes `high`
-    /// doubtful, the upper end of the load line's interval, and no higher rate failed. This happens
-    /// on a machine that other programs use: a saturated server gets less CPU time there.
+    /// Returns a rate above all rates that met the SLO, 1/s, if `high`, the upper end of the load
+    /// line's interval, is doubtful. The upper end is doubtful if a trial near it met the SLO, and
+    /// if no higher rate failed. Doubtful upper ends occur on a machine that other programs use,
+    /// where a saturated server gets less CPU time.
     fn ascended_rate(&self, dispersion: f64, high: f64) -> Option<f64> {
         let tried = TriedRates::from_history(self.history, dispersion);
         let doubtful = tried.met_rps.filter(|rps| tried.broken_rps.is_empty() && makes_upper_end_doubtful(*rps, high));
@@ -376,7 +389,8 @@ impl<'a> LoadChoice<'a> {
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // The trial's rate is slightly lower, so that rounding does not exceed the confirmed rate.
+        // The confirming trial runs slightly below `rate`, so that rounding does not raise the
+        // trial's rate above `rate`.
         let rate = round_rate(rate * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {

@@ -2,8 +2,8 @@
 //! load line and the power are unknown, and the counts of bad requests at the tried rates determine
 //! both.
 //!
-//! The model uses the capacity in one respect only: a rate with a growing backlog is above the load
-//! line.
+//! The model uses the capacity only to judge the backlog: a rate with a growing backlog is above
+//! the load line.
 //!
 //! Not here: which model is more probable ([`super::line_distribution`]).
 
@@ -97,9 +97,9 @@ struct DirectModel<'a> {
 pub(super) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> ModelFit {
     let Some(whole) = whole_area(terms, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
     let bound = most_violated_bound(terms.trials);
-    // The size of bunches is a property of the server, so the size from one trial also holds for
-    // trials without late requests. In a trial above the capacity, all bad requests form a single
-    // bunch, which has no information about other trials.
+    // The size of bunches of late requests is a property of the server, so one trial's size also
+    // holds for trials without late requests. In a trial above the capacity, all bad requests form
+    // a single bunch, which has no information about other trials.
     let steady = terms.trials.iter().filter(|trial| keeps_up(trial));
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
@@ -133,8 +133,8 @@ fn most_violated_bound(trials: &[OpenTrial]) -> usize {
         };
         trials.iter().filter_map(of).sum()
     };
-    // Among equal bounds, `max_by` returns the last one: a latency bound rather than the success
-    // bound.
+    // Among equally violated bounds, `max_by` returns the last one: a latency bound rather than the
+    // success bound.
     (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
 }
 
@@ -167,7 +167,7 @@ impl DirectModel<'_> {
             let next = area.subarea_around(near.map(|point| (point.0, point.1)));
             if zooms == GRID_REFINEMENTS_MAX || next == area {
                 let fit = ModelFit::new(points.iter().map(|(line, _, ln)| (line.exp(), *ln)).collect());
-                // Outside the last area the likelihood is practically zero.
+                // Outside the last refined area of the grid, the likelihood is practically zero.
                 let ln_likelihood = fit.ln_likelihood + (area.log_area() / whole.log_area()).ln();
                 return ModelFit { ln_likelihood, ..fit };
             }

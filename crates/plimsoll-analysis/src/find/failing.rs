@@ -1,6 +1,7 @@
 //! Requests that fail or are late at any load ([`ConstantFailure`]). Examples: a server that never
 //! answers one request in two hundred, or a server that first calls a dead dependency for one
-//! request in sixteen. No rate meets an SLO with a smaller allowance, and load is not the reason.
+//! request in sixteen. If the SLO allows fewer failed or late requests, no rate meets the SLO, and
+//! load is not the reason.
 //!
 //! Not here: limiters, which reject a larger share of the requests at a higher load; queues, in
 //! which more requests are late at a higher load.
@@ -11,19 +12,20 @@ use crate::slo::{LatencyBound, Slo};
 use plimsoll_model::Purpose;
 
 /// The minimum number of failures in the lowest loads together. Fewer failures give no estimate of
-/// the share.
+/// the share of requests that fail.
 const FAILED_MIN: f64 = 5.0;
-/// The maximum share of failures. A server with a larger share does not work at all. A limiter that
-/// rejects at most this share rejects at least three times the share at twice the load.
+/// The maximum share of failures. A server with a larger share of failures does not work at all. A
+/// limiter that rejects at most this share of a load rejects at least three times the share at
+/// twice the load.
 const SHARE_MAX: f64 = 0.2;
-/// The failure must occur at different loads: the highest rate with the failure is at least this
-/// multiple of the lowest rate.
+/// A failure is constant only if it occurs at different loads: the highest rate with the failure is
+/// at least this multiple of the lowest.
 const DIFFERENT_RATE_FACTOR: f64 = 2.0;
-/// A load has the same failure if its share of failures is at most this multiple of the share at
-/// low loads.
+/// A load has the constant failure if its share of failures is at most this multiple of the share
+/// at low loads.
 const LIKE_SHARE_FACTOR: f64 = 2.0;
-/// The failures are not constant if no request failed at the lowest loads although at least this
-/// number of failures was expected there.
+/// The failures depend on the load if at least this number of failures was expected at the lowest
+/// loads, but no request failed.
 const SPARED_FAILURES_MAX: f64 = 4.0;
 /// The number of standard deviations (one-sided 1 %) that chance may explain.
 const CHANCE_DEVIATIONS: f64 = 2.33;
@@ -31,13 +33,13 @@ const CHANCE_DEVIATIONS: f64 = 2.33;
 /// Requests that fail or are late at low loads as often as at high loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstantFailure {
-    /// How these requests break the SLO: they fail, or they are late.
+    /// How the constant failure breaks the SLO: requests fail, or requests are late.
     pub how: SloBreakKind,
     /// The share of the requests that fail or are late, 0..1.
     pub share: f64,
-    /// The lowest rate at which such requests occurred, 1/s.
+    /// The lowest rate at which requests failed or were late, 1/s.
     pub from_rps: f64,
-    /// The highest rate at which the share was about equal, 1/s.
+    /// The highest rate at which about an equal share of the requests failed or was late, 1/s.
     pub to_rps: f64,
 }
 
@@ -51,8 +53,8 @@ pub enum SloBreakKind {
 }
 
 impl ConstantFailure {
-    /// Finds the constant failure in the open trials of a search. Returns `None` if no request
-    /// fails or is late, if the share grows with the load, or if such requests are too few.
+    /// Finds the constant failure in the open-loop trials of a search. Returns `None` if too few
+    /// requests fail or are late, or if the share of such requests grows with the load.
     pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
             ConstantFailure::from_loads(
@@ -127,18 +129,21 @@ impl LoadFailures {
         let scheduled = evidence.scheduled as f64;
         let (requests, failed) = match how {
             SloBreakKind::Failed => {
-                // In a load that was stopped early, some unanswered requests were still in time.
+                // In a load that was stopped early, unanswered requests may still be in time, so
+                // they do not count as failed.
                 let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
                 (scheduled, evidence.failed_count() as f64 + unanswered as f64)
             }
             SloBreakKind::Late(bound) => {
-                // Requests at the end of a stopped load cannot be late yet.
+                // Requests at the end of a load that was stopped early cannot be late yet, so they
+                // do not count.
                 let to_come = if trial.stopped { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
                 let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
                 (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
             }
         };
-        // Unanswered and late requests are part of the backlog, so they may raise its growth.
+        // Unanswered and late requests are part of the backlog, so the allowed growth of the
+        // backlog increases with the number of these requests.
         let keeps_up = evidence.growth <= GROWTH_MAX + LIKE_SHARE_FACTOR * failed / requests;
         (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }

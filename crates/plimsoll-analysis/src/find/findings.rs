@@ -39,8 +39,8 @@ const VOID_SHARE_MAX: f64 = 0.2;
 /// A search reports a doubt if the capacity changed by more than this share from the first to the
 /// last third of the saturated trials.
 const DRIFT_MAX: f64 = 0.05;
-/// A trial counts as a trial at the load line from this rate on. The rate is given as a share of
-/// the lower end of the load line's interval.
+/// A trial is at the load line if its rate is at least this share of the lower end of the load
+/// line's interval.
 const AT_LINE_SHARE_MIN: f64 = 0.98;
 
 /// The load line with its uncertainty. The load line is the highest mean arrival rate at which the
@@ -78,17 +78,19 @@ impl LoadLine {
         LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
     }
 
-    /// Creates the load line of a machine that other programs use. The range of single trials
-    /// widens the interval, and their mean may lower the estimate. The interval never becomes
-    /// narrower. The estimate is stated however wide the interval is: the use of other programs
-    /// changes, so no budget makes the interval narrow.
+    /// Creates the load line of a machine that other programs use. The range of the capacities in
+    /// single trials widens the interval, and the mean capacity may lower the estimate. The range
+    /// of capacities never makes the interval narrower. The estimate is stated however wide the
+    /// interval is, because the load by other programs changes and no budget makes the interval
+    /// narrow.
     fn on_shared_machine([lower, middle, upper]: [f64; 3], range: CapacityRange) -> LoadLine {
         let (lower, upper) = (lower * range.lowest.min(1.0), upper * range.highest.max(1.0));
         let rps = (middle * range.mean.min(1.0)).max(lower);
         LoadLine { rps, lower, upper: Some(upper), provable: lower > 0.0, confirmed: false }
     }
 
-    /// Returns the load line of a machine that other programs use, after trials near it.
+    /// Returns the load line of a machine that other programs use, corrected by the results of the
+    /// trials near the load line.
     fn with_tried_rates(self, tried: &TriedRates) -> LoadLine {
         let upper = self.upper.and_then(|upper| tried.upper_end(upper));
         let upper_rps = upper.unwrap_or(f64::INFINITY);
@@ -108,13 +110,13 @@ pub struct Findings {
     pub log: Option<LogRate>,
     /// The SLO that the server meets up to the load line.
     pub slo: Slo,
-    /// The throughput of the server while requests always wait; `None` if no saturated trial was
-    /// made.
+    /// The throughput of the server while its queue is never empty; `None` if no saturated trial
+    /// was made.
     pub capacity: Option<Capacity>,
     /// The spacing of arrivals in the open trials, such as random or even.
     pub arrivals: Arrivals,
     /// The highest goodput of the closed-loop climb (trials with more and more users). The value is
-    /// `None` if no request succeeded, or if these trials did not reach the peak.
+    /// `None` if no request succeeded, or if the climb did not reach the peak.
     pub peak: Option<Peak>,
     /// The lowest number of users whose goodput reaches 95 % of the peak.
     pub knee: Option<Knee>,
@@ -122,19 +124,19 @@ pub struct Findings {
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
     pub stopped_by: StopReason,
-    /// Periods without any response that are longer than the response time explains; `None` without
-    /// such stalls.
+    /// Stalls of the server: periods without any response that are longer than the response time
+    /// explains. The value is `None` without stalls.
     pub stalls: Option<Stalls>,
-    /// Requests that fail or are late at any load, more often than the SLO allows. `None` if there
-    /// is a load line, or if no such failures were found.
+    /// Requests that fail or are late at any load, more often than the SLO allows. The value is
+    /// `None` if there is a load line, or if no constant failure of requests was found.
     pub constant_failure: Option<ConstantFailure>,
-    /// The load since which the server accepted no connections; `None` if the server was not lost
-    /// during the search.
+    /// The load since which the server accepted no connections; `None` if the server did not stop
+    /// accepting connections during the search.
     pub target_loss: Option<TargetLoss>,
     /// The length of the longest trial that met the SLO at the load line or above, s.
     pub longest_pass_at_line_s: f64,
-    /// The budget that would probably make the interval narrow enough for an estimate, s. The value
-    /// is `None` if the interval is narrow enough already.
+    /// The search budget that would probably make the load line's interval narrow enough for an
+    /// estimate, s. The value is `None` if the load line's interval is narrow enough already.
     pub provable_in_s: Option<f64>,
     /// Length of the search, s.
     pub elapsed_s: f64,
@@ -144,32 +146,33 @@ pub struct Findings {
     pub interference: Interference,
 }
 
-/// The precision of the load line that a budget can give.
+/// The expected precision of the load line after a search with a given time budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Expected width of the 90 % interval, as a share of the load line, for a load line of 1 000
-    /// requests a second.
+    /// Expected width of the load line's 90 % interval, as a share of the load line. The load line
+    /// is assumed to be 1 000 requests a second.
     pub width: f64,
     /// Number of trials near the load line that fit into the budget.
     pub line_trials: u32,
     /// Length of a trial near the load line, s.
     pub line_trial_s: f64,
-    /// The lowest rate, 1/s, at which a single trial near the load line can prove the success
-    /// bound. The value is `None` if no rate can.
+    /// The lowest rate, 1/s, at which a single trial near the load line can prove the success bound
+    /// of the SLO. The value is `None` if no rate can prove the success bound.
     pub provable_rps: Option<f64>,
     /// The forecast in sentences for the user.
     pub sentences: Vec<String>,
 }
 
-/// Computes the precision that the budget of `settings` can give, before the rate of the server is
-/// known.
+/// Computes the precision of the load line that the budget of `settings` can give, before the rate
+/// of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
     let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    // Saturated trials take half of the time. N completions with exponential service times give the
-    // capacity with the relative error 1 / sqrt(N). The 90 % interval is 2 x 1.645 times as wide.
+    // Saturated trials take half of the search's time. N completions with exponential service times
+    // give the capacity with the relative error 1 / sqrt(N). The 90 % interval of the capacity is 2
+    // x 1.645 times as wide as the error of the capacity.
     let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
     let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
     let width = width_at(1000.0).clamp(0.01, 0.5);
@@ -209,8 +212,9 @@ pub fn forecast(settings: &Settings) -> Forecast {
 }
 
 /// Returns how many requests without a failure prove with 99 % confidence that the share of
-/// successes is at least `success_min`. This is the case t = 0 of MLPerf LoadGen's early stopping
-/// rule. Returns `None` for a bound of 100 %, which no number proves.
+/// successes is at least `success_min`. The number follows from MLPerf LoadGen's early stopping
+/// rule for t = 0 (no failed request). Returns `None` for a bound of 100 %, which no number of
+/// requests proves.
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - SUCCESS_CONFIDENCE).ln() / success_min.ln()).ceil() })
@@ -220,12 +224,14 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 /// `elapsed_ns` is the length of the search.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &valid_copies(history)[..]);
-    // Trials after the loss of the server carry no information.
+    // Trials after the server stopped accepting connections carry no information about the load
+    // line.
     let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
-    // If most open trials were disturbed, the disturbances used up the budget.
+    // If most open trials were disturbed, the disturbances used up the budget, so `Disturbed` is
+    // the reason why the search ended.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -266,7 +272,8 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         .as_ref()
         .is_some_and(|s| s.impossible_bound.is_some() || s.too_many || s.recur && !load_line.confirmed);
     let quota = QuotaEstimate::from_history(all).observed_quota();
-    // A trial in which by chance no request failed is no evidence for a load line.
+    // If requests fail at any load, a trial in which by chance no request failed is no evidence for
+    // a load line.
     let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
@@ -285,8 +292,9 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
-    // The load line may be above the highest rate that can be tried. If the budget then ran out,
-    // the limit on the rate is reported as the reason why the search ended.
+    // The load line may be above the highest rate that the search can try. For a load line above
+    // the highest rate, the limit on the rate, not the budget, is reported as the reason why the
+    // search ended.
     let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_above_rate_max();
     let stopped_by = match stopped_by {
         StopReason::Budget if is_topped => line.rate_max_reason,
@@ -354,18 +362,21 @@ impl Findings {
 /// capacity that the saturated trials give together.
 #[derive(Clone, Copy)]
 struct CapacityRange {
-    /// The lowest share; from ten trials on, without the lowest tenth.
+    /// The lowest capacity of any trial, as a share of the capacity of all saturated trials. With
+    /// ten or more trials, the lowest tenth of the trials is ignored.
     lowest: f64,
-    /// The mean of all trials, weighted by their length.
+    /// The mean capacity of the trials, weighted by their length, as a share of the capacity of all
+    /// saturated trials.
     mean: f64,
-    /// The highest share; from ten trials on, without the highest tenth.
+    /// The highest capacity of any trial, as a share of the capacity of all saturated trials. With
+    /// ten or more trials, the highest tenth of the trials is ignored.
     highest: f64,
 }
 
 impl CapacityRange {
-    /// Computes the range from the saturated trials and from the trials near the load line that
-    /// broke the SLO, whose goodput stands for the capacity. Returns `None` without a capacity, and
-    /// if other programs did not disturb most of the trials.
+    /// Computes the range of capacities from the saturated trials and from the trials near the load
+    /// line that broke the SLO. The goodput of a trial that broke the SLO stands for the capacity.
+    /// Returns `None` without a capacity, and if other programs did not disturb most of the trials.
     fn from_history(history: &[TrialOutcome], capacity: Option<&Capacity>, dispersion: f64) -> Option<CapacityRange> {
         let capacity = capacity.filter(|_| is_machine_shared(history))?;
         let broke = history.iter().filter(|trial| near_line(trial) && breaks_slo_beyond_noise(trial, dispersion));
@@ -381,11 +392,11 @@ impl CapacityRange {
     }
 }
 
-/// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`. A
-/// trial contradicts `lower` if two conditions hold. The trial failed beyond chance at `lower` or
-/// below, and no trial at this rate or above met the SLO. The new lower end is the highest rate
-/// that met the SLO, or 0. A model of the server may treat the failed trial as disturbed. But a
-/// rate at which no trial met the SLO is not proven.
+/// Returns a new lower end of the load line's interval, 1/s, if a trial contradicts the lower end
+/// `lower`. A trial contradicts `lower` if the trial failed beyond chance at or below `lower`, and
+/// no equal or higher rate met the SLO. The new lower end is the highest rate that met the SLO, or
+/// 0. A model of the server may treat the failed trial as disturbed. But a rate at which no trial
+/// met the SLO is not proven.
 fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
     let near = || history.iter().filter(|trial| near_line(trial));
     let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
@@ -396,8 +407,9 @@ fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64)
 }
 
 /// Returns the largest share of failed requests among the trials in which the server rejected
-/// requests. Also returns whether the server rejected far fewer requests in another load. In that
-/// load at least five failures were expected, and less than half of the expected failures occurred.
+/// requests. Also returns whether another load had far fewer failures than the largest share
+/// predicts. The prediction must be at least five failures, and less than half of the predicted
+/// failures must have occurred.
 fn highest_rejection_share(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
@@ -444,8 +456,8 @@ fn end_doubts(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StopReason::Gone => {
-            // Without a load line, the loss of the server is the result itself, and no doubt about
-            // a figure.
+            // If there is no load line, the loss of the server is itself the result of the search,
+            // so no doubt is added.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
                 let text = format!("The results are from before this event: {event}.", event = gone.text());
                 doubts.add(DoubtKind::Ended, text);
@@ -519,7 +531,7 @@ fn trial_doubts(
         doubts.add(DoubtKind::SetAside, text);
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
-    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.interference.disturbed).count();
+    let voids = measured.iter().filter(|t| t.is_void_undisturbed()).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
         let text =
             format!("{voids} of {all_trials} trials were void: plimsoll was too slow.", all_trials = measured.len());
@@ -541,7 +553,8 @@ fn trial_doubts(
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.consequence_sentence());
     }
-    // A server process that ended refuses connections, but not because of the load.
+    // No doubt about rejected load is added if the server process ended, because its refused
+    // connections are not due to the load.
     match highest_rejection_share(trials)
         .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
     {
@@ -610,9 +623,9 @@ fn trial_doubts(
     doubts
 }
 
-/// Returns the budget that would probably make the load line's interval narrow enough for an
-/// estimate, s. The interval narrows with the square root of the time. Returns `None` if the
-/// interval is narrow enough.
+/// Returns the search budget that would probably make the load line's interval narrow enough for an
+/// estimate, s. The load line's interval narrows with the square root of the search time. Returns
+/// `None` if the load line's interval is narrow enough.
 fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
     let wide = (upper / line.lower).ln() / 2.0;
@@ -620,12 +633,12 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
-/// The proposed budget is this multiple of the budget by the square-root rule (the interval narrows
-/// with the square root of the time). The factor is a margin.
+/// The proposed search budget is the budget by the square-root rule, times this safety margin. By
+/// the square-root rule, the load line's interval narrows with the square root of the search time.
 const PROPOSED_BUDGET_MARGIN: f64 = 1.3;
 
 /// Returns the relative change of the capacity from the first to the last third of the saturated
-/// trials. Returns `None` if the capacities of the two thirds overlap.
+/// trials. Returns `None` if the capacities of the first third and of the last third overlap.
 fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
     let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
     let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();
@@ -654,7 +667,8 @@ mod tests {
         check([1.0, 1.0, 1.0], (100.0, 95.0, 104.0, true));
         check([0.9, 1.05, 1.25], (100.0, 85.5, 130.0, true));
         check([0.9, 0.96, 1.0], (96.0, 85.5, 104.0, true));
-        // The range of the trials never makes the interval narrower.
+        // The range of the capacities of single trials never makes the load line's interval
+        // narrower.
         check([1.1, 1.0, 0.9], (100.0, 95.0, 104.0, true));
         check([0.5, 0.8, 1.0], (80.0, 47.5, 104.0, true));
     }

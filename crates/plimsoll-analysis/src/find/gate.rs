@@ -33,18 +33,18 @@ pub struct Demand {
     value: f64,
 }
 
-/// A demand whose truth the search cannot decide.
+/// A demand (a condition such as `line<5000`) that the search can neither confirm nor refute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndecidedDemand {
-    /// The reason, as a sentence without a full stop.
+    /// The reason why the demand is undecided, as a sentence without a full stop.
     pub why: String,
     /// The budget of a search that would probably decide the demand, ns. `None` means that the
-    /// budget exceeds an hour, or that more time does not help.
+    /// search would take more than an hour, or that more time does not help.
     pub budget_ns: Option<u64>,
 }
 
-/// The maximum proposed budget, ns: one hour. For a longer search, changing the value of the demand
-/// is more useful than waiting.
+/// The maximum search budget that a message proposes, ns: one hour. Changing the value of a demand
+/// is more useful than waiting for a longer search.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why the text of a demand could not be parsed.
@@ -59,7 +59,7 @@ pub enum DemandError {
          as line<5000"
     )]
     Figure(String),
-    /// The value cannot be parsed as a number or a time, as the figure needs.
+    /// The value cannot be parsed as the number or the time that the figure needs.
     #[error(transparent)]
     Value(#[from] UnitError),
 }
@@ -106,9 +106,10 @@ impl Demand {
         self.figure == DemandFigure::Scale
     }
 
-    /// Returns the reason why the search cannot decide the demand; `None` if it can. The load line
-    /// is known as an interval. A demand whose value lies inside the interval is undecided,
-    /// wherever the estimate lies. `budget_ns` is the budget of the search.
+    /// Returns the reason why the search cannot decide the demand; `None` if the search can. The
+    /// load line is known only as an interval. A demand whose value lies inside the interval is
+    /// undecided, wherever in the interval the estimate of the load line lies. `budget_ns` is the
+    /// budget of the search.
     pub fn undecided_demand(
         &self,
         findings: &Findings,
@@ -118,7 +119,7 @@ impl Demand {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
         let unit = match self.figure {
-            // Without a load line, a demand on the load line is known to be unmet.
+            // Without a load line, a demand on the load line counts as decided: the gate fails.
             DemandFigure::Line | DemandFigure::Scale if line.rps <= 0.0 => return None,
             DemandFigure::Line => 1.0,
             DemandFigure::Scale => match findings.log {
@@ -137,7 +138,7 @@ impl Demand {
         let upper_text = upper.map_or_else(|| "no rate above the load line was tried".to_owned(), format::rate);
         let (from, value) = (format::rate(lower), format::rate(self.value));
         let why = format!("the load line lies between {from} and {upper_text}, and {value} is inside this interval");
-        // The interval narrows with the square root of the time.
+        // The load line's interval narrows with the square root of the search time.
         let needed = upper.map(|upper| {
             let distance = (self.value - (lower + upper) / 2.0).abs().max((upper - lower) / 100.0);
             budget_ns as f64 * ((upper - lower) / 2.0 / distance).powi(2).max(2.0)
@@ -247,8 +248,8 @@ mod tests {
                 "{text}"
             );
         }
-        // A value inside the interval is undecided. For a value outside the interval, the estimate
-        // decides.
+        // A demand whose value lies inside the load line's interval is undecided. For a value
+        // outside the interval, the estimate of the load line decides the demand.
         found.load_line_rps.lower = 3900.0;
         found.load_line_rps.upper = Some(4100.0);
         for (text, undecided, budget_s) in [

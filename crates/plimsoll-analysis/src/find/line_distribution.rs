@@ -2,13 +2,13 @@
 //! of the highest rate that meets the SLO in steady state.
 //!
 //! Three models of the server explain the same trials, and each model is weighted by its
-//! likelihood. Two of them are capacity models ([`super::capacity_model`]): one with the capacity
-//! from saturated trials, and one with the capacity from open trials with a growing backlog. The
-//! third is the direct model ([`super::direct_model`]).
+//! likelihood. Two of the models are capacity models ([`super::capacity_model`]). One capacity
+//! model takes the capacity from saturated trials, the other capacity model from open trials with a
+//! growing backlog. The third model of the server is the direct model ([`super::direct_model`]).
 //!
 //! Late requests come in bunches, and one bunch counts as one observation
 //! ([`crate::judge::BoundEvidence::bunch_size`]). Each trial may be disturbed with a small
-//! probability, so no single trial decides.
+//! probability, so no single trial decides the load line.
 //!
 //! Not here: which trial to make next.
 
@@ -20,9 +20,9 @@ use crate::judge::TrialOutcome;
 use crate::slo::Slo;
 
 /// The probability that the load line lies below the lower end of its 90 % interval. A search stops
-/// when the interval is short. With this stopping rule, tails of 5 % would contain the load line in
-/// 6 to 7 % of the searches. Tails of 3.75 % contain the load line in 5 % of the searches (`truth
-/// -- find`, docs/explanation/coverage.md).
+/// when the interval is short. Because the search stops at a short interval, tails of 5 % would
+/// contain the load line in 6 to 7 % of the searches. Tails of 3.75 % contain the load line in 5 %
+/// of the searches (`truth -- find`, docs/explanation/coverage.md).
 pub(super) const LINE_QUANTILE_LOW: f64 = 0.0375;
 /// The probability that the load line lies below the upper end of its 90 % interval.
 pub(super) const LINE_QUANTILE_HIGH: f64 = 1.0 - LINE_QUANTILE_LOW;
@@ -33,7 +33,8 @@ const PRIOR_CAPACITY: f64 = 0.7;
 const PRIOR_OPEN_TRIALS: f64 = 0.15;
 /// Prior probability of the direct model of the server: bad requests grow as a power of the rate.
 const PRIOR_DIRECT: f64 = 0.15;
-/// A model of the server with a smaller share of the weight than this counts as refuted.
+/// A model of the server counts as refuted if its share of the weight of all models is smaller than
+/// this value.
 const REFUTED_WEIGHT: f64 = 0.03;
 /// The backlog of an open trial counts as growing only if its growth exceeds this number of
 /// standard deviations.
@@ -81,14 +82,15 @@ impl LoadLineDistribution {
             // completions comes from saturated trials, or is assumed.
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
             let fit = capacity_model(&terms, &own);
-            // The centre of this prior comes from the same trials that the model explains. The
-            // penalty for that choice is the ratio of the error to the error of the prior.
+            // The centre of the capacity's prior comes from the same trials that the model
+            // explains. For this double use of the trials, the likelihood is multiplied by the
+            // ratio of the capacity's error to the error of the prior.
             let penalty = (error_rps / (OPEN_CAPACITY_ERROR_PRIOR * rps)).ln().min(0.0);
             models.push((PRIOR_OPEN_TRIALS.ln() + fit.ln_likelihood + penalty, fit));
         }
         // A server whose burst allowance is exhausted when a trial begins rejects more requests
-        // than in steady state. Only the capacity model of a rejecting server describes this
-        // effect.
+        // than in steady state. Only the capacity model of a rejecting server describes the effect
+        // of an exhausted burst allowance.
         let is_direct = !terms.rejects || models.is_empty();
         if is_direct {
             let fit = direct_model(&terms, capacity);
@@ -143,8 +145,8 @@ impl<'a> ModelTerms<'a> {
             let bound = allowance.request_bound_ns().map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
-        // A server that rejects requests keeps its queue short. The trials in which it rejected
-        // requests show which latency bounds the queue can exceed.
+        // A server that rejects requests keeps its queue short. The trials in which the server
+        // rejected requests show which latency bounds the queue can exceed.
         let overloads = history.iter().filter(|trial| is_rejecting_overload(trial));
         let slowest_s = overloads.map(|trial| trial.p99_ns as f64 / 1e9).fold(0.0, f64::max);
         bounds.retain(|(bound_s, _)| slowest_s <= 0.0 || *bound_s < slowest_s);
@@ -160,8 +162,8 @@ impl Capacity {
         rps: 0.0,
         error_rps: 0.0,
         dispersion: 1.0,
-        // With this number of intervals, the random draws of the dispersion lie between 0.4 and 7
-        // with a probability of 95 %.
+        // With six time intervals, random draws of the index of dispersion of the completions lie
+        // between 0.4 and 7 with a probability of 95 %.
         pieces: 6.0,
         trials: 0,
         set_aside: 0,
@@ -170,9 +172,9 @@ impl Capacity {
     };
 }
 
-/// Returns the median of the model of the server with the highest load line, if the models
-/// disagree. Models disagree if the 90 % interval of another model with a large weight lies wholly
-/// below this interval.
+/// Returns the median load line of the model of the server with the highest load line, if the
+/// models disagree. Models disagree if another model with a large weight has a 90 % interval wholly
+/// below the interval of the highest model.
 fn decisive_rate_rps(weights: &[f64], models: &[(f64, ModelFit)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let interval = |fit: &ModelFit| {

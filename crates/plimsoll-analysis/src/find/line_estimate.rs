@@ -20,7 +20,8 @@ pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The probability distribution of the load line.
     pub belief: LoadLineDistribution,
-    /// The highest rate that the search can try, 1/s: the allowed rate, or the limit of plimsoll.
+    /// The highest rate that the search can try, 1/s: the rate that the user allows, or the highest
+    /// rate that plimsoll can generate.
     pub rate_max: f64,
     /// Why the search stops if the server meets the SLO at `rate_max`.
     pub rate_max_reason: StopReason,

@@ -15,8 +15,8 @@ const DISTURBED_LIKELIHOOD: f64 = 0.02;
 /// of sqrt(variance). The value is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for
 /// a Brownian motion B.
 const EMPTY_START_RISE: f64 = 0.258;
-/// The lowest allowed share of bad requests. A bound without allowed violations counts as one in a
-/// million, because no test proves a share of 0.
+/// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
+/// allowed one in a million, because no test proves a share of 0.
 pub(super) const SHARE_MIN: f64 = 1e-6;
 /// With at least this number of undisturbed trials, a disturbed trial that failed is no evidence.
 const UNDISTURBED_TRIALS_MIN: usize = 3;
@@ -68,7 +68,7 @@ pub(super) fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
 
 /// The data that a model of the server needs to compute its distribution of the load line.
 pub(super) struct ModelTerms<'a> {
-    /// The trials to explain.
+    /// The open-loop trials that the model of the server must explain.
     pub trials: &'a [OpenTrial],
     /// Dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced arrivals.
     pub arrivals_dispersion: f64,
@@ -102,7 +102,8 @@ impl ModelTerms<'_> {
             rise = rise.min(length / 2.0);
         }
         rise *= (1.0 - drift / variance.sqrt().max(1.0)).max(0.0);
-        // The number of requests in service also varies.
+        // The number of requests in service also varies, which adds to the variance of the
+        // backlog's growth.
         let deviation = (variance + served_rps * self.service_s + 1.0).sqrt();
         ln_t((trial.backlog_growth - drift - rise) / deviation)
     }

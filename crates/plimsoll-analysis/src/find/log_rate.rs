@@ -6,7 +6,7 @@
 use plimsoll_model::PlanRecord;
 use plimsoll_model::units::SECOND;
 
-/// A log shorter than this, ns, has no busiest minute.
+/// One minute, ns. An access log that is shorter than a minute has no busiest minute.
 const MINUTE_NS: u64 = 60 * SECOND;
 
 /// The traffic of the access log from which loads are drawn.

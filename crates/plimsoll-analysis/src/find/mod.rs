@@ -2,17 +2,19 @@
 //! meets an SLO. [`next`] is a pure function of the measured trials; the caller executes the plans.
 //!
 //! The search has four parts. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput
-//! and the knee. *Saturate*: closed loads with more users than the server can handle at once show
-//! its capacity ([`Capacity`]), because its queue is never empty.
+//! and the knee (fewest users with 95 % of the peak). *Saturate*: closed loads with more users than
+//! the server can handle at once show its capacity ([`Capacity`]), because its queue is never
+//! empty.
 //!
 //! *Line*: open trials try rates near the probable load line. All trials together give a
 //! distribution of the load line ([`line_distribution`]). The next trial is the trial that narrows
-//! this distribution most. *Confirm*: a longer trial runs at the lower end of the load line's
-//! interval. After the search, the study may run a soak, a long load at the load line ([`soak`]).
+//! the distribution of the load line most. *Confirm*: a longer trial runs at the lower end of the
+//! load line's interval. After the search, the study may run a soak, a long load at the load line
+//! ([`soak`]).
 //!
 //! A server that keeps state between trials is first brought into a known state. A server that fell
-//! behind drains its backlog. A server with a rate limiter may have saved-up tokens, which a load
-//! before each trial uses up.
+//! behind first drains its backlog. A server with a rate limiter may have saved-up tokens, which a
+//! load before each trial uses up.
 //!
 //! Not here: executing plans, and the reason *why* a server has its limit.
 
@@ -83,7 +85,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 }
 
 /// Returns whether `later`, a steady load at the lower end of the load line or below, broke the SLO
-/// by more than chance. If so, the load line in `line` is wrong.
+/// by more than chance. A `later` that broke the SLO by more than chance proves the load line in
+/// `line` wrong.
 pub fn contradicts_load_line(
     settings: &Settings,
     history: &[TrialOutcome],

@@ -1,5 +1,5 @@
-//! The closed-loop climb: trials with more and more users, until the goodput no longer grows. These
-//! trials give the server's highest goodput (the peak) and the number of users there.
+//! The closed-loop climb: trials with more and more users, until the goodput no longer grows. The
+//! climb gives the server's highest goodput (the peak) and the number of users at the peak.
 
 use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
@@ -12,10 +12,11 @@ const KNEE_SHARE: f64 = 0.95;
 /// The search tries more numbers of users around the knee until neighbouring numbers differ by at
 /// most this factor.
 const KNEE_FACTOR: f64 = 1.3;
-/// Goodput still grew in the last step of the climb if it is more than this multiple of the
-/// previous goodput.
+/// Goodput counts as still growing if the last increase of users in the climb raised goodput to
+/// more than this multiple.
 const STILL_GROWING_FACTOR: f64 = 1.1;
-/// A step of the climb shows whether goodput still grows if users increased by this factor.
+/// An increase of the number of users by at least this factor shows whether goodput still grows
+/// with the number of users.
 const TELLING_STEP_FACTOR: f64 = 1.2;
 /// Maximum number of trials that narrow down the knee.
 const REFINE_MAX: usize = 3;
@@ -67,7 +68,7 @@ fn trial_goodput(trial: &TrialOutcome) -> f64 {
 }
 
 /// Returns the response time of a single user, ns: the median of the first load that got a
-/// response. Returns `None` before such a load.
+/// response. Returns `None` before any load got a response.
 pub fn single_user_response_ns(history: &[TrialOutcome]) -> Option<u64> {
     history.iter().find(|t| t.purpose == Purpose::Peak && has_response(t)).map(|t| t.p50_ns)
 }
@@ -109,9 +110,9 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// Returns the load with the highest goodput of a climb (loads with more and more users); among
-/// equal loads, the first. `loads` must be in ascending order of users. Every peak of a climb is
-/// computed by this function.
+/// Returns the load with the highest goodput of a climb (loads with more and more users). Of
+/// several loads with equal goodput, returns the load with the fewest users. `loads` must be in
+/// ascending order of users. Every peak of a climb is computed by this function.
 pub fn highest_goodput<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }
@@ -125,7 +126,7 @@ pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
 }
 
 /// The minimum number of responses at the peak. With fewer responses, the random variation of
-/// goodput hides which numbers of users are equally good.
+/// goodput hides which numbers of users reach the same goodput.
 const PEAK_RESPONSES_MIN: f64 = 30.0;
 
 /// Returns the minimum number of users that saturate the server: the lowest number whose goodput
@@ -144,7 +145,7 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
 }
 
 /// Returns the peak, with the capacity from saturated trials as its rate if this capacity is known.
-/// The maximum of several short trials is too high by chance.
+/// The maximum goodput of several short trials is by chance higher than the true peak.
 pub fn confirmed_peak(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = highest(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
@@ -164,7 +165,7 @@ pub fn users_tried(history: &[TrialOutcome]) -> u64 {
     climb_points(history).last().map_or(0, |point| point.0)
 }
 
-/// Returns whether goodput still grew by more than 10 % in the last step of the climb.
+/// Returns whether the last increase of users in the climb raised goodput by more than 10 %.
 pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
     match climb_points(history).as_slice() {
         [.., before, last] => last.1 > before.1 * STILL_GROWING_FACTOR,
@@ -172,7 +173,7 @@ pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
     }
 }
 
-/// Returns whether the last step of the climb added at least a fifth of the users, and goodput grew
+/// Returns whether the last increase of users in the climb was at least a fifth, and raised goodput
 /// by at most 10 %.
 pub fn is_flat(history: &[TrialOutcome]) -> bool {
     match climb_points(history).as_slice() {

@@ -14,10 +14,11 @@ use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose
 /// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Length of the load on new connections before the judged window of a trial near the load line,
-/// ns. Other trials have no load before the judged window, because an overload there would leave a
-/// backlog.
+/// ns. Other trials have no load before the judged window, because an overload before the window
+/// would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
-/// The warm-up before an open trial of a slow server, as a multiple of its response time.
+/// Length of the warm-up before an open trial of a slow server, as a multiple of the server's
+/// response time.
 const WARMUP_ANSWERS: u64 = 2;
 /// The load that empties a rate limiter's token bucket has this multiple of the limiter's rate.
 const PRIME_FACTOR: f64 = 3.0;
@@ -32,8 +33,8 @@ const PRIMED_STAGE_NS: u64 = 500 * MS;
 /// The rate of a trial's first stage (see [`PRIMED_STAGE_NS`]), as a multiple of the higher of two
 /// rates: the limiter's rate and the trial's rate.
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
-/// Length of the stage between the first stage and the judged window, ns, at the trial's own
-/// rate.
+/// Length of the stage between the first stage (see [`PRIMED_STAGE_NS`]) and the judged window, ns.
+/// The stage before the judged window already has the trial's own rate.
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
 const NEAR_LIMIT: f64 = 0.95;
@@ -56,7 +57,7 @@ pub fn round_rate(rate: f64) -> f64 {
     (rate / unit).round() * unit
 }
 
-/// Creates the plans of the trials that follow a history of trials.
+/// Creates the plans of the next trials of a search from the trials made until now.
 pub(super) struct Planner<'a> {
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
@@ -79,9 +80,9 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates a closed-loop trial that keeps the server saturated. Users start one after another.
-    /// If all users started at once, their requests would stay synchronised, and a count over a
-    /// short interval would depend on its start. `ramp_answers` is the length of the ramp, in
-    /// response times.
+    /// If all users started at once, their requests would stay synchronised, and the completions in
+    /// a short interval would depend on the interval's start. `ramp_answers` is the length of the
+    /// ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -92,9 +93,9 @@ impl<'a> Planner<'a> {
         self.create_measure(Purpose::Saturate, self.build_plan(load, ramp_ns + length_ns, 0, ready))
     }
 
-    /// Creates a load with a single user. The load takes at most `length_ns` within the budget, and
-    /// stops after `shown_ns` once some requests got a response. Returns `None` if the budget is
-    /// too small.
+    /// Creates a load with a single user. The load takes at most `length_ns`, and at most the
+    /// remaining budget. The load ends early, at `shown_ns` or later, as soon as some requests have
+    /// got a response. Returns `None` if the budget is too small for any load.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
         let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed_loop_trial(Purpose::Peak, 1, 0).plan))?
             / Plan::TICK_NS
@@ -104,9 +105,10 @@ impl<'a> Planner<'a> {
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
-    /// Creates an open trial of this length, or longer if few requests would arrive. If the server
-    /// rejects surplus requests, the limiter's token bucket must be empty. If the bucket is not
-    /// empty, the returned trial is a load that empties the bucket, with the purpose `Settle`.
+    /// Creates an open trial of `length_ns`, or a longer trial if only few requests would arrive in
+    /// `length_ns`. If the server rejects surplus requests, the limiter's token bucket must be
+    /// empty. If the bucket is not empty, the returned trial is a load that empties the bucket,
+    /// with the purpose `Settle`.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready_connections(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
@@ -139,7 +141,8 @@ impl<'a> Planner<'a> {
         let peak = peak::highest(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
         // A server that has answered its whole backlog may still be busy with closing the many
-        // connections that an open load opened.
+        // connections that an open load opened. So the growth of the backlog during a failed or
+        // void trial also counts.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -151,7 +154,7 @@ impl<'a> Planner<'a> {
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
         let answer_s = peak::single_user_response_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.cap_rate(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
-        // The length covers the time to process the backlog, and then some more requests.
+        // The drain lasts for the time to process the backlog, and then for some more requests.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
@@ -235,7 +238,8 @@ impl<'a> Planner<'a> {
     fn build_plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
         // A response later than the longest latency bound of the SLO counts as bad in any case. So
-        // the trial does not wait longer for late responses.
+        // after its last request, a trial waits for late responses at most as long as the longest
+        // latency bound.
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
             // Every trial has a different seed, and so different arrivals.
@@ -288,7 +292,8 @@ impl<'a> Planner<'a> {
     fn arrivals_ns(&self, rate: f64) -> u64 {
         let few_s = ARRIVALS_MIN / rate.max(1e-9);
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
-        // For a fast server at a usual rate, this time is less than the length of any trial.
+        // For a fast server at a usual rate, the time in which a few requests arrive is less than
+        // the length of any trial.
         (((few_s * 1e9) as u64).min(TIME_MAX_NS) + answer_ns).next_multiple_of(Plan::TICK_NS)
     }
 }

@@ -1,15 +1,15 @@
 //! The latest period of a search, in which the server has its present capacity
 //! ([`PresentCapacityTrials`]). During a search, exhausted CPU credit, added machines, a warm cache
-//! or a leak may change the capacity. Trials before such a change have no information about the
-//! load line.
+//! or a leak may change the capacity. Trials before a change of the capacity have no information
+//! about the present load line.
 //!
 //! The saturated trials are split where the capacities before and after differ most. The split
-//! counts if the capacities differ by more than chance, and by more than one or two disturbed
-//! trials would cause. Open trials with a growing backlog are left out, because some servers
-//! complete less under more load.
+//! counts as a change if the capacities differ by more than chance, and by more than one or two
+//! disturbed trials would cause. Open trials with a growing backlog are left out, because some
+//! servers complete less under more load.
 //!
 //! Not here: quotas per time window ([`super::quota`]). Servers that alternate between two speeds
-//! have an interval that contains both ([`super::capacity`]).
+//! have an interval that contains both speeds ([`super::capacity`]).
 
 use crate::doubts::DoubtKind;
 use crate::format;
@@ -21,10 +21,12 @@ use plimsoll_model::Purpose;
 /// The minimum relative change of the capacity. A smaller change is within the usual variation of
 /// servers.
 const CHANGE_MIN: f64 = 0.1;
-/// A change must exceed this number of standard errors of the difference of two medians.
+/// A change of the capacity must exceed this number of standard errors of the difference between
+/// the two median capacities.
 const CHANGE_ERRORS: f64 = 5.0;
-/// A change must also exceed this number of standard errors that follow from the scatter of the
-/// trials before and after (one-sided 0.1 %). Some servers vary by 5 % from trial to trial.
+/// A change of the capacity must also exceed this number of standard errors, computed from the
+/// scatter of the trials before and after (one-sided 0.1 %). Some servers' capacities vary by 5 %
+/// from trial to trial.
 const CHANGE_SCATTER_ERRORS: f64 = 3.1;
 /// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
@@ -37,8 +39,9 @@ const AFTER_MIN: usize = 3;
 /// The search reports a change only after at least this number of trials, because a single trial
 /// may have been disturbed.
 const REPORTED_BEFORE_MIN: usize = 2;
-/// The minimum share of the trials before a change whose capacities lie on one side of the
-/// midpoint. The same share of the trials after the change must lie on the other side.
+/// The minimum share of the trials before a change whose capacities lie on one side of the midpoint
+/// between the old and the new capacity. The same share of the trials after the change must lie on
+/// the other side of the midpoint.
 const SIDE_SHARE_MIN: f64 = 0.8;
 
 /// The trials that measured the server with its present capacity.
@@ -107,8 +110,8 @@ impl PresentCapacityTrials {
     }
 
     /// Returns whether the last trials suggest a change of the capacity that more saturated trials
-    /// could confirm. The last saturated trials, or the last open trial, then differ from earlier
-    /// trials.
+    /// could confirm. A change is suspected if the last saturated trials, or the last open trial,
+    /// differ from earlier trials.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::from_history(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -135,8 +138,8 @@ impl PresentCapacityTrials {
         differ || open
     }
 
-    /// Returns whether the change is reported. A change after a single trial is not reported,
-    /// because this trial may have been disturbed.
+    /// Returns whether the search reports the change of the capacity. A change after a single trial
+    /// is not reported, because this trial may have been disturbed.
     pub(super) fn is_reported(&self) -> bool {
         self.trials_before >= REPORTED_BEFORE_MIN
     }
@@ -203,8 +206,8 @@ fn change_indices(shown: &[TrialCapacity]) -> Vec<usize> {
     all
 }
 
-/// Returns the index where the trials before and after differ most, and both medians, 1/s. Returns
-/// `None` if the trials do not differ.
+/// Returns the index where the capacities of the trials before and after differ most, and both
+/// median capacities, 1/s. Returns `None` if the capacities do not differ enough.
 fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
     let last = shown.len().checked_sub(AFTER_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
@@ -231,7 +234,8 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
     best.map(|it| it.1)
 }
 
-/// Returns the relative standard error of the median of these trials, from their scatter.
+/// Returns the relative standard error of the median capacity of these trials, from the scatter of
+/// their capacities.
 fn median_standard_error(side: &[TrialCapacity]) -> f64 {
     let middle = median(side, |it| it.rps);
     let deviation = stats::DEVIATION_PER_MAD * median(side, |it| (it.rps / middle).ln().abs());
@@ -259,15 +263,17 @@ mod tests {
         check(&EQUAL_CAPACITIES, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));
         check(&[500.0, 500.0, 500.0, 1000.0, 1010.0, 990.0], 0.02, Some((3, 500.0, 1000.0)));
-        // The last two trials may be disturbed, and a single trial before the change as well.
+        // The last two trials alone show no change of the capacity, because both trials may be
+        // disturbed. A single trial before the change may also be disturbed.
         check(&[1000.0, 1000.0, 1000.0, 700.0, 700.0], 0.02, None);
         check(&[1000.0, 1000.0, 700.0, 1000.0, 700.0, 1000.0], 0.02, None);
         check(&[500.0, 500.0, 500.0, 500.0, 300.0, 1000.0, 1000.0, 1000.0], 0.02, Some((5, 500.0, 1000.0)));
-        // The difference is within the error of few completions.
+        // The difference between the capacities is within their standard error, which is large
+        // because each trial has few completions.
         check(&[10.0, 11.0, 8.0, 8.0, 8.0], 0.2, None);
         check(&[1000.0, 400.0, 400.0, 400.0], 0.02, Some((1, 1000.0, 400.0)));
-        // A heavy load slowed down a Go server a little: its capacity varies from trial to trial as
-        // much as it changed.
+        // A heavy load slowed down a Go server a little. No change is found, because the server's
+        // capacity varies from trial to trial as much as it changed.
         check(&[456.0, 446.0, 445.0, 431.0, 401.0, 353.0, 395.0, 304.0, 422.0], 0.001, None);
         check(&[510.0, 500.0, 490.0, 420.0, 410.0, 430.0], 0.001, Some((3, 500.0, 420.0)));
         // The capacity alternates between two values.

@@ -1,7 +1,7 @@
 //! Quotas per time window ([`Quota`]), such as 3 000 requests a minute. Once the quota is
 //! exhausted, the server rejects every request until the next window, at any load. The capacity of
 //! such a server is the quota divided by the window. A trial shorter than the window does not show
-//! this capacity.
+//! the capacity of a server with a quota.
 //!
 //! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
 //! requests of an overload but serve the next low load at once.
@@ -30,7 +30,7 @@ const QUOTA_EXHAUSTION_NS: u64 = SECOND;
 /// rejections shows an exhausted quota. A smaller share of requests may fail for other reasons.
 const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// The smallest share of requests that may exceed a quota. An SLO that allows no failure is treated
-/// as one in a million, because random arrivals sometimes exceed any quota.
+/// as if it allowed one in a million, because random arrivals sometimes exceed any quota.
 const EXCEEDING_MIN: f64 = 1e-6;
 /// If a server later serves more than this multiple of the first supposed quota, there is no quota:
 /// the server was only unavailable for a time.
@@ -70,8 +70,8 @@ pub(super) struct QuotaEstimate {
     waited_ns: u64,
     /// The longest wait for a window to open, ns.
     longest_wait_ns: u64,
-    /// Each opening of a window: its time in ns since the start of the search, and the successes
-    /// since the opening before.
+    /// Each opening of a window: its time in ns since the start of the search, and the number of
+    /// successes since the previous opening.
     openings: Vec<(u64, f64)>,
 }
 
@@ -194,8 +194,9 @@ impl Quota {
     }
 
     /// Returns the lower end, the middle and the upper end of the load line, 1/s. Arrivals beyond
-    /// the quota of a window fail. At the load line, their share equals the share of requests that
-    /// may fail under the SLO. Returns `None` if no complete window was observed.
+    /// the quota of a window fail. At the load line, the share of arrivals beyond the quota equals
+    /// the share of requests that may fail under the SLO. Returns `None` if no complete window was
+    /// observed.
     pub(super) fn load_line_interval(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             Arrivals::Poisson => arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
@@ -210,9 +211,9 @@ impl Quota {
     }
 }
 
-/// Returns the mean number of Poisson arrivals in a window of which the share `allowed` exceeds
-/// `granted`. The result follows from the loss function of the normal distribution, and is at most
-/// `granted`.
+/// Returns the mean number of Poisson arrivals in a window for which the share `allowed` of the
+/// arrivals is beyond the quota `granted`. The result follows from the loss function of the normal
+/// distribution, and is at most `granted`.
 fn arrivals_mean_within_quota(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
         let spread = mean.sqrt().max(1e-9);
@@ -269,18 +270,18 @@ mod tests {
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS], Some((3000.0, None)));
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
-        // The server was overloaded, and served the next low load at once.
+        // There is no quota: the server was overloaded, and served the next low load at once.
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
-        // The server was unavailable, and then served every request.
+        // There is no quota: the server was unavailable for a time, and later served every request.
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
-        // No request ever succeeded.
+        // No quota is reported, because no request ever succeeded.
         check(&[QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], None);
     }
 
     #[test]
     fn random_arrivals_stay_below_quota() {
-        // The number of arrivals is 1 000 +- 32: on average 0.4 x 32 of 1 000 arrivals exceed 1
-        // 000.
+        // With a mean of 1 000, the number of Poisson arrivals is 1 000 +- 32. On average 0.4 x 32
+        // of 1 000 arrivals are beyond a quota of 1 000.
         assert!((arrivals_mean_within_quota(1000.0, 0.0126) / 1000.0 - 1.0).abs() < 0.002);
         assert!((0.93..0.97).contains(&(arrivals_mean_within_quota(1000.0, 0.001) / 1000.0)));
         assert!(arrivals_mean_within_quota(1e6, 0.001) > 0.998e6);

@@ -53,8 +53,8 @@ mod tests {
     use crate::judge::{Evidence, OfferedLoad};
     use plimsoll_model::RequestFailure;
 
-    /// Each trial has a purpose, a rate, failed of 1000, unanswered of 1000, growth, and whether
-    /// the server rejects.
+    /// Each trial has a purpose, a rate, the numbers of failed and of unanswered requests of 1000,
+    /// the backlog's growth, and whether the server rejects.
     type TrialCase = (Purpose, f64, u64, u64, f64, bool);
 
     #[test]

@@ -6,9 +6,10 @@
 use super::line_models::OpenTrial;
 use super::normal::{normal_density, upper_tail};
 
-/// At low loads, the number of requests that may wait has less effect than near the capacity. The
-/// formula reduces this number by this share for each unit of the logarithm of the headroom. The
-/// value comes from simulated token buckets of 2 to 40 tokens with random arrivals.
+/// At low loads, the number of requests that may wait has less effect than near the capacity. For
+/// each unit of the headroom's logarithm, [`rejected_share`] reduces the number of requests that
+/// may wait by this share. The value comes from simulated token buckets of 2 to 40 tokens with
+/// random arrivals.
 const ROOM_LOW_LOAD: f64 = 0.12;
 /// The number of rejections that occur together at a rejecting server in steady state.
 const REJECTION_GROUP_SIZE: f64 = 2.0;
@@ -19,8 +20,9 @@ const HEADROOM_MAX: f64 = 1e3;
 /// the arrival rate. `room` is the number of requests that may wait, or tokens of a rate limiter.
 ///
 /// The formula is that of the queue M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K
-/// / (1 - rho^(K+1)). For other arrivals and services K is 2 `room` / (I_a + I_s), as in heavy
-/// traffic (Kingman, 1962).
+/// / (1 - rho^(K+1)). For other arrivals and services, K is 2 `room` / (I_a + I_s), as in heavy
+/// traffic (Kingman, 1962). I_a and I_s are the indices of dispersion of the arrivals and of the
+/// services.
 fn rejected_share(headroom: f64, room: f64) -> f64 {
     let ln = headroom.max(1e-9).ln();
     let (spare, power) = (headroom - 1.0, room * ln * (1.0 - ROOM_LOW_LOAD * ln).max(0.5));
@@ -40,13 +42,13 @@ pub(super) struct RejectionModel {
 }
 
 impl RejectionModel {
-    /// Returns the expected share of rejected requests in a trial, and how many of these requests
+    /// Returns the expected share of rejected requests in a trial, and how many rejected requests
     /// make one independent observation.
     ///
     /// If the burst is exhausted when the trial begins, the number of rejections is at first the
-    /// highest excess of arrivals over the capacity. This excess is the maximum of a Brownian
-    /// motion with drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002). Later the
-    /// share of rejections is that of the steady state.
+    /// highest excess of arrivals over the capacity. The highest excess is the maximum of a
+    /// Brownian motion with drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002).
+    /// Later in the trial, the share of rejections is that of the steady state.
     pub(super) fn share_and_bunch(&self, trial: &OpenTrial) -> (f64, f64) {
         let requests = (trial.rate_rps * trial.duration_s).max(1.0);
         let steady = rejected_share(self.capacity_rps / trial.rate_rps, self.room);
@@ -57,8 +59,8 @@ impl RejectionModel {
             first.max(steady * requests)
         } else {
             // At the start of the trial, the server could still accept a whole burst. The arrivals
-            // use up the burst within the time in which their number deviates from its mean by the
-            // burst.
+            // use up the burst within the time in which the random deviation of their number grows
+            // to the size of the burst.
             let used_up = (deviation / self.burst).powi(2).min(1.0);
             (first - self.burst).max(steady * requests * used_up)
         };

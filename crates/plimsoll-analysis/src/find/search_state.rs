@@ -1,6 +1,6 @@
 //! The state of a search before its next step ([`SearchState`]): the settings, the trials, and the
-//! stalls and the pace that follow from them. The state is computed once a step, because the
-//! computation reads every trial.
+//! stalls and the pace that follow from the trials. The state is computed once for each step of the
+//! search, because the computation reads every trial.
 
 use super::budget_division::Pace;
 use super::capacity::Capacity;
@@ -37,8 +37,8 @@ impl<'a> SearchState<'a> {
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
 
-    /// Returns the throughput of the server while requests always wait, with its error. Returns
-    /// `None` without a saturated trial.
+    /// Returns the throughput of the server while its queue is never empty, with the error of the
+    /// throughput. Returns `None` without a saturated trial.
     pub(super) fn estimate_capacity(&self) -> Option<Capacity> {
         Capacity::new(self.history, self.service_s())
     }

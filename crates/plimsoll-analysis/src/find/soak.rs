@@ -23,16 +23,16 @@ const SEGMENT_COUNT: u64 = 30;
 /// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
 const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
-/// The SLO counts as broken after this number of consecutive segments that break it: one such
-/// segment may be chance or a disturbance.
+/// The SLO counts as broken after this number of consecutive segments that break the SLO: a single
+/// broken segment may be chance or a disturbance.
 const CONSECUTIVE_BREAKS_MIN: usize = 2;
 /// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
 const LAST_BREAK_SEGMENTS_MAX: usize = 2;
 /// Response times count as risen if the median grew by at least this factor before the violation of
 /// the SLO.
 const RISE_FACTOR_MIN: f64 = 1.2;
-/// A gradual rise also needs at least this share of segments whose median exceeds the median of the
-/// segment before.
+/// A gradual rise of response times also needs at least this share of segments whose median exceeds
+/// the median of the previous segment.
 const RISING_SEGMENTS_SHARE_MIN: f64 = 0.75;
 /// The server completes fewer requests than are sent if a segment's backlog grows by more than this
 /// share of the segment's arrivals.
@@ -51,8 +51,8 @@ pub struct Soak {
     pub rate_rps: f64,
     /// The requested length of the soak, s.
     pub asked_s: f64,
-    /// How long the server met the SLO until the violation, s. The value is 0 if only all segments
-    /// together broke the SLO.
+    /// How long the server met the SLO until the violation, s. The value is 0 if all segments
+    /// together broke the SLO, but no two consecutive segments did.
     pub met_s: f64,
     /// Total length of the valid segments, s.
     pub seconds: f64,
@@ -67,8 +67,8 @@ pub struct Soak {
 /// The violation of the SLO in a soak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakBreak {
-    /// Successful requests a second at the end of the soak, or over all segments if only all
-    /// segments together broke the SLO.
+    /// Successful requests a second at the end of the soak. If no two consecutive segments broke
+    /// the SLO, but all segments together did, the value is the mean over all segments.
     pub goodput_rps: f64,
     /// The way in which the server broke the SLO.
     pub manner: SoakBreakManner,
@@ -78,10 +78,10 @@ pub struct SoakBreak {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SoakBreakManner {
     /// Most failures are error statuses. The value is the share of the requests with an error
-    /// status since the violation, 0..=1.
+    /// status since the violation of the SLO began, 0..=1.
     Refuses(f64),
-    /// Requests fail in other ways. The value is the share of failed requests since the violation,
-    /// 0..=1.
+    /// Requests fail in other ways than with an error status. The value is the share of failed
+    /// requests since the violation of the SLO began, 0..=1.
     Fails(f64),
     /// The median response time rose gradually before the violation, from the first value to the
     /// second value, ns.
@@ -95,14 +95,16 @@ pub enum SoakBreakManner {
 }
 
 impl Soak {
-    /// Computes the result of these segments. `history` contains the trials of the search before.
-    /// `asked_ns` is the requested length of the soak. Returns `None` without a segment.
+    /// Computes the result of a soak from its segments `pieces`. `history` contains the trials of
+    /// the search before the soak. `asked_ns` is the requested length of the soak. Returns `None`
+    /// without a segment.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = valid_copies(history);
         let known = SearchState::new(settings, &sound);
         // If a disturbed segment met the SLO, interference does not explain why another disturbed
-        // segment broke the SLO. Otherwise interference may be the reason, and the segment is void.
+        // segment broke the SLO. If no disturbed segment met the SLO, interference may be the
+        // reason for a violation, and the violating segment is void.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             is_void_by_generator(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
@@ -139,7 +141,7 @@ impl Soak {
         })
     }
 
-    /// Formats the result as a sentence without a full stop.
+    /// Formats the result of the soak as a sentence without a full stop.
     pub fn text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {
@@ -193,8 +195,8 @@ impl Soak {
     }
 }
 
-/// Returns the kind of a violation. `met` contains the valid segments before the violation, and
-/// `broken` the segments since the violation.
+/// Returns the way in which the server broke the SLO. `met` contains the valid segments before the
+/// violation, and `broken` the segments since the violation.
 fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
@@ -241,8 +243,8 @@ mod tests {
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p`: a disturbed
-    /// segment met the SLO. `m`: a disturbed segment broke the SLO.
+    /// Creates a segment of 10 s at 100/s. An undisturbed segment met the SLO for `+`, and broke
+    /// the SLO for `-`. A disturbed segment met the SLO for `p`, and broke the SLO for `m`.
     fn segment_for_sign(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {
@@ -260,7 +262,7 @@ mod tests {
         trial
     }
 
-    /// Checks a soak of a minute. Expected: seconds in which the SLO was met, whether it was
+    /// Checks a soak of a minute. Expected: seconds in which the SLO was met, whether the SLO was
     /// broken, number of void segments, and whether the soak is finished.
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
         let pieces: Vec<TrialOutcome> = signs.chars().map(segment_for_sign).collect();
@@ -278,8 +280,9 @@ mod tests {
         // If only the last segment broke the SLO, another segment follows.
         check("+++++-", (60.0, false, 0, false));
         check("+++++--", (50.0, true, 0, true));
-        // One broken segment in a minute has too many late requests for the whole soak, but no two
-        // consecutive segments show when the violation began.
+        // One broken segment in a minute has so many late requests that the soak as a whole breaks
+        // the SLO. The time of the violation is unknown, because no two consecutive segments broke
+        // the SLO.
         check("++-+++", (0.0, true, 0, true));
         // Interference explains a violation only if no disturbed segment met the SLO.
         check("++mm++", (40.0, false, 2, true));

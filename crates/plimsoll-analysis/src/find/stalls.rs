@@ -1,6 +1,6 @@
 //! The stalls of all trials of a search together ([`Stalls`]). A stall is a period without any
-//! response although requests wait. A stall affects every load equally, so the measured time of all
-//! trials counts, at any load.
+//! response although requests wait. A stall affects every load equally, so the frequency of stalls
+//! is computed from the measured time of all trials, at any load.
 //!
 //! Not here: the stalls of one trial ([`crate::stalls`]).
 
@@ -26,11 +26,11 @@ const LINE_TRIAL_STALL_INTERVALS: u64 = 2;
 /// The minimum length of a trial near the load line, for a server that stalls, is at most the
 /// budget divided by this number.
 const LINE_TRIAL_BUDGET_DIVISOR: u64 = 8;
-/// The minimum number of trials with stalls that exceed a bound, before the search concludes that
-/// no rate meets the bound.
+/// The minimum number of trials with stalls longer than a latency bound of the SLO, before the
+/// search concludes that no rate meets the bound.
 const FORBID_TRIALS: usize = 3;
 /// In a small budget: the minimum number of trials with stalls before the search concludes that no
-/// rate meets a bound.
+/// rate meets a latency bound of the SLO.
 const FORBID_TRIALS_FEW: usize = 2;
 /// The share of trials in which a disturbance may cause a stall. If stalls occur in a clearly
 /// larger share of the trials, the server itself stalls.
@@ -47,7 +47,8 @@ pub const SMALL_BUDGET_NS: u64 = 25 * SECOND;
 /// change the load line by at most the same share.
 const SMALL_BUDGET_STALL_SHARE: f64 = 0.02;
 /// Minimum length of the server's own stalls in a disturbed trial, ns. Other processes on a busy
-/// machine take a core from the server for a shorter time, unless the host took the cores away.
+/// machine take a core from the server for a shorter time, unless a virtual machine's host took the
+/// cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 /// The host of a virtual machine took no cores away if the stolen share of CPU time is at most
 /// this.
@@ -71,7 +72,8 @@ pub struct Stalls {
     /// stalls.
     pub impossible_bound: Option<String>,
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
-    /// than a disturbance explains. In a small budget, half of the allowed requests suffice.
+    /// than a disturbance explains. In a small budget, it suffices if stalls delay half as many
+    /// requests as the SLO allows.
     pub too_many: bool,
     /// Whether stalls recur: more trials have stalls than disturbances by other processes would
     /// explain.
@@ -90,8 +92,9 @@ pub enum NoResponsePeriods {
     Stalls(Stalls),
 }
 
-/// Loads without a stall count as evidence only if this number of stalls was expected in their
-/// time. With so many expected stalls, the absence of stalls is hardly chance.
+/// Loads below the capacity without a stall count as evidence only if at least this number of
+/// stalls was expected during these loads. With so many expected stalls, the absence of stalls is
+/// hardly chance.
 const EXPECTED_STALLS_MIN: f64 = 6.0;
 /// A limiter that admits requests periodically has at least this number of periods without
 /// responses a second.
@@ -109,8 +112,8 @@ fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize
     lengths.sort_unstable();
     let usual_s = lengths[lengths.len() / 2] as f64 / 1e9;
     let (mut below_s, mut other_s) = (0.0, 0.0);
-    // A load that drains a backlog ends as soon as the server responds quickly, so its time is no
-    // evidence.
+    // A load that drains a backlog ends as soon as the server responds quickly, so its length says
+    // nothing about how often stalls occur.
     for trial in history.iter().filter(|trial| trial.purpose != Purpose::Settle) {
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
@@ -134,8 +137,8 @@ impl Stalls {
         let traffic = &settings.base.traffic;
         let quickest_ns = queueless_response_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(STALL_RESPONSE_TIMES_MIN).max(service_silence_ns_max(history));
-        // Users whose sessions start together send equal requests at the same time. Then all users
-        // wait at the same time because of the load, not because of a stall.
+        // Users whose sessions start together send equal requests at the same time. Users with
+        // synchronised sessions wait at the same time because of the load, not because of a stall.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // Each item contains a stall's start in measured time, the stall, and the index of its
         // trial.
@@ -166,8 +169,8 @@ impl Stalls {
         };
         let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
         let recur = own(hit(0)) && (!few || stalled_ns as f64 > SMALL_BUDGET_STALL_SHARE * time_ns as f64);
-        // The time before the first stall and the time after the last stall are also parts of a
-        // gap.
+        // The time before the first stall and the time after the last stall also count as gaps
+        // between stalls.
         let ends = stalls.iter().map(|s| s.0.saturating_add(s.1.length_ns));
         let starts = stalls.iter().map(|s| s.0).chain([time_ns]);
         let gaps = starts.zip([0].into_iter().chain(ends)).map(|(start, end)| start.saturating_sub(end));
@@ -213,7 +216,8 @@ impl Stalls {
         if self.recur { self.gap_ns_max.saturating_mul(CONFIRMING_STALL_INTERVALS) } else { 0 }
     }
 
-    /// Returns the length of the confirming trial within this budget, ns.
+    /// Returns the length of the trial that confirms the load line, limited to a share of this
+    /// budget, ns.
     pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
         self.confirming_trial_ns().min(budget_ns / CONFIRMING_BUDGET_DIVISOR)
     }
@@ -234,12 +238,12 @@ impl Stalls {
     }
 }
 
-/// Returns whether the server itself caused a stall. The server may also stall in a void trial, so
-/// a stall of a void trial counts under conditions. A request that was already sent must have
-/// waited during the stall. If other processes disturbed the trial, the stall must also be longer
-/// than these processes keep a core. In a closed-loop trial all users may wait for something else,
-/// such as the lost first packet of a connection. So there, too, a request that was already sent
-/// must have waited.
+/// Returns whether the server itself caused a stall. The server may also stall in a void trial. A
+/// stall of a void trial counts only if a request that was already sent waited during the stall. If
+/// other processes disturbed the trial, the stall must also be longer than other processes usually
+/// keep a core. In a closed-loop trial all users may wait for something else than the server, such
+/// as the lost first packet of a connection. So in a closed-loop trial, too, a request that was
+/// already sent must have waited during the stall.
 fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.request_was_sent;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
@@ -254,8 +258,8 @@ fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
 }
 
 /// Returns how long a server with one queue needs to process the backlog that a trial left, ns.
-/// Until then, no request of the next trial gets a response. Returns 0 if no request of the trial
-/// succeeded.
+/// Until the backlog is processed, no request of the next trial gets a response. Returns 0 if no
+/// request of the trial succeeded.
 fn drain_time_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
@@ -271,10 +275,11 @@ fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
 }
 
 /// Returns the longest time without responses that the variation of service times explains, ns. If
-/// the p99 of a single user is at most twice the mean, the result is three times the p99. Otherwise
-/// the result comes from an exponential tail with the mean service time (or through the p99). A
-/// server without stalls exceeds the result in one of a hundred searches. With fewer than fifty
-/// responses of the single user, the p99 is too uncertain and does not count.
+/// the p99 of a single user is at most twice the mean, the result is three times the p99. For a
+/// larger p99, the result comes from the tail of an exponential distribution with the mean service
+/// time (or through the p99). A server without stalls exceeds the result in one of a hundred
+/// searches. With fewer than fifty responses of the single user, the p99 is too uncertain and does
+/// not count.
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT_TAIL_FACTOR_MAX: f64 = 2.0;
     const P99_RESPONSES_MIN: f64 = 50.0;
@@ -340,7 +345,8 @@ mod tests {
         }
     }
 
-    /// Sessions that begin together, and slow requests among fast requests, are no stalls.
+    /// Checks that sessions that begin together, and slow requests among fast requests, do not
+    /// count as stalls.
     #[test]
     fn a_common_wait_of_sessions_is_not_a_stall() {
         let mut base = base_plan();
@@ -366,7 +372,8 @@ mod tests {
         }
     }
 
-    /// A server that serves in order first answers the requests that the load before left waiting.
+    /// Checks that a wait for the backlog of an earlier load does not count as a stall. A server
+    /// that serves requests in order first answers the requests that the earlier load left waiting.
     #[test]
     fn backlog_of_an_earlier_load_is_not_a_stall() {
         let settings = search_settings(base_plan(), SECOND);
@@ -389,7 +396,8 @@ mod tests {
         }
     }
 
-    /// A limiter that admits requests periodically sends no responses in between only while the
+    /// Checks that periods without responses that occur only above the capacity do not count as
+    /// stalls. A limiter that admits requests periodically pauses its responses only while the
     /// offered rate exceeds the limit.
     #[test]
     fn no_responses_only_above_capacity_is_not_a_stall() {
@@ -429,17 +437,19 @@ mod tests {
         }
     }
 
-    /// Checks which periods without responses count as stalls of the server.
+    /// Checks that a period without responses counts as a stall of the server only if the server
+    /// caused the period.
     #[test]
     fn pauses_are_attributed_to_server_or_generator() {
         use Purpose::{Climb, Peak};
         use Verdict::{Fail, Pass, Void};
-        // Each row contains (purpose, verdict, disturbed), the stall (ended, of sent requests, ms),
-        // and the expected result.
+        // Each row contains (purpose, verdict, disturbed), the stall (whether it ended, whether a
+        // sent request waited, length in ms), and the expected result.
         for (trial, silence, expect) in [
             ((Climb, Pass, false), (false, false, 600), true),
             ((Climb, Fail, false), (true, false, 600), true),
-            // All users wait for their connections: no request was sent, or this is not known.
+            // All users may wait for their connections, so the stall does not count: no sent
+            // request is known to have waited through the whole stall.
             ((Peak, Pass, false), (false, false, 600), false),
             ((Peak, Pass, false), (true, false, 600), false),
             ((Peak, Pass, false), (true, true, 600), true),

@@ -1,6 +1,6 @@
 //! The loss of the server during a search ([`TargetLoss`]): the server responded before, and now
-//! accepts no connections. Trials after the loss have no information about the load line. With
-//! these trials, the search would find a load line that is far too low.
+//! accepts no connections. Trials after the loss have no information about the load line. If trials
+//! after the loss counted, the search would find a load line that is far too low.
 //!
 //! Not here: a server that never ran, and a server that is slow to accept.
 
@@ -14,7 +14,8 @@ const LOADS_MIN: usize = 3;
 /// The minimum time without connections before the server counts as lost, ns: a restarted server
 /// is available sooner.
 const LOSS_NS_MIN: u64 = 5 * SECOND;
-/// The minimum share of sent requests that find no connection, in each of these loads.
+/// The minimum share of sent requests that find no connection, in each load that counts as evidence
+/// for the loss of the server.
 const REFUSED_SHARE_MIN: f64 = 0.98;
 
 /// The point of the search from which on the server accepts no connections.

@@ -21,8 +21,9 @@ pub struct Settings {
     pub max_rate: Option<f64>,
     /// Spacing of arrivals in the open trials.
     pub arrivals: Arrivals,
-    /// Response time of the test request before the search, ns; 0 without a test request. Trials
-    /// are long enough for such responses until the first load shows the response time.
+    /// Response time of the test request before the search, ns; 0 without a test request. Until the
+    /// first load shows the response time, trials are long enough for the response time of the test
+    /// request.
     pub first_answer_ns: u64,
 }
 
@@ -67,13 +68,13 @@ pub enum StopReason {
 
 /// The maximum of any figure of a trial; a larger figure is invalid.
 pub(super) const FIGURE_MAX: f64 = 1e12;
-/// The maximum of any time of a trial, ns; a longer time is cut to this.
+/// The maximum of any time of a trial, ns; a longer time is cut to this maximum.
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 /// The minimum rate of a trial, 1/s; a lower rate counts as 0.
 pub(super) const RATE_MIN: f64 = 1e-6;
 
 /// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial
-/// without completions has no capacity, so ratios of capacities are safe.
+/// without completions has no capacity, so a ratio of capacities never divides by zero.
 pub(super) fn valid_copies(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
@@ -101,7 +102,8 @@ pub(super) fn valid_copies(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
         evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
         evidence.littles_law_gap = evidence.littles_law_gap.filter(|gap| meant(*gap));
         if !meant(evidence.saturated_error) {
-            // If the error is invalid, nothing is known about the precision of the rate.
+            // If the error of a saturated trial's rate is invalid, nothing is known about the
+            // precision of the rate, so the error becomes 1.
             evidence.saturated_error = 1.0;
         }
         let evidence = [&mut evidence.excess, &mut evidence.service_mean_ns, &mut evidence.work_share];
@@ -116,8 +118,8 @@ pub(super) fn is_void_by_generator(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.evidence.generator_limited
 }
 
-/// Returns whether a trial is an open trial near the load line, after the rate has risen towards
-/// the load line.
+/// Returns whether a trial is an open trial near the load line. Earlier trials, whose rates still
+/// rise towards the load line, do not count.
 pub(super) fn near_line(trial: &TrialOutcome) -> bool {
     matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
 }

@@ -1,6 +1,6 @@
 //! The findings of comparisons and of ladders. Comparisons and ladders measure blocks: a block has
-//! one load for each arm, in random order. This file has the measured blocks, and the result of all
-//! blocks together.
+//! one load for each arm (each compared target), in random order. This file has the measured
+//! blocks, and the result of all blocks together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -8,17 +8,19 @@ use crate::interference::Interference;
 use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
 use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 
-/// The measured blocks of a comparison or a ladder. A block has one load for each arm.
+/// The measured blocks of a comparison or a ladder. A block has one load for each arm (each
+/// compared target).
 #[derive(Debug, Clone)]
 pub struct MeasuredBlocks<'a> {
     /// The names of the arms (the compared targets), A first: URLs or commands.
     pub arms: Vec<String>,
-    /// The plan of the first arm. The plans of all arms are the same, except for the target and the
-    /// load.
+    /// The plan of the first arm (compared target). The plans of all arms are the same, except for
+    /// the target and the load.
     pub plan: &'a PlanRecord,
-    /// The plan of each arm's loads in the blocks, A first. Empty if no block was measured.
+    /// The plan of the loads of each arm (compared target) in the blocks, arm A first. The list is
+    /// empty if no block was measured.
     pub loads: Vec<&'a PlanRecord>,
-    /// The blocks in which every arm was measured.
+    /// The blocks in which every arm (every compared target) was measured.
     pub blocks: Vec<Block>,
     /// The CPU that other processes used during the loads of the blocks.
     pub interference: Interference,
@@ -45,7 +47,7 @@ pub struct ProveFinding<'a> {
 pub struct LadderFinding<'a> {
     /// The measured blocks from which the result is computed.
     pub blocks: MeasuredBlocks<'a>,
-    /// The throughput of each rung, compared with the rung before.
+    /// The throughput of each rung (each target of the ladder), compared with the rung before.
     pub ladder: Ladder,
 }
 

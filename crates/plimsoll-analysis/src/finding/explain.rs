@@ -62,7 +62,8 @@ pub(super) fn explain_finding<'a>(
 }
 
 /// Returns the compared figures of a recorded explanation and the results of its experiments, as
-/// the corpus stores them. Returns `None` if the recording is no explanation.
+/// the corpus (the collection of recorded cases) stores them. Returns `None` if the recording is no
+/// explanation.
 ///
 /// # Errors
 /// The recording has no finding ([`NoFinding`]).
@@ -99,8 +100,8 @@ fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (Exp
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Returns doubts about requested experiments and values of the setting that were not tried, each
-/// with the reason. `worth` contains the experiments that separate the remaining causes.
+/// Returns doubts about requested experiments and values of a server setting that were not tried,
+/// each with the reason. `worth` contains the experiments that separate the remaining causes.
 fn untried_experiment_doubts(
     experiment: &Experiment,
     spec: &ExplainSpec,
@@ -108,7 +109,8 @@ fn untried_experiment_doubts(
     worth: &[Intervention],
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    // If the study ended early, another doubt of the finding already says so.
+    // If the study ended early, another doubt of the finding already says that the study ended
+    // early.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
@@ -135,8 +137,8 @@ fn untried_experiment_doubts(
     doubts
 }
 
-/// Returns doubts about experiments and values of the setting whose loads could not be made, each
-/// with the reason.
+/// Returns doubts about experiments and values of a server setting whose loads could not be made,
+/// each with the reason.
 fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::skipped_load) {

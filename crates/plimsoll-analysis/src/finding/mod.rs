@@ -40,8 +40,8 @@ pub enum Finding<'a> {
     Overload(Box<OverloadFinding<'a>>),
     /// The finding of a comparison of arms, such as two builds.
     Prove(Box<ProveFinding<'a>>),
-    /// The finding of a ladder: its arms do more and more work, and each arm is compared with the
-    /// arm before.
+    /// The finding of a ladder: its arms (the compared targets) do more and more work, and each arm
+    /// is compared with the arm before.
     Ladder(LadderFinding<'a>),
 }
 

@@ -14,18 +14,18 @@ use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 /// The behaviour of a server above its load line, for one target or two.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
-    /// The plan of the overload's load.
+    /// The plan of the overload: a load that rises in steps above the load line, and falls back.
     pub plan: &'a PlanRecord,
     /// The SLO in the syntax in which users write it, such as `p99<=500ms`.
     pub slo: String,
     /// The maximum number of retries of a failed request.
     pub retries: u32,
-    /// The goodput of the server in each step of the overload's load, and its recovery.
+    /// The goodput of the server in each step of the overload, and the recovery of the server.
     pub overload: OverloadResult,
-    /// The plan of a second target, and its result under the same load; `None` without a second
-    /// target.
+    /// The plan of a second target, and the second target's result under the same overload; `None`
+    /// without a second target.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
-    /// What probes observed of the server and its machine during the overload's load.
+    /// What probes observed of the server and its machine during the overload.
     pub server: ServerView<'a>,
 }
 
@@ -34,8 +34,8 @@ pub(super) fn overload_finding<'a>(
     spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
-    // The rates of the steps are multiples of the load line that was known when the overload's load
-    // began.
+    // The rates of the overload's steps are multiples of the load line that was known when the
+    // overload began.
     let searched = match spec.line_rps {
         Some(_) => None,
         None => Some(search::search_finding(experiment, &spec.search)?.doubts_and_figures().1.findings.clone()),

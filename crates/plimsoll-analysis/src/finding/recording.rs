@@ -15,13 +15,15 @@ pub enum NoFinding {
     /// No load of the search met the SLO, so there is no load line that the overload could exceed.
     #[error("no load met the SLO, so there is no load line to exceed: plimsoll find shows the trials")]
     NoLine,
-    /// The search for the load line was interrupted, so there was no overload.
+    /// The search for the load line was interrupted, so the overload (the load above the load line)
+    /// was never made.
     #[error("the run ended before a load line was found, so the run file contains no overload")]
     NoEnd,
-    /// The search for the load line used up the time for the overload.
+    /// The search for the load line used up the budget, so no time was left for the overload (the
+    /// load above the load line).
     #[error("the search for the load line exhausted the budget: give a longer budget, or give the load line itself")]
     NoTime,
-    /// The recording has no arms to compare.
+    /// The recording has no arms (no targets) to compare.
     #[error("the run file contains no comparison")]
     NoArms,
 }

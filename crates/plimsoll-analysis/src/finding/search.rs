@@ -51,11 +51,12 @@ pub struct PlannedLoad {
 pub struct InstanceEstimate {
     /// The rate that all instances together must sustain, 1/s.
     pub rate_rps: f64,
-    /// The number of instances (a whole number), if one instance sustains only the lower end of the
-    /// load line's interval. The requested headroom stays unused.
+    /// The number of instances (a whole number) needed for `rate_rps`, if one instance sustains
+    /// only the lower end of the load line's interval. The requested headroom of each instance
+    /// stays unused.
     pub instances: f64,
-    /// The number of instances (a whole number), if one instance sustains the upper end of the load
-    /// line's interval. The requested headroom stays unused.
+    /// The number of instances (a whole number) needed for `rate_rps`, if one instance sustains the
+    /// upper end of the load line's interval. The requested headroom of each instance stays unused.
     pub instances_min: f64,
     /// Number of cores that all instances together use at `rate_rps`; `None` if the server's CPU
     /// time was not observed.
@@ -65,8 +66,8 @@ pub struct InstanceEstimate {
 /// Returns the result of the load with headroom from the record; `None` if this load was not
 /// requested or not measured.
 fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
-    // Without `--headroom`, a load with this tag has another meaning: a steady load of an
-    // explanation.
+    // Without `--headroom`, a load with the tag `planned_tag` is no load with headroom, but a
+    // steady load of an explanation.
     let headroom = spec.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
     let sight = LoadSignals::from_run(&trial.run);
@@ -130,7 +131,7 @@ pub(super) fn search_finding<'a>(
     let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
-    // The search has ended when the first load of another purpose begins.
+    // The search has ended when the first load begins that does not belong to the search.
     let is_after = |trial: &&Trial| is_after_search(trial.tag.purpose);
     let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);

@@ -37,25 +37,25 @@ use plimsoll_model::rng::Rng;
 /// Largest p-value of a change point: the probability that a series of an unchanged build contains
 /// a change point.
 pub const FALSE_ALARM: f64 = 0.003;
-/// The minimum relative change of the level at a change point. A smaller change does not matter, as
-/// in `prove`.
+/// The minimum relative change of the level at a change point, as in the command `prove`. A smaller
+/// change of the level does not matter in practice.
 pub const CHANGE_MIN: f64 = 0.02;
 /// The minimum number of runs on each side of a change point.
 pub const RUNS_MIN: usize = 2;
-/// The minimum length of a series that is searched. Fewer runs have too few permutations for the
-/// false-alarm rate.
+/// The minimum number of runs in a series that is searched for change points. A shorter series has
+/// too few permutations for the false-alarm rate [`FALSE_ALARM`].
 pub const SERIES_MIN: usize = 8;
-/// Distance from the median of its neighbourhood beyond which a run is an outlier, in standard
-/// deviations of the noise, as in `prove`.
+/// A run is an outlier if its distance from the median of its neighbouring runs exceeds this number
+/// of standard deviations of the noise, as in `prove`.
 const OUTLIER_DEVIATIONS: f64 = 4.0;
-/// Number of neighbours on each side of a run that belong to its neighbourhood.
+/// Number of runs on each side of a run that form its neighbourhood for the detection of outliers.
 const NEIGHBOURS_PER_SIDE: usize = 2;
 /// Number of random permutations that the permutation test draws.
 const PERMUTATION_COUNT: u32 = 999;
 /// Confidence level of the interval of a change, 0..1.
 const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.95;
 
-/// A change of the level of a series.
+/// A change of the level (load line or throughput) of a series of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// The index of the first run of the new level in the series.
@@ -64,8 +64,8 @@ pub struct ChangePoint {
     pub ratio: f64,
     /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,
-    /// The p-value of the change: the share of random orders of the runs that have an equally
-    /// strong split.
+    /// The p-value of the change: the share of random orders of the runs in which some split
+    /// separates two levels at least as strongly.
     pub p: f64,
 }
 
@@ -79,8 +79,8 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     found.sort_by_key(|(at, _)| *at);
     let places: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
     let placed = (0..found.len()).filter_map(|number| {
-        // Between the neighbouring change points, the runs before and after the point have one
-        // level each.
+        // Between the previous and the next change point, all runs before this change point have
+        // one level, and all runs after it have another level.
         let from = number.checked_sub(1).map_or(0, |before| places[before]);
         let to = places.get(number + 1).copied().unwrap_or(logs.len());
         let (at, _) = best_split(&logs[from..to])?;
@@ -109,8 +109,8 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     logs.iter().enumerate().map(brought).collect()
 }
 
-/// Searches for a change point in `logs`, and then in both parts. `offset` is the index of the
-/// first value of `logs` in the whole series.
+/// Searches for a change point in `logs`, and then in the parts before and after the change point.
+/// `offset` is the index of the first value of `logs` in the whole series.
 fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
     if logs.len() < SERIES_MIN {
         return;
@@ -148,9 +148,9 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
     best.filter(|(_, size)| *size > 1e-12)
 }
 
-/// Returns the share of random permutations whose maximum S (the weighted difference of the means
-/// of both parts) is at least `size`. The function stops drawing as soon as the share exceeds
-/// [`FALSE_ALARM`].
+/// Returns the share of random permutations of `logs` whose best split has an S of at least `size`.
+/// S is the weighted difference of the means before and after the split. The function stops drawing
+/// permutations as soon as the share exceeds [`FALSE_ALARM`].
 fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM * f64::from(PERMUTATION_COUNT + 1)).round() as u32;
@@ -159,8 +159,8 @@ fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
-        // Rounding makes sums in a different order differ in their last digits, so the comparison
-        // has a tolerance.
+        // Rounding makes sums of the same values in a different order differ in their last digits,
+        // so the comparison has a tolerance.
         if best_split(&order).is_some_and(|(_, other)| other >= size * (1.0 - 1e-9)) {
             as_great += 1;
             if as_great >= most {
@@ -178,7 +178,8 @@ fn mean_and_squared_deviations(values: &[f64]) -> (f64, f64) {
 }
 
 /// Returns the difference of the means (after minus before), and half the length of its confidence
-/// interval. The interval uses the pooled standard deviation of both parts.
+/// interval. The confidence interval uses the pooled standard deviation of the values in `before`
+/// and `after`.
 fn mean_difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     let ((first, first_squares), (second, second_squares)) =
         (mean_and_squared_deviations(before), mean_and_squared_deviations(after));
@@ -224,7 +225,7 @@ mod tests {
         (0..runs).map(|at| level(at) * (1.0 + noise * draw_normal(rng))).collect()
     }
 
-    /// At most 2 of 200 series of an unchanged build have change points.
+    /// Checks that 200 series of an unchanged build have at most 2 change points in total.
     #[test]
     fn an_unchanged_build_has_no_change_points() {
         let mut rng = Rng::new(1);
@@ -237,7 +238,8 @@ mod tests {
         assert!(alarms <= 2, "{alarms} change points in 200 series");
     }
 
-    /// Occasional outliers in 200 runs of an unchanged build give no change points.
+    /// Checks that occasional outliers among the 200 runs of an unchanged build give at most one
+    /// change point in 20 series.
     #[test]
     fn outliers_are_not_change_points() {
         let mut rng = Rng::new(5);
@@ -250,7 +252,8 @@ mod tests {
         assert!(alarms <= 1, "{alarms}");
     }
 
-    /// One outlier at any index of a series hides no change.
+    /// Checks that a change of the level is found in a series with one outlier, whatever the index
+    /// of the outlier.
     #[test]
     fn an_outlier_hides_no_change() {
         let mut rng = Rng::new(6);
@@ -262,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Each of 20 series has a fall of 5 % at a random commit among 40. At least 18 times, the
-    /// correct commit (+-1) is named.
+    /// Checks that a fall of 5 % at a random commit is found in at least 18 of 20 series of 40
+    /// commits. The reported commit may differ from the correct commit by one.
     #[test]
     fn a_planted_regression_is_named() {
         let mut rng = Rng::new(2);
@@ -277,8 +280,8 @@ mod tests {
         assert!(right >= 18, "{right} of 20");
     }
 
-    /// Prints the rates that docs/how-to/history.md states: `cargo test -p plimsoll-analysis --lib
-    /// rates -- --ignored --nocapture`.
+    /// Prints the rates of false alarms and of found changes that docs/how-to/history.md states:
+    /// `cargo test -p plimsoll-analysis --lib rates -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints rates"]
     fn rates() {

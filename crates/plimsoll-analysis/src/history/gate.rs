@@ -1,14 +1,17 @@
 //! Decides whether a new commit performs worse than a branch ([`gate`]). The decision compares the
-//! runs of the commit with the latest level of the branch's series.
+//! runs of the commit with the runs of the branch since its last change in performance (change
+//! point).
 //!
-//! The runs of the branch since its last change point are one level. The scatter of these runs is
-//! the noise between runs. The new commit is worse if the 98 % interval of its change is below 0
-//! and the change exceeds the margin. So at most one of a hundred commits without any effect is
-//! called worse.
+//! The runs of the branch since the last change point have one performance level. The scatter of
+//! the branch's runs around their level is the noise between runs. The new commit is worse if the
+//! 98 % interval of its change is below 0 and the change exceeds the margin
+//! [`CHANGE_MARGIN_SHARE`]. So at most one of a hundred commits without any effect on performance
+//! is reported as worse.
 //!
-//! The commit is the same if the whole interval is within the margin. Often neither verdict is
-//! possible, and more runs are needed. The noise between runs does not affect a comparison that
-//! runs both commits alternately (`prove`).
+//! The commit has the same performance as the branch if the whole interval of its change is within
+//! the margin. Often the interval allows neither the verdict "worse" nor the verdict "same", and
+//! more runs are needed. The command `prove` runs both commits alternately, so that the noise
+//! between runs does not affect the comparison.
 //!
 //! Not here: the exit code, and how the result looks.
 
@@ -17,10 +20,11 @@ use super::lanes::incomparability;
 use super::run::HistoryRun;
 use crate::prove::stats::ConfidenceInterval;
 
-/// The minimum number of runs of the branch for a verdict. Fewer runs do not show the scatter
-/// between runs.
+/// The minimum number of runs of the branch for a verdict on a new commit. Fewer runs do not show
+/// how much runs scatter.
 pub const REFERENCE_MIN: usize = 5;
-/// The margin, as a share: smaller changes do not matter, as in `prove`.
+/// The margin, as a share: the gate ignores smaller changes of the performance, as the command
+/// `prove` does.
 pub const CHANGE_MARGIN_SHARE: f64 = 0.02;
 /// Confidence level of the interval of the change, 0..1.
 const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.98;
@@ -28,13 +32,14 @@ const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.98;
 /// The verdict on a new commit, compared with a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// The commit is slower by more than the margin.
+    /// The commit is slower than the branch by more than the margin [`CHANGE_MARGIN_SHARE`].
     Worse,
-    /// The commit is faster by more than the margin.
+    /// The commit is faster than the branch by more than the margin [`CHANGE_MARGIN_SHARE`].
     Better,
-    /// The commit is as fast as the branch: any change is within the margin.
+    /// The commit is as fast as the branch: any change is within the margin
+    /// [`CHANGE_MARGIN_SHARE`].
     Same,
-    /// The runs prove neither a change nor that there is none.
+    /// The runs do not show whether the performance changed.
     NotKnown,
 }
 
@@ -69,8 +74,8 @@ pub struct GateFinding {
     pub reason: Option<String>,
 }
 
-/// Compares the commit of the run `candidate` with `branch`. The reference is the latest level of
-/// earlier, comparable runs of the branch among `runs`.
+/// Compares the commit of the run `candidate` with `branch`. The reference consists of the branch's
+/// earlier, comparable runs among `runs` since the branch's last change point.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| {
         run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
@@ -124,8 +129,8 @@ fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding
     }
 }
 
-/// Compares the level of the branch (`reference`) with the level of the commit (`new`). Both
-/// arguments contain the logarithms of the values of the runs.
+/// Compares the level of the branch (`reference`) with the level of the commit (`new`). `reference`
+/// and `new` contain the logarithms of the values of the runs.
 fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
     if n < REFERENCE_MIN || m == 0 {
@@ -142,8 +147,8 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));
     let squares: f64 = reference.iter().map(|log| (log - old_level).powi(2)).sum();
-    // One commit has too few runs to estimate their scatter. So its runs are assumed to scatter
-    // like the runs of the branch.
+    // The new commit has too few runs to estimate their scatter. So the runs of the commit are
+    // assumed to scatter like the runs of the branch.
     let deviation = (squares / (n - 1) as f64).sqrt();
     let half = student_quantile((1.0 + CHANGE_INTERVAL_CONFIDENCE) / 2.0, n - 1)
         * deviation

@@ -8,13 +8,14 @@ use super::run::HistoryRun;
 use plimsoll_model::rng::mix;
 use std::collections::BTreeMap;
 
-/// The order of runs in a lane.
+/// The order of the runs in a lane (a group of comparable runs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LaneOrder {
-    /// Runs are ordered by start time; each run is one point.
+    /// Runs are ordered by start time; each run is one point of the series.
     #[default]
     Time,
-    /// Runs are ordered by the time of their commit; all runs of one commit are one point.
+    /// Runs are ordered by the time of their commit; all runs of one commit are one point of the
+    /// series.
     Commit,
 }
 
@@ -53,15 +54,17 @@ pub struct SeriesPoint {
     pub interval: Option<(f64, f64)>,
 }
 
-/// Figures of a lane that differ before and after a change point of its series. Each figure is the
-/// mean over the runs of one level.
+/// Figures of a lane (comparable runs) that differ before and after a change point of its series.
+/// Each figure is a mean over the runs between two neighbouring change points, where the level is
+/// constant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrentChanges {
     /// CPU time of a request, us: before and after the change.
     pub cpu_us: Option<(f64, f64)>,
     /// Response time p99, ns: before and after the change.
     pub p99_ns: Option<(f64, f64)>,
-    /// The most frequent diagnosed cause, before and after the change; `None` if it is the same.
+    /// The most frequently diagnosed cause (bottleneck), before and after the change; `None` if the
+    /// cause is the same.
     pub cause: Option<(String, String)>,
     /// The functions whose share of the server's CPU time changed most, each with its share (0..=1)
     /// before and after the change.
@@ -73,7 +76,7 @@ pub struct ConcurrentChanges {
 pub struct LaneChange {
     /// The index and the size of the change.
     pub point: ChangePoint,
-    /// The other figures that changed at the same time.
+    /// The figures, other than the value of the series itself, that changed at the same point.
     pub concurrent: ConcurrentChanges,
 }
 
@@ -107,8 +110,8 @@ const SHARE_CHANGE_MIN: f64 = 0.02;
 const FUNCTIONS_MAX: usize = 3;
 
 /// Groups runs into lanes, sorted by service. For each service, the lanes of load lines come before
-/// the lanes of goodput. Among these, the lane with the latest run comes first. Comparisons and
-/// sweeps belong to no lane.
+/// the lanes of goodput. Among the lanes of one service and one measure, the lane with the latest
+/// run comes first. Runs of comparisons (`prove`) and sweeps belong to no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
@@ -175,7 +178,8 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
             lines.map(|line| (line.lower, line.upper.unwrap_or(line.rps))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
     let values: Vec<f64> = points.iter().map(|point| point.rps).collect();
-    // The seed depends only on the values, so that the same runs always give the same permutations.
+    // The seed of the permutation test depends only on the values, so that the same runs always
+    // give the same permutations.
     let seed = values.iter().fold(0, |seed, value| mix(seed ^ value.to_bits()));
     let found = change_points(&values, seed);
     let ends: Vec<usize> = found.iter().map(|point| point.at).chain([points.len()]).collect();
@@ -202,7 +206,8 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
     })
 }
 
-/// Finds other figures that differ between the runs of two levels.
+/// Finds the figures, other than the level itself, that differ between the runs before and after a
+/// change point.
 fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
@@ -214,8 +219,8 @@ fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> Concurre
     let shares = [before, after].map(function_shares);
     for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
         let [first, second] = [0, 1].map(|side: usize| shares[side].get(name).copied().unwrap_or(0.0));
-        // A function may be missing from the list of largest functions of a level. The share of a
-        // missing function is small, but not known, and counts as 0.
+        // A run lists only the functions with the largest shares of the CPU time. A function that
+        // is missing from the lists has a small, unknown share, which counts as 0.
         if !shares[0].is_empty() && !shares[1].is_empty() && (second - first).abs() >= SHARE_CHANGE_MIN {
             functions.push(((*name).to_owned(), first, second));
         }
@@ -290,8 +295,8 @@ mod tests {
         runs.push(HistoryRun { study: "prove".to_owned(), ..run(9, 1.0, 1) });
         let lanes = lanes(&runs, LaneOrder::Time);
         assert_eq!(lanes.len(), 5);
-        // The first lane of a service has the latest run. The other lanes of the service give the
-        // reasons for their separation.
+        // The first lane of a service has the latest run. The other lanes of the service contain
+        // the reasons why they are separate from the first lane.
         assert_eq!((lanes[0].runs.len(), lanes[0].separation_reasons.len()), (2, 0));
         assert!(lanes[1..4].iter().all(|lane| lane.separation_reasons.len() == 1), "{lanes:?}");
         assert!(lanes[4].separation_reasons.is_empty());

@@ -8,7 +8,8 @@ use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use serde::{Deserialize, Serialize};
 
 /// Largest ratio of the upper end to the lower end of a load line's 90 % interval. A load line with
-/// a wider interval has no value in a series, because it would not show a change of a few percent.
+/// a wider interval is excluded from series of runs, because it would not show a change of a few
+/// percent.
 const LINE_INTERVAL_FACTOR_MAX: f64 = 1.5;
 
 /// Whether the run of an entry is complete.
@@ -39,7 +40,7 @@ pub struct HistoryRun {
     /// Scheme, host and port of the target.
     pub origin: String,
     /// A digest of the traffic: requests, order, connections, protocol and arrivals. The digest
-    /// does not include the address.
+    /// does not include the address of the server.
     pub traffic: String,
     /// The SLO as text; `None` for a study without a load line.
     pub slo: Option<String>,
@@ -57,7 +58,7 @@ pub struct HistoryRun {
     pub state: RunState,
     /// Length of the study, ns; `None` means that the value is not known.
     pub elapsed_ns: Option<u64>,
-    /// The summary of the finding; `None` if the file has no summary.
+    /// The summary of the study's finding; `None` if the run file has no summary.
     pub summary: Option<StudySummary>,
 }
 
@@ -110,9 +111,9 @@ impl HistoryRun {
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
     /// If the search stated only an interval of the load line, the value is the geometric mean of
-    /// its ends. The lower end alone would depend on how much the search could prove. Returns
-    /// `None` for a void run, and for a load line whose interval is too wide
-    /// ([`LINE_INTERVAL_FACTOR_MAX`]).
+    /// the interval's ends. The lower end of the interval is not used alone, because it depends on
+    /// how much the search could prove. Returns `None` for a void run, and for a load line whose
+    /// interval is too wide ([`LINE_INTERVAL_FACTOR_MAX`]).
     pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
@@ -162,7 +163,8 @@ impl HistoryRun {
         self.void_reason().unwrap_or(nothing)
     }
 
-    /// Returns the name of the measure whose values form a series of such runs.
+    /// Returns the name of the measure that is compared over several runs of this kind of study,
+    /// such as `load line`.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {
             "find" | "explain" => "load line",

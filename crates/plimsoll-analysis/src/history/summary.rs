@@ -1,7 +1,7 @@
-//! Summarises a finding in a few figures ([`study_summary`]), which are stored at the end of the
-//! run file.
+//! Summarises the finding (the result of a study) in a few figures ([`study_summary`]), which are
+//! stored at the end of the run file.
 //!
-//! Not here: how each figure is computed, and how it looks.
+//! Not here: how each figure is computed, and how the figures look.
 
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::explain::Cause;
@@ -16,7 +16,7 @@ use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 /// Smallest rate of a trial that counts as a trial at the load line, as a share of the load line.
 const AT_LINE: f64 = 0.98;
 
-/// Returns the summary of a finding, which lists of runs show.
+/// Returns the summary of a study's finding, for display in lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.doubts_and_figures();
     match finding {

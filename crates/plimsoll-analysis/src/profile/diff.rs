@@ -44,8 +44,8 @@ const EVENTS_MIN: f64 = 10.0;
 pub(super) struct ProfileSide<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: &'a View,
-    /// The divisor of the side's values: the number of requests. For percentages, it is a hundredth
-    /// of the total.
+    /// The divisor of the side's values: the number of requests. For percentages, the divisor is a
+    /// hundredth of the profile's total.
     pub(super) units: f64,
 }
 
@@ -55,7 +55,7 @@ impl ProfileSide<'_> {
     }
 }
 
-/// How the costs of two profiles become comparable.
+/// The divisor that makes the costs of two profiles comparable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CostDivisor {
     /// Costs are divided by the number of requests that completed while each profile was taken.
@@ -94,8 +94,8 @@ pub struct CostChange {
     /// The difference of the costs in standard deviations; `None` if there are too few events for a
     /// test.
     pub z: Option<f64>,
-    /// The smallest false discovery rate at which this difference counts as a finding. `None`
-    /// without `z`, and for the total.
+    /// The smallest false discovery rate at which this difference counts as a finding. `None` if
+    /// `z` is `None`, and for the total of all functions.
     pub q: Option<f64>,
     variance: f64,
 }
@@ -160,7 +160,7 @@ impl DiffRow {
 pub struct ProfileDiff {
     /// The compared column: its kind and its unit.
     pub sample_type: ValueType,
-    /// How the costs became comparable.
+    /// The divisor that made the costs of the two profiles comparable.
     pub basis: CostDivisor,
     /// The cost of all samples together, on both sides.
     pub total: CostChange,
@@ -191,7 +191,8 @@ pub fn diff(
     Ok(sums.into_profile_diff(first.sample_type(), basis, sort))
 }
 
-/// One of several profiles of the same side. Profiles of both sides are taken alternately.
+/// One of several profiles of the same side of a comparison. The profiles of the two sides are
+/// taken alternately.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a> {
     /// The profile.
@@ -238,8 +239,9 @@ struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
-    /// For each pair of caller and callee (indices of rows), the cost on the second side of all
-    /// samples with this call. The second value is the number of the last of these samples.
+    /// For each call (indices of the rows of caller and callee), the cost on the second side of all
+    /// samples with this call. The second value is the number of the last counted sample, so that
+    /// no sample counts twice for a call.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -275,8 +277,8 @@ impl CostSums {
                 let at = function as usize;
                 if let Some(caller) = leaf.filter(|caller| is_after && *caller != row_of[at]) {
                     let (handed, last) = calls.entry((caller, row_of[at])).or_default();
-                    // With indirect recursion the same call occurs several times on one stack. The
-                    // sample's cost counts once.
+                    // With indirect recursion the same call occurs several times on one stack, but
+                    // the cost of the sample counts only once.
                     if *last != *samples {
                         (*handed, *last) = (*handed + cost, *samples);
                     }
@@ -294,8 +296,8 @@ impl CostSums {
     }
 
     /// Increases the variances if the profiles of one side differ by more than chance explains.
-    /// `each` contains the sums of every single profile, by side. The sums of a single profile use
-    /// only the fields for the first side.
+    /// `each` contains the sums of every single profile, by side. The sums of a single profile of
+    /// either side are in the fields for the first side (`before`).
     fn widen_variances(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;
@@ -376,10 +378,10 @@ pub(super) fn comparison_sides<'a>(
 /// Returns the number of events behind a sample's value, and the variance of the value if events
 /// are Poisson distributed. Returns `None` if the profile does not contain the number of events.
 ///
-/// Go's heap profiles contain estimates. An object of mean size `s` was sampled with probability
-/// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`). So the number of sampled objects
-/// is computed from the estimate. In other profiles the first column is the number of events, or
-/// the column is a multiple of the period.
+/// Go's heap profiles contain estimates of all objects, not counts of the sampled objects. An
+/// object of mean size `s` was sampled with probability `1 - exp(-s / period)` (`runtime/pprof`,
+/// `scaleHeapSample`). So the number of sampled objects is computed from the estimate. In other
+/// profiles the number of events is the first column, or the value divided by the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
@@ -444,7 +446,8 @@ fn two_sided_p(z: f64) -> f64 {
         }
         1.0 - sum * (-x * x).exp() * 2.0 / PI.sqrt()
     } else {
-        // The continued fraction of erfc (7.1.14), evaluated from its last term.
+        // The continued fraction of erfc (Abramowitz and Stegun, 7.1.14), evaluated from its last
+        // term.
         let fraction = (1..60).rev().fold(x, |inner, k| x + f64::from(k) / 2.0 / inner);
         (-x * x).exp() / (fraction * PI.sqrt())
     }

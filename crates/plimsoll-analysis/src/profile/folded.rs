@@ -4,15 +4,16 @@
 //! The count is the number after the last space of the line, because names may contain spaces. The
 //! parser skips empty lines and lines that begin with `#`.
 //!
-//! Not here: files with two counts in each line (`42 45`) for difference flame graphs. The first of
-//! these counts would become part of a name. For differences, `--diff` reads two files instead.
+//! Not here: files with two counts in each line (`42 45`) for difference flame graphs. The first
+//! count of such a line would become part of a function's name. To compare profiles, `--diff` reads
+//! two files with one count in each line.
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
 /// Memory of a name in the table of names, in bytes. The factor is 3, because a growing table
-/// exists twice for a time.
+/// exists as an old copy and a new copy of twice the size.
 const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
 /// Parses folded stacks into a profile with one column: `samples`, in `count`.

@@ -1,6 +1,6 @@
 //! A parser of the text that `perf script` prints. Each sample begins with a line that names the
-//! thread and the event. In the next lines, the text has one line for each frame of the stack, from
-//! the leaf on, and then an empty line.
+//! thread and the event. Below this line, the sample has one line for each frame of the stack, from
+//! the leaf on, and ends with an empty line.
 //!
 //! The profile has a column `samples`, and a column for each event with the sum of the event's
 //! periods. Periods of clock events are in nanoseconds. The first clock event is the default
@@ -19,8 +19,8 @@ struct SampleHead<'a> {
     thread: &'a str,
     period: i64,
     event: &'a str,
-    /// A frame on the first line itself, as `perf script` prints it for a recording without call
-    /// stacks (made without `-g`).
+    /// The frame that `perf script` prints on the first line of a sample, for a recording without
+    /// call stacks (made without `-g`).
     frame: &'a str,
 }
 
@@ -101,8 +101,8 @@ pub(super) fn is_perf_output(text: &str) -> bool {
 /// take much memory. Real recordings have fewer events.
 const EVENTS_MAX: usize = 64;
 
-/// A sample as read from the text. The parser builds its columns at the end, when all events are
-/// known.
+/// A sample as read from the text. The parser builds the columns of the sample at the end, when all
+/// events are known.
 struct RawSample {
     event: usize,
     period: i64,
@@ -123,8 +123,8 @@ impl Names {
         if let Some(number) = self.known.get(&name) {
             return Ok(*number);
         }
-        // The name is stored in both tables, each of which exists twice while it grows, and in the
-        // profile.
+        // The name is stored in the profile and in both tables of names, each of which exists twice
+        // while it grows.
         room.take(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
         self.all.push(name.clone());
         self.known.insert(name, self.all.len() as u32 - 1);
@@ -142,7 +142,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
         if line.trim().is_empty() {
             within = false;
         } else if line.starts_with('#') {
-            // This line is a comment.
+            // The line is a comment in the output of `perf script`.
         } else if let Some(head) = parse_sample_head(line) {
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
@@ -155,8 +155,8 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
                     events.len() - 1
                 }
             };
-            // The raw samples exist twice until the whole text is read. After that, their columns
-            // take memory.
+            // The raw samples exist twice until the whole text is read. After the whole text is
+            // read, the columns of the samples take memory.
             room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match parse_frame_line(head.frame) {
                 Some(name) => vec![names.intern_name(name, &mut room)?],

@@ -2,8 +2,8 @@
 //! compiler. The format has five small messages. The decoder reads the input once for the tables
 //! and once for the samples, and does not copy the input.
 //!
-//! The decoder is strict where the result depends on it. The decoder refuses invalid ids, and
-//! samples whose number of values differs from the number of columns. In all other cases the
+//! The decoder is strict with input that affects the result. The decoder refuses invalid ids, and
+//! samples whose number of values differs from the number of columns. With all other input the
 //! decoder is lenient: it skips unknown fields, accepts packed and single numbers, and accepts
 //! tables in any order. The decoder ignores addresses, line numbers, build ids and comments. The
 //! decoder also ignores `drop_frames` and `keep_frames`, which no common runtime sets.
@@ -161,9 +161,9 @@ impl Ids {
     }
 }
 
-/// Returns the number in field 1 of a message. In a `Line` message, this is the id of the line's
-/// function; in other messages, it is the message's own id. Returns 0 if the field is absent. If
-/// the field occurs several times, the last number counts.
+/// Returns the number in field 1 of a message. In a `Line` message, field 1 is the id of the line's
+/// function; in other messages, field 1 is the message's own id. Returns 0 if field 1 is absent. If
+/// field 1 occurs several times, the last number counts.
 fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
     let mut fields = Fields::for_message(input, message);
@@ -208,7 +208,8 @@ fn read_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>,
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
         if let (1 | 3..=6, Wire::Bytes(_)) = (field, &content) {
-            // A growing table exists twice for a time, so it needs a multiple of its size.
+            // While a table grows, an old copy and a new copy of twice the size exist, so the table
+            // needs three times its size.
             room.take(1, 3 * size_of::<&[u8]>())?;
         }
         match (field, content) {
@@ -338,8 +339,8 @@ fn read_functions(
     Ok(functions)
 }
 
-/// For each binary, adds a placeholder function that stands for functions without a symbol:
-/// `[libc.so.6]`.
+/// For each binary, adds a placeholder function, such as `[libc.so.6]`, that stands for the
+/// binary's functions without a symbol.
 fn read_mappings(
     input: &[u8],
     messages: &[&[u8]],

@@ -1,9 +1,10 @@
 //! The schedule of a trial in which profiles are taken, the figures of its intervals, and the cost
 //! of profiling.
 //!
-//! The trial has a fixed rate. After a warm-up it runs without profiling, then while the CPU
-//! profile is taken, then without profiling again. So drift affects the intervals with and without
-//! profiling equally. Profiles of other kinds follow in an interval of their own, because the CPU
+//! The trial has a fixed rate. After a warm-up the trial runs without profiling, then while the CPU
+//! profile is taken, then without profiling again. Because the CPU profile lies between two
+//! intervals without profiling, drift affects the intervals with and without profiling equally.
+//! Profiles of kinds other than CPU follow in an interval of their own, because a simultaneous CPU
 //! profile would include their cost.
 //!
 //! Not here: how profiles are fetched and parsed.
@@ -16,7 +17,7 @@ use plimsoll_model::{Histogram, LoadShape, Run};
 const WARMUP_NS: u64 = 2 * SECOND;
 /// Pause after a profile, in ns, in which the server stops the profile and writes it.
 const GAP_NS: u64 = SECOND / 2;
-/// Longest time between the two snapshots of each profile of another kind, in s.
+/// Longest time between the two snapshots of each profile of a kind other than CPU, in s.
 const OTHERS_SECONDS_MAX: u32 = 5;
 /// Smallest throughput at which the server counts as sustaining the offered rate, as a share of the
 /// rate.
@@ -37,8 +38,8 @@ pub struct ProfilingSchedule {
     pub without_profiling: [(u64, u64); 2],
     /// The interval in which the CPU profile is taken, as start and end in ns of schedule time.
     pub cpu: (u64, u64),
-    /// The interval in which profiles of other kinds are taken, as start and end in ns of schedule
-    /// time.
+    /// The interval in which profiles of kinds other than CPU are taken, as start and end in ns of
+    /// schedule time.
     pub other_kinds: (u64, u64),
     /// The end of the trial, in ns of schedule time.
     pub end_ns: u64,
@@ -68,8 +69,8 @@ impl ProfilingSchedule {
         }
     }
 
-    /// Returns the length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`
-    /// seconds.
+    /// Returns the length of the profiles of kinds other than CPU, in s, for a CPU profile of
+    /// `cpu_seconds` seconds.
     pub fn other_kinds_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
@@ -83,8 +84,9 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
     [(low / unit).round() * unit, level_rps]
 }
 
-/// Returns the rate at which a server is profiled in steady state, 1/s. This rate is the final
-/// offered rate if the server sustained that rate, and otherwise well below the throughput.
+/// Returns the rate at which a server is profiled in steady state, 1/s. The rate is the final
+/// offered rate if the server sustained that offered rate. If the server did not sustain the final
+/// offered rate, the rate for profiling is well below the server's throughput.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
@@ -152,12 +154,12 @@ pub struct ProfiledTrial {
     pub without_profiling: PeriodFigures,
     /// The figures of the interval in which the CPU profile was taken.
     pub with_cpu_profile: PeriodFigures,
-    /// The figures of the interval in which profiles of other kinds were taken.
+    /// The figures of the interval in which profiles of kinds other than CPU were taken.
     pub other_kinds: PeriodFigures,
 }
 
 impl ProfiledTrial {
-    /// Computes the figures of a trial that ran with this schedule.
+    /// Computes the figures of a trial that ran with the schedule `stretches`.
     pub fn from_run(run: &Run, stretches: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
@@ -168,8 +170,8 @@ impl ProfiledTrial {
         }
     }
 
-    /// Returns whether the server sustained the rate. If so, the cost of a request does not depend
-    /// on when the profile was taken.
+    /// Returns whether the server sustained the offered rate. If the server sustained the rate, the
+    /// cost of a request does not depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
         self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE
     }

@@ -1,7 +1,9 @@
-//! Detects the format of a profile and reads it. For other bytes, explains why they are no profile.
+//! Detects the format of a profile and reads the profile. If some bytes are no profile, the error
+//! explains why.
 //!
-//! Only the bytes decide the format, never the file name. Gzip begins with its magic bytes. Text
-//! has no control characters, while every pprof file has some. All other bytes are read as pprof.
+//! Only the bytes decide the format, never the file name. Gzip data begins with its magic bytes.
+//! Text has no control characters, while every pprof file has some. So bytes that are neither gzip
+//! data nor text are read as pprof.
 
 use super::room::{MemoryBudget, ReadError};
 use super::{folded, perf, pprof};
@@ -16,8 +18,8 @@ pub const READ_BYTES_MAX: usize = 1 << 30;
 /// Memory that any profile may take with its tables, in bytes. A profile from a large file may take
 /// more: see [`MEMORY_TIMES`].
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// Largest memory for a profile from a gzip file, as a multiple of the file's size. Well compressed
-/// profiles become thirty times as large.
+/// Largest memory for a profile from a gzip file, as a multiple of the file's size. Unpacking makes
+/// well compressed profiles thirty times as large.
 const MEMORY_TIMES_PACKED: usize = 64;
 /// Largest memory for a profile from a file without compression, as a multiple of the file's size.
 /// A file that contains only new names needs twenty times its size.
@@ -32,8 +34,8 @@ const SNIFF_BYTES: usize = 4096;
 /// # Errors
 /// [`ReadError`]: its text says what the user can do.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    // A large file may be a real profile, so it may take more memory. A small file that expands to
-    // so much memory is no real profile.
+    // A large file may be a real profile, so the limit of the memory grows with the size of the
+    // file. A small file that expands to more than [`MEMORY_BYTES_MAX`] is no real profile.
     let times = if is_packed(bytes) { MEMORY_TIMES_PACKED } else { MEMORY_TIMES };
     let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
@@ -63,8 +65,8 @@ fn is_packed(bytes: &[u8]) -> bool {
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
     // The last four bytes of a gzip file contain the unpacked length of its last member. Real
-    // profiles have one member, so this is the length of the whole profile. For other input this
-    // number is only a hint.
+    // profiles have one member, so the length of the last member is the length of the whole
+    // profile. For any other file, the length in the last four bytes is only a hint.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
     // Gzip's compression factor is at most 1032.
     let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);

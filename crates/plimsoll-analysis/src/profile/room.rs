@@ -3,7 +3,8 @@
 use plimsoll_model::profile::ProfileBuilder;
 use thiserror::Error;
 
-/// Why bytes are no profile. The text completes a sentence that begins with the name of the file.
+/// The reason why some bytes are no profile. The text of the error completes a sentence that begins
+/// with the name of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// The input is empty.

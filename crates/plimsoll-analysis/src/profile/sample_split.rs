@@ -2,10 +2,10 @@
 //! root frame with the name of its group.
 //!
 //! The group of a sample can be the value of a label; in Go only CPU and goroutine profiles have
-//! labels. Or it can be the first function from the root that matches a pattern, such as a handler.
-//! The root frame makes the group a row of every table, a block of every flame graph and a row of
-//! every comparison. So no other code must know about groups. The flag `-tagroot` of pprof has the
-//! same effect.
+//! labels. The group can also be the first function from the root that matches a pattern, such as a
+//! handler. The root frame makes the group a row of every table, a block of every flame graph and a
+//! row of every comparison. Because the root frame names the group, no other code must know about
+//! groups. The flag `-tagroot` of pprof has the same effect as the additional root frame.
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 
@@ -55,7 +55,8 @@ pub fn label_keys(profile: &Profile) -> Vec<String> {
 /// Returns the profile with an additional root frame `NAME: GROUP` in each stack.
 pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
-    // Functions keep their numbers, because they are added in the original order.
+    // Functions keep their index numbers in the new profile, because they are added in the original
+    // order.
     let places: Vec<u32> = profile
         .functions()
         .iter()

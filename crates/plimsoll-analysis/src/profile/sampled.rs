@@ -1,8 +1,8 @@
-//! The kernel's samples of a server during a load, as a profile ([`SampledProfile`]). Each sample
-//! stands for the CPU time between two samples. The kernel may lose samples. The CPU time of lost
-//! samples is distributed among the recorded samples.
+//! The server's stacks that the kernel sampled during a load, as a profile ([`SampledProfile`]).
+//! Each sample represents the CPU time between two samples. The kernel may lose samples. The CPU
+//! time of lost samples is distributed among the recorded samples.
 //!
-//! Not here: how samples are taken, and what functions are for.
+//! Not here: how samples are taken, and the purpose of each function.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
 use plimsoll_model::{Run, SampleInterval, SampledFunctions};
@@ -17,12 +17,12 @@ pub struct SampledProfile {
     pub samples: u64,
     /// Number of lost samples: the kernel's buffer had no room for them.
     pub lost: u64,
-    /// CPU time for which the recorded and the lost samples stand, in ns.
+    /// CPU time that the recorded and the lost samples represent, in ns.
     pub cpu_ns: f64,
     /// Length of the time in which samples were taken, in ns.
     pub covered_ns: u64,
-    /// Whether samples also cover the time that the server spent in the kernel, in the whole
-    /// window.
+    /// Whether the samples of the whole measured window also cover the time that the server spent
+    /// in the kernel.
     pub in_kernel: bool,
 }
 
@@ -59,17 +59,17 @@ impl SampledProfile {
     }
 }
 
-/// Returns the CPU time that one recorded sample of an interval stands for, in ns.
+/// Returns the CPU time that one recorded sample of an interval represents, in ns.
 fn weight_ns(stretch: &SampleInterval) -> f64 {
     let count = stretch.count() as f64;
     stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
 }
 
-/// Sums the CPU time for which samples stand, between two times of the load's schedule in ns.
+/// Sums the CPU time that samples represent, between two times of the load's schedule, in ns.
 ///
 /// Returns two CPU times in ns: of the stacks for which `wanted` is true, and of all stacks.
-/// `wanted` gets the names of a stack's functions in recorded order. Returns `None` if samples were
-/// taken in less than half of the period.
+/// `wanted` gets the names of a stack's functions, the running function first. Returns `None` if
+/// the samples cover less than half of the time from `from_ns` to `to_ns`.
 pub fn sampled_ns(
     sampled: &SampledFunctions,
     (from_ns, to_ns): (i64, i64),

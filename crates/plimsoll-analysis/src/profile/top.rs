@@ -49,8 +49,8 @@ pub fn percent(value: i64, total: i64) -> f64 {
 pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
     let functions = profile.functions();
     let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
-    // For each function, the number of the last sample that contained it. So a recursive function
-    // counts once in each sample.
+    // For each function, the number of the last sample that contained the function. This number
+    // makes a recursive function count only once in each sample.
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {

@@ -1,16 +1,16 @@
 //! Merges the stacks of a profile into a tree of frames for a flame graph. The tree starts at the
 //! roots of the stacks.
 //!
-//! Siblings are ordered by name, because a profile has no order of time. A tree contains a limited
-//! number of frames: the widest frames. The cost of narrower frames appears below their caller as
-//! [`Tree::MERGED_FRAME_NAME`]. So the own cost of a frame always stays visible. In a difference,
-//! each frame has the cost per request of both profiles.
+//! Sibling frames are ordered by name, because a profile has no order of time. A tree contains a
+//! limited number of frames: the widest frames. The cost of narrower frames appears below their
+//! caller as [`Tree::MERGED_FRAME_NAME`], so that the own cost of each frame stays visible. In the
+//! tree of two compared profiles, each frame has the cost per request in both profiles.
 //!
-//! The builder always adds the widest missing frame next. A profile of 50 MB may have ten million
-//! distinct frames, of which a flame graph shows thousands. The samples of a frame are adjacent in
-//! one array. When a frame joins the tree, its part of the array is divided among its callees. The
-//! callees wait in a heap, which gives the widest frame. A frame that does not join the tree is
-//! never divided.
+//! The builder always adds the widest frame that is not yet in the tree. A profile of 50 MB may
+//! have ten million distinct frames, of which a flame graph shows thousands. The samples of a frame
+//! are adjacent in one array. When a frame joins the tree, its samples in the array are grouped by
+//! callee. The callees wait in a heap, from which the builder takes the widest frame. The samples
+//! of a frame that does not join the tree are never grouped by callee.
 //!
 //! Not here: pixels, colours, and the inverted tree, which is derived from this tree.
 
@@ -27,16 +27,16 @@ pub struct Node {
     pub function: u32,
     /// Number of callers above the frame: 0 for the first function of a stack.
     pub depth: u32,
-    /// Width in the picture: the sum of the absolute values of the samples. In a difference, the
-    /// mean of both sides.
+    /// Width in the picture: the sum of the absolute values of the samples. In a comparison of two
+    /// profiles, the mean of the frame's widths in both profiles.
     pub width: f64,
-    /// Sum of the samples' values with their signs, in the unit of the column. In a difference, the
-    /// sum of the second side per request.
+    /// Sum of the samples' values with their signs, in the unit of the column. In a comparison of
+    /// two profiles, the sum of the second profile per request.
     pub value: f64,
-    /// In a difference, the sum of the first side per request; otherwise 0.
+    /// In a comparison of two profiles, the sum of the first profile per request; otherwise 0.
     pub before: f64,
-    /// In a difference, the variance of `value - before` that chance alone would cause; otherwise
-    /// 0.
+    /// In a comparison of two profiles, the variance of `value - before` that chance alone would
+    /// cause; otherwise 0.
     pub variance: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct Tree {
     pub nodes: Vec<Node>,
     /// Whether some frames were too narrow for the tree and were summed up.
     pub left_out: bool,
-    /// Whether the tree is a difference, so that frames have two sides.
+    /// Whether the tree compares two profiles, so that each frame has two costs.
     pub difference: bool,
 }
 
@@ -74,8 +74,8 @@ impl SampleSums {
 /// The function number that stands for the missing caller of the first function of a stack.
 const ROOT: u32 = u32::MAX;
 
-/// A frame that waits to join the tree. `start..end` is its part of the ordered samples. All
-/// samples of this part have the same first `depth + 1` functions.
+/// A frame that waits to join the tree. `start..end` is the frame's range in the ordered array of
+/// samples. All samples of the frame have the same first `depth + 1` functions.
 struct WaitingFrame {
     sums: SampleSums,
     caller: u32,
@@ -87,7 +87,8 @@ struct WaitingFrame {
 
 impl Ord for WaitingFrame {
     /// Orders frames by width, so that the widest frame is the greatest. Of frames with equal
-    /// width, the first in the array of samples is the greatest. So the result is deterministic.
+    /// width, the first in the array of samples is the greatest, so that the order is
+    /// deterministic.
     fn cmp(&self, other: &WaitingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
@@ -108,16 +109,16 @@ impl PartialEq for WaitingFrame {
 
 impl Eq for WaitingFrame {}
 
-/// A sample in the array, of which the divider has processed the frames up to some depth. The array
-/// contains whole samples instead of indices, so that memory is accessed in order.
+/// The stack of one sample, whose frames are processed from the root to some depth. The array of
+/// samples contains whole structs instead of indices, so that memory is accessed in order.
 #[derive(Debug, Clone, Copy)]
 struct Stack {
     /// Index of the first frame that is not yet processed, in [`Builder::frames`].
     at: usize,
     /// Number of the stack's remaining frames, from `at` on.
     left: u32,
-    /// The group of the stack (the stacks with the same next function), while its part of the array
-    /// is divided.
+    /// The number of the stack's group, while the samples of a frame are grouped by their next
+    /// function.
     group: u32,
     sums: SampleSums,
 }
@@ -170,24 +171,26 @@ impl Builder {
     }
 }
 
-/// The group number that means "no group": the function has no group yet, or the stack ends here.
+/// The group number that means "no group": the function has no group yet, or the stack has no next
+/// function.
 const NO_GROUP: u32 = u32::MAX;
 
 /// Divides the samples of a frame by the function that comes next on their stacks.
 struct Divider {
     frames: Vec<u32>,
-    /// The group number of each function, while a frame is divided.
+    /// The group number of each function, while the samples of a frame are grouped.
     group_of: Vec<u32>,
-    /// The groups of the frame that is being divided: next function, number of samples, sums.
+    /// The groups of one frame's samples, while the samples are grouped: next function, number of
+    /// samples, sums.
     groups: Vec<(u32, usize, SampleSums)>,
     sorted: Vec<Stack>,
     waiting: BinaryHeap<WaitingFrame>,
 }
 
 impl Divider {
-    /// Sorts `part` of the array of stacks by the next function of each stack. Stacks that end here
-    /// come first. Each next function becomes a waiting frame. `start` is the index of `part` in
-    /// the whole array.
+    /// Sorts `part` of the array of stacks by the next function of each stack. Stacks without a
+    /// next function come first. Each next function becomes a frame that waits to join the tree.
+    /// `start` is the index of `part` in the whole array.
     fn divide_by_next_function(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
@@ -311,7 +314,7 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
 }
 
 /// Merges the stacks of two profiles into one tree of at most `frames_max` frames. Each frame has
-/// the cost on both sides.
+/// its cost in both profiles.
 ///
 /// # Errors
 /// The same errors as [`diff`](super::diff()).
@@ -373,7 +376,7 @@ mod tests {
         let all = ["main 11", " a 2", " b 9", "  c 8", "   b 5", "other 1"];
         assert_eq!(tree_lines(text, 100), all);
         assert_eq!(tree_lines(text, 6), all);
-        // The cost of narrower frames appears below their caller.
+        // The cost of frames that are too narrow for the tree appears below their caller.
         let few = ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8", "   (smaller frames) 5"];
         assert_eq!(tree_lines(text, 3), few);
         assert_eq!(tree_lines(text, 0), ["(smaller frames) 12"]);

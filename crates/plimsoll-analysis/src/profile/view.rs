@@ -7,7 +7,7 @@
 use plimsoll_model::profile::{Profile, Sample};
 
 /// A column of a profile and a selection of its samples. Create a view only once per profile,
-/// because this matches the name of every function.
+/// because its creation checks whether the name of every function matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// The selected column: an index into the profile's sample types.

@@ -6,11 +6,11 @@
 //! routes are one family, and Holm's method divides the error probability among them.
 //!
 //! Holm's method compares the smallest p-value with the error probability divided by the number of
-//! tests. For each further p-value, in ascending order, the divisor is smaller by one. After the
-//! first test that does not reject, all later tests do not reject either.
+//! tests. For each further p-value, in ascending order, the divisor is smaller by one. Holm's
+//! method stops at the first p-value that is too large to reject its hypothesis.
 //!
 //! The result of a route never changes the verdict on the whole comparison. Not here: the primary
-//! measure, which decides.
+//! measure, which decides the comparison.
 
 use super::compared::{JudgementTerms, MeasureComparison, compare_measure};
 use super::interim_looks::{INTERVAL_ERROR_PROBABILITY, InterimLook};
@@ -64,13 +64,13 @@ pub struct RouteComparison {
     pub success_rate: [f64; 2],
     /// Number of blocks in which the route was requested on both sides.
     pub blocks: usize,
-    /// The comparison of each measure. A route without any success on a side has no ratio, so
-    /// measures may be missing.
+    /// The comparison of each measure. If no request of the route succeeded on one side, no ratio
+    /// is known, so measures may be missing.
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
-/// One test of the family: its route, measure and effect, and its p-value, which holds over all
-/// evaluations.
+/// One test of the family (all measures of all routes): its route, measure and effect, and its
+/// p-value. The p-value holds over all evaluations.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -78,9 +78,9 @@ struct Test {
     p: f64,
 }
 
-/// Returns whether so many blocks could prove an effect of a route at this evaluation, if all
-/// blocks agreed. A comparison does not end before, because its report could then say nothing about
-/// the routes.
+/// Returns whether `counted` has enough blocks to prove an effect of a route at this evaluation, if
+/// all blocks agreed. A comparison does not end with fewer blocks, because its report could say
+/// nothing about the routes.
 pub(super) fn can_prove_routes(counted: &[Block], look: InterimLook) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
@@ -135,7 +135,8 @@ fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
-/// Sums the requests and the successes of a route over all blocks; the measures stay empty.
+/// Sums the requests and the successes of a route over all blocks. The list of measures in the
+/// result is empty.
 fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
@@ -149,8 +150,8 @@ fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> Rout
     RouteComparison { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
-/// Returns the doubt about a route that succeeds on one side only, because it has no ratio. Returns
-/// `None` if there is no such route.
+/// Returns a warning about a route that succeeds on one side only, because such a route has no
+/// ratio. Returns `None` if no route succeeds on one side only.
 pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     let never = |route: &RouteComparison, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0

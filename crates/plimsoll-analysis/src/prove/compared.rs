@@ -45,41 +45,42 @@ pub struct MeasureComparison<M = Criterion> {
     pub measure: M,
     /// Whether this is the primary measure, which decides the comparison.
     pub primary: bool,
-    /// B divided by A, over all blocks together. The values of A and B are sums over the blocks, or
-    /// quantiles of all their requests.
+    /// The measure of B divided by the measure of A, over all blocks together. Both values are sums
+    /// over the blocks, or quantiles over the requests of all blocks.
     pub ratio: f64,
-    /// Interval of `ratio`. The interval holds for all evaluations together, and for all measures
-    /// that share its error probability. `None` with too few blocks.
+    /// Confidence interval of `ratio`. The confidence level applies to all evaluations together,
+    /// and to all measures that share the interval's error probability. `None` with too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
     /// The interval of `ratio` that decides whether B is the same as A. The interval combines two
     /// one-sided tests at 5 % over all evaluations, so its confidence level is 90 %. `None` with
     /// too few blocks.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// The p-value of the hypothesis "no difference". For the primary measure it covers all
-    /// evaluations (Bonferroni). For other measures it is adjusted by Holm's method within their
-    /// family.
+    /// The p-value of the hypothesis "no difference". For the primary measure, the p-value is
+    /// corrected for all evaluations (Bonferroni). For other measures, the p-value is adjusted by
+    /// Holm's method within the measures' family of tests.
     pub p: f64,
     /// The margin, as a share: smaller differences do not matter.
     pub margin: f64,
     /// The verdict on this measure.
     pub verdict: ProveVerdict,
-    /// The value of the measure on each side, in the measure's unit. The value is infinite if too
-    /// many requests failed.
+    /// The value of the measure on each side, in the measure's unit. The value of a quantile is
+    /// infinite if too many requests failed.
     pub levels: [f64; 2],
 }
 
 impl<M> MeasureComparison<M> {
-    /// Returns the largest difference that the interval still contains, as a share; `None` with too
-    /// few blocks.
+    /// Returns the largest difference between A and B that the confidence interval contains, as a
+    /// share; `None` with too few blocks.
     pub fn at_most(&self) -> Option<f64> {
         self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
     }
 }
 
-/// Returns whether the difference of the primary measure is real. The test of the mean is enough
-/// for this. The test of the ranks is also enough, because single disturbed blocks can spoil the
-/// mean. For the test of the ranks, mean and median must have the same sign. Each of the two
-/// sign-flip tests has its own error probability.
+/// Returns whether the difference of the primary measure is real. One of two sign-flip tests must
+/// show the difference: the test of the mean, or the test of the ranks. The ranks are also tested,
+/// because a few disturbed blocks can distort the mean. The test of the ranks counts only if the
+/// mean and the median have the same sign. Each of the two sign-flip tests has its own error
+/// probability.
 fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(ratios_by_block).unwrap_or(0.0);
@@ -90,8 +91,9 @@ fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
 /// Gives the verdict on a difference at one evaluation. All values are logarithms.
 ///
 /// At an interim evaluation, a real difference exceeds the margin if its whole interval is outside
-/// the margin. At the last evaluation, the estimate alone decides this. A difference is inside the
-/// margin if its whole equivalence interval is inside the margin.
+/// the margin. At the last evaluation, a real difference exceeds the margin if its estimate is
+/// outside the margin. A difference is inside the margin if its whole equivalence interval is
+/// inside the margin.
 fn difference_verdict(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == InterimLook::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -124,9 +126,9 @@ pub(super) struct JudgementTerms {
     pub(super) more_is_better: bool,
 }
 
-/// Compares one measure at one evaluation, by its effect. The resulting p-value applies to this
-/// evaluation alone. `ratios_by_block` contains ln(B/A) of each block. Only the primary measure
-/// needs these ratios.
+/// Compares one measure at one evaluation, by its effect. The p-value in the result applies to this
+/// one evaluation alone. `ratios_by_block` contains ln(B/A) of each block, which only the primary
+/// measure needs.
 pub(super) fn compare_measure<M>(
     effect: &ProvedEffect,
     measure: M,
@@ -135,7 +137,8 @@ pub(super) fn compare_measure<M>(
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
-    // Secondary measures never decide, so for them it is enough that the interval excludes 0.
+    // Secondary measures never decide a comparison, so a secondary difference already counts as
+    // real if its interval excludes 0.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
     let real = if primary { is_real(&seen, ratios_by_block) } else { shown() };
     MeasureComparison {

@@ -19,14 +19,15 @@ pub const MEAN_ALARM_ERROR: f64 = 0.01;
 /// Probability that the test of the ranks finds a false difference in the primary measure, over all
 /// evaluations together.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
-/// Probability that a fall of the success rate is found although there is none, over all
-/// evaluations together. The sum with [`MEAN_ALARM_ERROR`] and [`RANKS_ALARM_ERROR`] is 2 %, the
-/// probability of a false verdict.
+/// Probability that the comparison finds a fall of the success rate although there is none, over
+/// all evaluations together. The sum of this probability, [`MEAN_ALARM_ERROR`] and
+/// [`RANKS_ALARM_ERROR`] is 2 %, the probability of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
 /// The part of each error probability that is reserved for the last evaluation.
 const LAST_PART: f64 = 0.6;
-/// The part of the equivalence claim's error probability that is reserved for the last evaluation.
-/// The claim is "B is the same". Earlier evaluations can hardly ever prove it.
+/// The last evaluation's part of the error probability of the equivalence claim. The equivalence
+/// claim is "B is the same". Evaluations before the last one can hardly ever prove the equivalence
+/// claim.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
 /// Number of blocks at which the first evaluation is planned.
 const FIRST_BLOCKS: f64 = 10.0;
@@ -43,7 +44,8 @@ pub enum InterimLook {
 
 impl InterimLook {
     /// Returns this evaluation's part of the error probability. The last evaluation gets
-    /// `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the rest.
+    /// `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the remaining error
+    /// probability.
     pub fn part(self) -> f64 {
         match self {
             InterimLook::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -62,10 +64,11 @@ impl InterimLook {
 }
 
 /// Returns the evaluation that is planned after exactly `blocks` blocks; `None` if no evaluation is
-/// planned then.
+/// planned after this number of blocks.
 pub fn interim(blocks: usize) -> Option<InterimLook> {
     for look in 0..64 {
-        // Each planned number of blocks is even, and about sqrt(2) times the number before.
+        // Each planned number of blocks is even, and about sqrt(2) times the previous planned
+        // number.
         let planned = (FIRST_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
         if planned >= blocks {
             return (planned == blocks).then_some(InterimLook::Interim(look + 1));
@@ -88,8 +91,8 @@ pub struct Look {
     /// few blocks.
     pub wide: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
-    /// tests, each at this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`]. So the error
-    /// probability of the interval is twice that part.
+    /// tests, each with this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`]. So the error
+    /// probability of the interval is twice the error probability of one test.
     pub equivalence: Option<ConfidenceInterval>,
     /// Two-sided p-value of the hypothesis "no difference", for this evaluation alone.
     pub p: f64,
@@ -98,7 +101,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Computes the look at `effect` at one evaluation. The evaluation's part of
+    /// Computes the result of one evaluation ("look") of `effect`. The evaluation's part of
     /// [`INTERVAL_ERROR_PROBABILITY`] is divided among `family` measures.
     pub fn from_effect(effect: &ProvedEffect, number: InterimLook, family: usize) -> Look {
         let family = family.max(1) as f64;
@@ -127,8 +130,8 @@ mod tests {
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
         let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + InterimLook::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early evaluation has enough blocks to reject at its own error probability. If all
-        // blocks favour one side, p is 2^(1-n).
+        // Each early evaluation has enough blocks to reject the hypothesis "no difference" at its
+        // own error probability. If all n blocks favour one side, the p-value is 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
             let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;

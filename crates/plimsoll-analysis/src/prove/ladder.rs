@@ -3,8 +3,9 @@
 //! cache, and the third runs a query. The result is the throughput of each rung as a share of the
 //! rung before, and the cost that the rung adds to a request.
 //!
-//! A ladder has no verdict, and is not evaluated early. The budget determines the number of blocks
-//! (one load on each rung). The intervals hold for all rungs together.
+//! A ladder has no verdict, and is not evaluated early. The budget determines the number of blocks;
+//! a block is one load on each rung (endpoint). The confidence level of the intervals applies to
+//! all rungs together.
 
 use super::interim_looks::INTERVAL_ERROR_PROBABILITY;
 use super::reading::{self, Block};
@@ -15,39 +16,40 @@ use crate::doubts::{DoubtKind, Doubts};
 /// The result of one rung (endpoint) of a ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rung {
-    /// Goodput of the rung over all blocks, 1/s.
+    /// Goodput of the rung (endpoint) over all blocks, 1/s.
     pub goodput_rps: f64,
-    /// Goodput divided by the goodput of the rung before; `None` for the first rung.
+    /// Goodput divided by the goodput of the rung (endpoint) before; `None` for the first rung.
     pub share: Option<f64>,
-    /// Interval of `share`, the goodput relative to the rung before; `None` for the first rung, or
-    /// with too few blocks.
+    /// Interval of `share`, the goodput relative to the rung (endpoint) before; `None` for the
+    /// first rung, or with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
-    /// The time that this rung adds to a request, in us: how much longer 1/goodput is than at the
-    /// rung before. `None` for the first rung.
+    /// The time that this rung (endpoint) adds to a request, in us: the increase of 1/goodput
+    /// compared with the rung before. `None` for the first rung.
     pub cost_us: Option<f64>,
     /// Interval of `cost_us`, the added cost of a request; `None` for the first rung, or with too
     /// few blocks.
     pub cost_us_interval: Option<ConfidenceInterval>,
 }
 
-/// The results of all rungs of a ladder.
+/// The results of all rungs (endpoints) of a ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
-    /// The rungs in the order of the command line.
+    /// The rungs (endpoints) in the order of the command line.
     pub rungs: Vec<Rung>,
-    /// Number of valid blocks; a block is one load on each rung.
+    /// Number of valid blocks; a block is one load on each rung (endpoint).
     pub blocks: usize,
-    /// Number of blocks that do not count: a load was void, or a rung had no success.
+    /// Number of blocks that do not count, because a load was void or a rung (endpoint) had no
+    /// success.
     pub blocks_void: usize,
-    /// The evidence that speaks against these figures.
+    /// The evidence against the figures of the ladder.
     pub doubts: Doubts,
 }
 
 /// Computes the ladder from these blocks. `broken` is the reason why the measurement ended early,
 /// if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // If a rung has no success in a block, the cost of a request is not known. A block without this
-    // cost does not count.
+    // If a rung (endpoint) has no success in a block, the cost of its requests is not known, so the
+    // block does not count.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };

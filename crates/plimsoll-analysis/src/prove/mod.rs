@@ -1,9 +1,9 @@
 //! Decides whether one build is better than another, from blocks of paired loads. The rate of false
 //! verdicts is known in advance.
 //!
-//! A block is one short load on each arm (A and B), one right after the other, in random order. So
-//! a disturbance of the machine affects both arms equally, or either arm with equal probability.
-//! All statistical tests are over blocks, never over requests.
+//! A block is one short load on each arm (build A and build B), in direct succession and in random
+//! order. So a disturbance of the machine affects both arms equally, or either arm with equal
+//! probability. All statistical tests are over blocks, never over requests.
 //!
 //! A single *primary* measure decides, together with the success rate. The p-values of all other
 //! measures are corrected for the number of these measures.
@@ -42,8 +42,8 @@ use interim_looks::{InterimLook, Look};
 use rules::{EffectUnavailable, valid_blocks};
 use verdict::{Decision, decide_verdict};
 
-/// Number of void blocks after which a comparison may end. The comparison ends if it also has more
-/// than twice as many void blocks as valid blocks.
+/// Number of void (unusable) blocks after which a comparison may end. The comparison ends if it
+/// also has more than twice as many void blocks as valid blocks.
 const VOIDS_MAX: usize = 6;
 
 /// Why a comparison of two builds ended.
@@ -55,7 +55,7 @@ pub enum ComparisonEnd {
     Blocks,
     /// The time budget was used up.
     Budget,
-    /// Hardly any block was valid. The last doubt gives the reason.
+    /// Hardly any block was valid. The last entry of `Proof::doubts` gives the reason.
     Void,
     /// Another reason, in words. For example, the user pressed ^C, or a build exited.
     Broken(String),
@@ -90,31 +90,33 @@ pub struct Proof {
     /// standard deviation is estimated from the differences between neighbouring loads. `None` with
     /// too few blocks.
     pub spread: [Option<f64>; 2],
-    /// Whether every load ran on a newly started build. If not, the verdict applies to two running
-    /// processes, and not to their builds.
+    /// Whether every load ran on a newly started build. If the builds were not started anew, the
+    /// verdict applies to two running processes, and not to their builds.
     pub fresh: bool,
     /// Number of valid blocks.
     pub blocks: usize,
     /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
-    /// The approximate number of further blocks with which the comparison would decide. `None`
-    /// unless the verdict is inconclusive only because there are too few blocks.
+    /// The approximate number of further blocks with which the comparison would give a verdict. The
+    /// field has a value only if the verdict is inconclusive because of too few blocks.
     pub blocks_more: Option<usize>,
     /// The budget that is enough for `blocks_more` further blocks, ns. `conclude` leaves this field
-    /// empty. The caller knows the length of a block, and sets the field ([`budget_enough_ns`]).
+    /// empty. The caller of `conclude` knows the length of a block, and sets this field
+    /// ([`budget_enough_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
-    /// The evidence that speaks against these figures.
+    /// The evidence against the figures of the comparison.
     pub doubts: Doubts,
 }
 
 /// Returns the evaluation that is planned after exactly these blocks, and its decision. Returns
-/// `None` if no evaluation is planned here, or if its verdict is not certain.
+/// `None` if no evaluation is planned after these blocks, or if the evaluation's verdict is not
+/// certain.
 fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
     let number = interim_looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most evaluations give no certain verdict. The primary measure and the success rate alone show
-    // this quickly.
+    // quickly whether a certain verdict is possible.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
@@ -153,7 +155,8 @@ fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) 
     })
 }
 
-/// Estimates the primary measure after increasing numbers of blocks, at most 40 of these numbers.
+/// Estimates the primary measure after increasing numbers of blocks. The result contains at most 40
+/// estimates.
 pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
@@ -178,8 +181,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A fails {a}"));
     }
-    // If more requests of B fail, its responses differ as well. In this case, the warning about
-    // failures is enough.
+    // If more requests of B fail, its responses differ as well, so the warning about the failures
+    // is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{difference}; the two sides may not do the same work", difference = differing.text);

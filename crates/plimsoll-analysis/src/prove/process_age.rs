@@ -12,16 +12,16 @@ pub struct ProcessAge {
     pub cpu_s: f64,
 }
 
-/// Smallest ratio of the two ages that causes a warning. The difference must also exceed
-/// [`AGE_DIFFERENCE_MIN_S`].
+/// Smallest ratio of the ages of both sides' processes that causes a warning. The difference of the
+/// ages must also exceed [`AGE_DIFFERENCE_MIN_S`].
 const AGE_RATIO_MIN: f64 = 4.0;
-/// Smallest difference of the two ages that causes a warning, s.
+/// Smallest difference of the ages of both sides' processes that causes a warning, s.
 const AGE_DIFFERENCE_MIN_S: f64 = 60.0;
-/// Smallest ratio of the two CPU times that causes a warning. The difference must also exceed
-/// [`CPU_DIFFERENCE_MIN_S`].
+/// Smallest ratio of the past CPU times of both sides' processes that causes a warning. The
+/// difference of the CPU times must also exceed [`CPU_DIFFERENCE_MIN_S`].
 const CPU_RATIO_MIN: f64 = 3.0;
-/// Smallest difference of the two CPU times that causes a warning, s. A server processes some
-/// thousand requests in this CPU time.
+/// Smallest difference of the past CPU times of both sides' processes that causes a warning, s. A
+/// server processes some thousand requests in this CPU time.
 const CPU_DIFFERENCE_MIN_S: f64 = 0.3;
 
 fn is_clearly_different(a: f64, b: f64, times: f64, by: f64) -> bool {
@@ -39,7 +39,7 @@ fn format_seconds(s: f64) -> String {
 }
 
 /// Returns a warning if one side's processes are much older, or have used much more CPU time, than
-/// the other side's processes. Returns `None` otherwise.
+/// the other side's processes. Returns `None` if the processes are similar in age and CPU time.
 pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = is_clearly_different(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
     let cpu = is_clearly_different(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
@@ -70,7 +70,7 @@ mod tests {
         for (a, b, expect) in [
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),
-            // Only the process of A has worked before.
+            // Only the process of A used much CPU time before the comparison.
             (
                 (40.0, 2.0),
                 (41.0, 0.1),
@@ -80,7 +80,8 @@ mod tests {
             ),
             ((40.0, 0.3), (41.0, 0.01), None),
             ((40.0, 0.01), (41.0, 400.0), Some("B has used 7 min of CPU time;")),
-            // The process of A is much older, although it has worked little.
+            // The process of A is much older than the process of B, although it has used little CPU
+            // time.
             ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
             ((3600.0, 9.0), (3000.0, 8.0), None),
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),

@@ -1,5 +1,5 @@
 //! The figures of one load of a comparison ([`Reading`]), and the grouping of loads into blocks. A
-//! block has one load on each arm.
+//! block has one load on each arm (side of the comparison).
 
 use super::resample::{BlockAmount, LedgerTimes};
 use super::stats;
@@ -15,7 +15,7 @@ use plimsoll_model::{
     ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
 };
 
-/// The figures of one load of a comparison, made on one arm.
+/// The figures of one load on one arm (side) of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Number of successes in the measured window, and the length of the window in s.
@@ -32,9 +32,9 @@ pub struct Reading {
     /// The figures of each route, in the order of the plan; empty for a plan with a single route.
     pub routes: Vec<RouteReading>,
     /// Mean time for which a response waited unread in plimsoll, as a share of the response time;
-    /// only for closed loads.
+    /// measured only in closed loads.
     pub client_wait_share: f64,
-    /// The CPU used by other processes during the load, and whether this disturbed the load.
+    /// The CPU used by other processes during the load, and whether the load was disturbed.
     pub interference: Interference,
     /// Why the load is void; `None` for a valid load. A load is void if the generator was the
     /// limit, or if the load ended before the first response.
@@ -59,7 +59,7 @@ fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
 }
 
 impl Reading {
-    /// Computes the reading of a load.
+    /// Computes the figures of one load.
     pub fn from_trial(trial: &Trial) -> Reading {
         let run = &trial.run;
         let summary = Summary::from_run(run);
@@ -107,7 +107,7 @@ impl Reading {
     }
 
     /// Returns the value of a measure in this load alone. The value is `None` if the measure is
-    /// missing, and infinite if too many requests failed.
+    /// missing. A quantile is infinite if too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
@@ -136,7 +136,8 @@ impl Reading {
 /// printed nor compared.
 pub const REQUESTS_BEYOND_QUANTILE_MIN: f64 = BEYOND_MIN as f64;
 
-/// Returns the quantile of response times that this measure is; `None` for other measures.
+/// Returns the quantile that a measure of response times stands for, such as 0.99 for p99; `None`
+/// for other measures.
 pub fn quantile(measure: Criterion) -> Option<f64> {
     match measure {
         Criterion::P50 => Some(0.5),
@@ -146,17 +147,18 @@ pub fn quantile(measure: Criterion) -> Option<f64> {
 }
 
 /// Returns the mean time for which a response was readable before plimsoll read it, as a share of
-/// the response time. In a closed load nothing else shows this delay.
+/// the response time. In a closed load, no other figure shows that plimsoll read the responses
+/// late.
 fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
     let (wait, response) = (&summary.generator.read_wait, &summary.whole.response);
     let known = !run.plan.load.shape.is_open() && wait.count > 0 && response.mean_ns > 0.0;
     if known { wait.mean_ns / response.mean_ns } else { 0.0 }
 }
 
-/// A block of a comparison: one load on each arm, in random order.
+/// A block of a comparison: one load on each arm (side of the comparison), in random order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// The readings by arm: A, B, ...
+    /// The figures of the loads by arm (side): A, B, ...
     pub readings: Vec<Reading>,
 }
 
@@ -172,7 +174,8 @@ impl Block {
     }
 }
 
-/// Returns the order of the arms in block number `block`: a shuffle that depends only on the seed.
+/// Returns the order of the loads on the arms (sides) in block number `block`: a shuffle that
+/// depends only on the seed and the number.
 pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
     let mut rng = Rng::stream(seed, block as u64);
     let mut order: Vec<u8> = (0..arms as u8).collect();
@@ -196,9 +199,10 @@ pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
 pub struct Blocks {
     /// The complete blocks.
     pub whole: Vec<Block>,
-    /// Why the recording ended early; `None` if it did not. Later loads do not count.
+    /// Why the recording ended early; `None` for a complete recording. Loads after an early end do
+    /// not count.
     pub broken: Option<String>,
-    /// The readings of the current, incomplete block, by arm.
+    /// The figures of the loads in the current, incomplete block, by arm (side).
     next: Vec<Option<Reading>>,
     trials_read: usize,
 }
@@ -261,13 +265,13 @@ impl Blocks {
     }
 }
 
-/// Returns the name of an arm: A, B, ... Z.
+/// Returns the name of an arm (side of a comparison): A, B, ... Z.
 pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// Returns the doubt about void blocks. The doubt states the number of void blocks, and the reason
-/// why the first of them is void. Returns `None` if no block is void.
+/// Returns a warning about void blocks. The warning states the number of void blocks, and why the
+/// first void block is void. Returns `None` if all blocks are valid.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!(
@@ -278,7 +282,8 @@ pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.then(reason) })
 }
 
-/// Returns the plan of each arm's loads in the recorded blocks; empty if no block was recorded.
+/// Returns the plan of the loads on each arm (side) in the recorded blocks; empty if no block was
+/// recorded.
 pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
     let on = |trial: &Trial, arm: usize| {
         trial.tag.purpose == Purpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)

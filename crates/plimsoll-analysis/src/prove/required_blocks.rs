@@ -7,11 +7,11 @@ use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
-/// Number of standard errors of the estimate that must fit into the margin. Half the interval that
-/// must exclude 0 at the last evaluation is 2.51 standard errors. In four of five cases the
-/// estimate is at most 0.84 standard errors below the truth. So in four of five cases, a difference
-/// as large as the margin is found. Identical builds need less: half of the equivalence interval
-/// (1.66) plus 1.28.
+/// Number of standard errors of the estimate that must fit into the margin: 2.51 + 0.84. At the
+/// last evaluation, the interval that must exclude 0 extends 2.51 standard errors to each side. In
+/// four of five cases, the estimate is at most 0.84 standard errors below the true difference. So
+/// in four of five cases, the comparison finds a difference as large as the margin. Identical
+/// builds need fewer standard errors: half of the equivalence interval (1.66) plus 1.28.
 const MARGIN_STANDARD_ERRORS: f64 = 3.35;
 /// Number of requests that the comparison of a quantile needs, as a multiple of the requests that
 /// the quantile itself needs.
@@ -19,9 +19,10 @@ const QUANTILE_REQUESTS_FACTOR: f64 = 1.2;
 /// Smallest number of blocks with which a verdict is possible.
 const VERDICT_BLOCKS_MIN: usize = 10;
 
-/// Estimates how many more blocks would give a verdict in four of five cases. The total number is n
-/// = (3.35 s / margin)^2, and at least 1.5 times the present number. If a quantile has too few
-/// requests so far, the total is the number of blocks with enough requests.
+/// Estimates how many more blocks would give a verdict in four of five cases. The total number of
+/// blocks is n = (3.35 s / margin)^2, where s is the standard deviation of a block. The total
+/// number is at least 1.5 times the present number of blocks. If a quantile has too few requests so
+/// far, the total is the number of blocks with enough requests.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
     let effect = match effect_of_measure(counted, settings.primary) {
@@ -32,13 +33,13 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
         }
         Err(_) => return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1),
     };
-    // The standard deviation s of a block follows from the interval, whose half-width is z s /
-    // sqrt(n).
+    // The standard deviation s of a block follows from the interval over n blocks, whose half-width
+    // is z s / sqrt(n).
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1) };
     let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    // If a difference is likely, its estimate is used. If no difference is likely, the difference
-    // is assumed to be as large as the margin.
+    // The assumed difference is the margin, or the estimate if the interval excludes 0 and the
+    // estimate is larger than the margin.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
     let needed = (MARGIN_STANDARD_ERRORS * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(VERDICT_BLOCKS_MIN).saturating_sub(n).max(n / 2).max(1)
@@ -55,7 +56,8 @@ pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) ->
     // The share of void blocks is assumed to stay constant.
     let share_void = blocks.len() as f64 / counted.len().max(1) as f64;
     let needed = (counted.len() + blocks_more(settings, &counted)) as f64 * share_void;
-    // One more block is added, because no block begins that would end after the budget.
+    // One more block is added to the estimate, because a block begins only if it can end within the
+    // budget.
     Some(round_up_budget(began_ns as f64 + block_ns * (needed + 1.0)))
 }
 

@@ -2,15 +2,16 @@
 //! all blocks, with the uncertainty from randomisation. A block is one load on each side, in random
 //! order.
 //!
-//! Suppose B differs from A only by a constant factor, and the differences are divided by this
-//! factor. Because the order is random, the difference in each block then has either sign with
-//! equal probability, whatever the machine does.
+//! Suppose B differs from A only by a constant factor, and the values of B are divided by this
+//! factor. Because the order of the loads is random, the remaining difference in each block has
+//! either sign with equal probability. The equal probability of both signs does not depend on the
+//! machine.
 //!
-//! So a sign-flip test of the *mean* can test each factor, and an interval consists of the factors
-//! that the test does not reject. The factors that the test does not reject follow from the typical
-//! values of Hartigan (1969). Take the ratio over a random half of the blocks, where each block is
-//! in the half with probability 1/2. The ratio over a random half is below or above the true factor
-//! with equal probability. So the ends of the interval are two order statistics of the ratios of
+//! So a sign-flip test of the *mean* can test each possible factor. The confidence interval
+//! consists of the factors that the sign-flip test does not reject. The ends of the interval follow
+//! from the typical values of Hartigan (1969). A random half of the blocks contains each block with
+//! probability 1/2. The ratio over a random half is below or above the true factor with equal
+//! probability. So the ends of the interval are two order statistics of the ratios over random
 //! halves.
 //!
 //! The interval keeps its error probability for any number of blocks, under drift and with heavy
@@ -30,10 +31,10 @@ const EXACT_BLOCKS_MAX: usize = 12;
 /// Number of random halves (subsets of the blocks). This number equals the number of all non-empty
 /// subsets of [`EXACT_BLOCKS_MAX`] blocks.
 const RANDOM_HALVES_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
-/// The order statistic of this rank, counted from either end, is the outermost one that is used
-/// directly. Farther out, chance in the random halves would decide. So a normal tail replaces the
-/// order statistics there. Sums of random signs have lighter tails, so the error makes the interval
-/// wider.
+/// The outermost rank, counted from either end, at which an order statistic is used directly. Order
+/// statistics farther out would depend on chance in the random halves, so a normal tail replaces
+/// them. Sums of random signs have lighter tails than the normal distribution, so the replacement
+/// makes the interval wider.
 const ORDER_STATISTIC_MIN: usize = 16;
 /// Largest number of points at which a distribution of times is evaluated. The points lie between
 /// the smallest and the largest quantile of any block.
@@ -120,16 +121,17 @@ pub struct ProvedEffect {
     pub blocks: usize,
     /// The value of each side over all blocks, in the unit of the measure.
     pub levels: [f64; 2],
-    /// The estimates from halves of the blocks, ascending.
+    /// The estimates from the halves (subsets) of the blocks, ascending.
     halves: Vec<f64>,
     /// The resolution of the estimate, in the unit of the estimate. Every interval extends at least
-    /// this far on both sides of the estimate, and no smaller difference counts as real. Zero if
-    /// the scatter of the blocks includes this error.
+    /// by the resolution on both sides of the estimate, and no smaller difference counts as real.
+    /// The resolution is 0 if the scatter of the blocks includes the error of counting whole
+    /// requests.
     resolution: f64,
 }
 
-/// Returns the halves (subsets) of `blocks` blocks, each as a list of block indices. For many
-/// blocks the result contains random halves, otherwise all halves.
+/// Returns the halves (subsets) of `blocks` blocks, each as a list of block indices. The result
+/// contains all halves of few blocks, but only random halves of many blocks.
 fn halves_of_blocks(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
@@ -155,10 +157,10 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 }
 
 /// Returns the resolution of the count of each side, as a share of the count. A window contains up
-/// to one request more or fewer than its rate times its length. If the counts of the blocks scatter
-/// by at least one request, this scatter includes the error, and the resolution is 0. A server with
-/// constant response times has the same error in every block, so no number of blocks removes the
-/// error.
+/// to one request more or fewer than the request rate times the window's length. If the counts of
+/// the blocks scatter by at least one request, the scatter includes this counting error, and the
+/// resolution is 0. A server with constant response times has the same counting error in every
+/// block, so no number of blocks removes the error.
 fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
     [0, 1].map(|side| {
         let counts: Vec<f64> = amounts.iter().map(|block| block[side].of).collect();
@@ -196,8 +198,8 @@ impl ProvedEffect {
         if blocks == 0 || estimate.is_nan() {
             return None;
         }
-        // If both sides are zero or both are infinite, the comparison gives NaN. In this case the
-        // sides count as equal.
+        // If both sides are zero or both are infinite, the comparison gives NaN, so the sides count
+        // as equal.
         let half = |half: Vec<usize>| {
             let [a, b] = levels(&half);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
@@ -207,8 +209,8 @@ impl ProvedEffect {
         Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
     }
 
-    /// Computes by how much a request costs more in B than in A, in us of server time. `amounts`
-    /// contains the successes of each side and their seconds, by block.
+    /// Computes how much more server time a request costs in B than in A, in us. `amounts` contains
+    /// the successes and the seconds of each side, by block.
     pub fn added_cost_us(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs =
             |half: &[usize]| weighted_sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
@@ -241,7 +243,8 @@ impl ProvedEffect {
     }
 
     /// Returns the interval of the effect at the two-sided error probability `alpha`. Returns
-    /// `None` if there are too few blocks to reject anything at that error (2^(1-n) > `alpha`).
+    /// `None` if n blocks are too few to reject any hypothesis at this error probability (2^(1-n) >
+    /// `alpha`).
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let (lower, upper) = (self.estimate - self.resolution, self.estimate + self.resolution);
         self.resampled_interval(alpha)
@@ -262,8 +265,8 @@ impl ProvedEffect {
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
     }
 
-    /// Returns the lowest and the highest order statistic that are used directly. Beyond them the
-    /// tails are assumed to be normal.
+    /// Returns the lowest and the highest order statistic that are used directly. Beyond these two
+    /// order statistics, the tails are assumed to be normal.
     fn extreme_order_statistics(&self) -> (f64, f64) {
         let last = self.halves.len().saturating_sub(ORDER_STATISTIC_MIN);
         (self.halves[ORDER_STATISTIC_MIN - 1], self.halves[last])
@@ -275,8 +278,8 @@ impl ProvedEffect {
         normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.halves.len() + 1) as f64)
     }
 
-    /// Returns the one-sided p-value. The hypothesis is that B/A is at least 1 if `below`,
-    /// otherwise at most 1.
+    /// Returns the one-sided p-value. If `below` is true, the hypothesis is that B/A is at least 1.
+    /// If `below` is false, the hypothesis is that B/A is at most 1.
     pub fn one_sided_p(&self, below: bool) -> f64 {
         let all = (self.halves.len() + 1) as f64;
         let beyond = match below {
@@ -314,15 +317,16 @@ struct Cuts {
     q: f64,
     /// Number of scheduled requests of each block, multiplied by the block's weight.
     scheduled: Vec<f64>,
-    /// The start and the end of each cut, ns. Cut 0 stands for all times below cut 1.
+    /// The start and the end of each cut (range of time), ns. Cut 0 stands for all times below cut
+    /// 1.
     ends_ns: Vec<(f64, f64)>,
-    /// Number of successes up to the end of each cut, by cut and by block, multiplied by the
-    /// block's weight.
+    /// Number of successes up to the end of each cut (range of time), by cut and by block,
+    /// multiplied by the block's weight.
     until: Vec<Vec<f64>>,
 }
 
 impl Cuts {
-    /// Creates the cuts; `None` if no request succeeded.
+    /// Creates the cuts (ranges of time); `None` if no request succeeded.
     fn from_times<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
         let times: Vec<&LedgerTimes> = times.collect();
         // The quantile over several blocks lies between the smallest and the largest quantile of
@@ -340,7 +344,7 @@ impl Cuts {
             }
         }
         let step = mass.values().sum::<u64>() as f64 / CUTS_MAX as f64;
-        // The first and the last bucket of each cut.
+        // The first and the last histogram bucket of each cut (range of time).
         let mut buckets: Vec<(u32, u32)> = Vec::new();
         let (mut sum, mut next, mut first) = (0, 0.0, None);
         let greatest = *mass.last_key_value()?.0;
@@ -404,25 +408,28 @@ mod tests {
         ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
-    /// The ratios of the seven halves of three blocks, computed by hand. Halves of one block have
-    /// the ratios 1/2, 1 and 2. Halves of two or three blocks have the ratios 2/3, (1+1)/(2+1), ...
+    /// Checks that the ratios of the seven halves (subsets) of three blocks equal the ratios
+    /// computed by hand. Halves of one block have the ratios 1/2, 1 and 2. Halves of two or three
+    /// blocks have the ratios 2/3, (1+1)/(2+1), ...
     #[test]
     fn few_blocks_use_every_split_into_halves() {
         let effect = effect_of_pairs(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
         assert!((effect.estimate - 0.0).abs() < 1e-12);
         let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
         assert_eq!(seven, [0.5, 0.666667, 1.0, 1.0, 1.0, 1.5, 2.0]);
-        // The seven ratios leave 8 gaps, of which 2 lie outside the smallest and the largest ratio.
+        // The seven ratios leave 8 gaps, of which 2 lie outside the interval from the smallest to
+        // the largest ratio. So the error probability of this interval is 2/8.
         assert_eq!(effect.interval(0.25).map(|i| (i.lower.exp(), i.upper.exp())), Some((0.5, 2.0)));
         assert_eq!(effect.interval(0.24), None);
         assert_eq!(effect.p_two_sided(), 1.0);
-        // B is better in all blocks, which is the strongest evidence that signs can give.
+        // B is better in all blocks, which is the strongest evidence that a sign-flip test can
+        // find.
         assert_eq!(effect_of_pairs(&[(1.0, 2.0); 5]).p_two_sided(), 2.0 / 32.0);
         assert_eq!(effect_of_pairs(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
     }
 
-    /// Outlier blocks move the mean in proportion to their size. Outlier blocks also widen the
-    /// interval, so that the error probability stays.
+    /// Checks that outlier blocks move the mean in proportion to their size. Outlier blocks also
+    /// widen the interval, so that the interval keeps its error probability.
     #[test]
     fn a_tenth_of_bad_blocks_moves_the_estimate_and_widens_the_interval() {
         let good: Vec<(f64, f64)> =
@@ -449,8 +456,8 @@ mod tests {
         assert!((1e-9..1e-3).contains(&p), "{p}");
     }
 
-    /// Even equal counts in all blocks do not show a difference below one request. A count of 140
-    /// in 0.7 s may mean 199/s or 201/s.
+    /// Checks that even equal counts in all blocks do not show a difference below one request. A
+    /// count of 140 in 0.7 s may mean 199/s or 201/s.
     #[test]
     fn intervals_are_not_narrower_than_one_request() {
         let counted = |values: &[(f64, f64)]| {
@@ -466,7 +473,8 @@ mod tests {
         let one_more = counted(&[(140.0, 141.0); 20]);
         assert_eq!((percent(&one_more), one_more.p_two_sided()), (Some([-0.3, 1.7]), 1.0));
         assert!(counted(&[(140.0, 144.0); 20]).p_two_sided() < 0.001);
-        // If the counts scatter, the scatter includes the error of one request.
+        // If the counts of the blocks scatter, the scatter includes the counting error of one
+        // request.
         let scattered: Vec<(f64, f64)> =
             (0..40).map(|n| (140.0 + f64::from(n * 7 % 9), 140.0 + f64::from(n * 5 % 9))).collect();
         assert_eq!(counted(&scattered).resolution, 0.0);
@@ -487,7 +495,7 @@ mod tests {
             let got = ledger_times(scheduled, &answered).quantile_ns(q) / 1e6;
             assert!(got == expect_ms || (got / expect_ms - 1.0).abs() < 1e-3, "{q} of {scheduled}: {got}");
         }
-        // A server that fails its slow requests immediately has no better p99.
+        // If a server fails its slow requests immediately, its p99 does not improve.
         let slow: Vec<u64> = (1..=100).map(|n| if n > 95 { 400 } else { 20 }).collect();
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
         let blocks: Vec<[LedgerTimes; 2]> =
@@ -499,8 +507,8 @@ mod tests {
         assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
     }
 
-    /// The quantile covers all requests together. The quantile is not the median of the quantiles
-    /// of the blocks.
+    /// Checks that the quantile covers the requests of all blocks together. The quantile is not the
+    /// median of the quantiles of the blocks.
     #[test]
     fn quantiles_use_pooled_ledgers() {
         let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
@@ -509,8 +517,8 @@ mod tests {
             .map(|n| [ledger_times(100, &quick), ledger_times(100, if n == 0 { &slow } else { &quick })])
             .collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        // 20 of 2 000 requests are slow. The slow requests are 1 % of all requests, but no request
-        // in most blocks.
+        // 20 of 2 000 requests are slow. The slow requests are 1 % of all requests, but all slow
+        // requests are in one block.
         let effect = ProvedEffect::ratio_of_quantiles(&both, 0.995, &[1.0; 20]).expect("blocks");
         assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
         assert!(ProvedEffect::ratio_of_quantiles(&[], 0.5, &[]).is_none());

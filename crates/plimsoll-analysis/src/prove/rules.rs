@@ -1,5 +1,5 @@
-//! The rules of a comparison ([`Rules`]), and the selection of valid blocks. For each measure, also
-//! the quantity from which its effect (B compared with A) is computed.
+//! The rules of a comparison ([`Rules`]), and the selection of valid blocks. This file also
+//! selects, for each measure, the quantity from which the effect (B compared with A) is computed.
 
 use super::reading::{Block, REQUESTS_BEYOND_QUANTILE_MIN, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
@@ -37,12 +37,15 @@ impl Rules {
 
 /// The quantity from which the effect of a measure is computed.
 pub(super) enum Quantity<'a> {
-    /// For each block and both sides, the number of successes and the length of its window.
+    /// For each block and both sides, the number of successes and the length of the measured
+    /// window.
     Counts(Vec<[BlockAmount; 2]>),
-    /// For each block and both sides, an amount and its divisor.
+    /// For each block and both sides, an amount such as CPU time, and its divisor such as the
+    /// number of responses.
     Amounts(Vec<[BlockAmount; 2]>),
     /// A quantile of each side, computed from the side's requests in all blocks together. The
-    /// second value contains the times of the requests: for each block, those of side A and side B.
+    /// second value contains, for each block, the times of side A's requests and of side B's
+    /// requests.
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 
@@ -104,10 +107,11 @@ impl Quantity<'_> {
         }
     }
 
-    /// Returns the weight of each block. If disturbed blocks scatter more than undisturbed blocks,
-    /// their weight is the inverse ratio of the variances. CPU times of the machine show whether a
-    /// block is disturbed, and the scatter has no sign. So the weight of a block does not depend on
-    /// which side is better in it, and the test keeps its error probability.
+    /// Returns the weight of each block. If disturbed blocks scatter more, their weight is the
+    /// variance of undisturbed blocks divided by the variance of disturbed blocks. CPU times of the
+    /// machine show whether a block is disturbed, and the scatter does not show which side is
+    /// better. So the weight of a block does not depend on the better side, and the test keeps its
+    /// error probability.
     fn block_weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.ratios_by_block();
         let middle = stats::median(&values).unwrap_or(0.0);
@@ -157,7 +161,8 @@ pub(super) fn ratios_by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> 
     quantity_of_measure(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
 }
 
-/// Returns the blocks that are not void and have a value of the primary measure on every arm.
+/// Returns the blocks that are not void and have a value of the primary measure on every arm
+/// (side).
 pub(super) fn valid_blocks(blocks: &[Block], primary: Criterion) -> Vec<Block> {
     let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
     blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()

@@ -33,15 +33,17 @@ impl ConfidenceInterval {
         self.lower >= -bound && self.upper <= bound
     }
 
-    /// Returns whether an interval of log ratios lies within a margin, compared as relative
-    /// changes. `bound` is the logarithm of 1 + margin. Users read relative changes, and on the
-    /// logarithmic scale -2 % is farther from 0 than +2 %.
+    /// Returns whether an interval of log ratios lies within a margin. `bound` is the logarithm of
+    /// 1 + margin. The ends of the interval are compared with the margin as relative changes,
+    /// because users read relative changes. On the logarithmic scale, -2 % is farther from 0 than
+    /// +2 %.
     pub fn is_within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
     }
 
-    /// Converts both ends of the interval to another scale. `change` must be increasing.
+    /// Converts both ends of the interval to another scale. `change` must be an increasing
+    /// function.
     pub fn map(&self, change: impl Fn(f64) -> f64) -> ConfidenceInterval {
         ConfidenceInterval { lower: change(self.lower), upper: change(self.upper) }
     }
@@ -84,8 +86,9 @@ pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
 /// about 0.
 ///
 /// The test is a permutation test that flips signs. The statistic of the test is the sum of the
-/// ranks with their signs. Equal sizes share their mean rank. Zeros are ranked and never flip
-/// (Pratt). NaN counts as the largest value. Without values p is 1.
+/// ranks with their signs. Values of equal size share their mean rank. Zeros get a rank, but their
+/// signs are never flipped (Pratt). NaN counts as the largest value. Without values, the p-value is
+/// 1.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -169,7 +172,7 @@ pub fn trend_p(values: &[f64]) -> f64 {
 }
 
 /// Returns P(Z > z) of a standard normal Z, for z >= 0, with an error of at most 1e-7. The function
-/// uses the continued fraction of Mills' ratio. For small z it uses the series of the distribution
+/// uses the continued fraction of Mills' ratio, and for small z the series of the distribution
 /// function.
 pub fn normal_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();

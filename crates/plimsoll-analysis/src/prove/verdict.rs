@@ -37,8 +37,8 @@ pub enum Reason {
     Fails,
     /// The primary measure is missing, or has too few requests.
     NotTaken(EffectUnavailable),
-    /// Evidence contradicts the verdict of the primary measure. The first value is that verdict.
-    /// The second value is the evidence in words.
+    /// Evidence contradicts the verdict of the primary measure. The first value is the verdict of
+    /// the primary measure. The second value is the evidence in words.
     Against(ProveVerdict, String),
     /// The measurement itself prevents a verdict, for example because it was aborted or hardly any
     /// block was valid. The value is the reason in words.
@@ -60,11 +60,11 @@ const SIGN_ERROR: f64 = 0.01;
 /// Distance from the median of all blocks beyond which a block is an outlier, in standard
 /// deviations. The standard deviation comes from the median absolute deviation.
 const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
-/// Largest relative difference between the mean response sizes of A and B. Beyond it, the sides may
-/// do different work.
+/// Largest tolerated relative difference between the mean response sizes of A and B. With a larger
+/// difference, the sides may do different work.
 const SIZE_TOLERANCE: f64 = 0.01;
-/// Largest difference between A and B in the share of a status among the responses. Beyond it, the
-/// responses count as different.
+/// Largest tolerated difference between A and B in the share of a status among the responses. With
+/// a larger difference, the responses count as different.
 const STATUS_TOLERANCE: f64 = 0.001;
 
 /// Makes the decision at an evaluation, from all valid blocks.
@@ -94,8 +94,8 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimL
     primary.p = (primary.p / look.part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
-        // Outlier blocks against B contradict the verdict "better". Outlier blocks against A are a
-        // part of the effect.
+        // Outlier blocks in which B is much worse contradict the verdict "better". Outlier blocks
+        // in which A is much worse are a part of B's advantage.
         ProveVerdict::Better => evidence_against_better(settings, counted)
             .or_else(|| outlier_side(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
         ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, counted)
@@ -110,8 +110,9 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimL
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // If evidence contradicts the verdict, the primary measure has no verdict either. But if only
-    // the failures of B decide, the primary measure keeps its own verdict.
+    // If evidence contradicts the verdict of the primary measure, the primary measure also becomes
+    // inconclusive. If only the failed requests of B decide the comparison, the primary measure
+    // keeps its own verdict.
     if matches!(reason, Some(Reason::Against(..))) {
         primary.verdict = verdict;
     }
@@ -187,7 +188,7 @@ pub(super) struct AnswerMismatch {
 }
 
 /// Returns whether an effect is more than chance. If there are too few blocks for the usual error
-/// probability, all blocks must have the same sign.
+/// probability, the differences of all blocks must have the same sign.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p_two_sided() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
@@ -240,7 +241,7 @@ fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
 }
 
 /// Returns the side ('A' or 'B') that has more outlier blocks against it than chance explains, and
-/// a description. Returns `None` if there is no such side.
+/// a description. Returns `None` if chance explains the outlier blocks.
 fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(ratios_by_block)?;
     let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();

@@ -1,5 +1,6 @@
-//! A comparison or a ladder as a study. First come the loads that find the load level of each arm.
-//! Blocks of one load per arm follow, until the result is certain or the time budget is used up.
+//! The sequence of loads in a comparison of builds, or in a ladder of endpoints. The first loads
+//! find the load level of each arm (build or endpoint). Blocks of one load per arm follow, until
+//! the result is certain or the time budget is used up.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -15,13 +16,13 @@ const REQUIRED_BLOCKS_ESTIMATE_MIN: usize = 14;
 #[derive(Debug)]
 pub struct Comparison {
     spec: BlocksSpec,
-    /// The profiles that the user requested. The study takes them after the blocks.
+    /// The profiles that the user requested. The study takes the profiles after the last block.
     profiles: Option<ProfilesSpec>,
     /// The rules that decide the comparison; `None` for a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
-    /// The load of each arm, and the time at which the climb ended, in ns since the study began.
+    /// The load of each arm (side), and the end time of the climb, in ns since the study began.
     /// `None` while the climb (the search for each arm's load) continues.
     loads: Option<(Vec<ArmLoad>, u64)>,
 }
@@ -58,7 +59,7 @@ impl Comparison {
         &self.blocks.whole
     }
 
-    /// Returns the tag of a load of this purpose, on this arm, with number `turn`.
+    /// Returns the tag of a load: its purpose, its arm (side), and its number `turn`.
     pub fn tag(&self, purpose: Purpose, arm: u8, turn: usize) -> Tag {
         let arm = if self.rules.is_some() { ArmIndex::Side(arm) } else { ArmIndex::Rung(arm) };
         Tag { purpose, arm: Some(arm), turn: turn as u32 }
@@ -86,7 +87,7 @@ impl Comparison {
         }
         let order = prove::order(self.spec.seed(), number, self.spec.arms.len());
         let Some(arm) = order.get(begun).copied() else { return Step::Stop };
-        // All arms of a block get the same seed, and so the same arrivals.
+        // All arms (sides) of a block get the same seed, and so the same arrival times of requests.
         let seed = mix(self.spec.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
         Step::measure_trial(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
@@ -103,8 +104,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the load of each arm, and the time at which the climb (the search for these loads)
-    /// ended, in ns. The error is the next step of the climb.
+    /// Returns the load of each arm (side), and the time at which the climb (the search for these
+    /// loads) ended, in ns. While the climb continues, the error is the next step of the climb.
     fn arm_loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
         if let Some(known) = &self.loads {
             return Ok(known.clone());

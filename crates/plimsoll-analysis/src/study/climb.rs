@@ -1,6 +1,6 @@
 //! Finds the load of a comparison's blocks: the length of the loads, and the number of users or the
-//! rate of each arm. If no flag gives the load, a climb finds it. A climb is a series of short
-//! loads with rising numbers of users on one arm.
+//! rate of each compared target (arm). If no flag gives the load, a climb finds the load. A climb
+//! is a series of short loads with rising numbers of users on one compared target.
 //!
 //! Not here: the blocks.
 
@@ -10,37 +10,41 @@ use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Tag, Trial};
 
-/// Numbers of users that the climb (the search for an arm's load) tries, in order.
+/// Numbers of users that the climb (the search for the load of a compared target) tries, in order.
 const CLIMB_USER_COUNTS: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Shortest length of each load of the climb (the search for an arm's load), ns.
+/// Shortest length of each load of the climb (the search for the load of a compared target), ns.
 const CLIMB_NS: u64 = 250 * MS;
-/// Shortest length of a load of the climb (the search for an arm's load), as a multiple of the
-/// response time.
+/// Shortest length of a load of the climb (the search for the load of a compared target), as a
+/// multiple of the response time.
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
-/// Longest length of each load of the climb (the search for an arm's load), ns.
+/// Longest length of each load of the climb (the search for the load of a compared target), ns.
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
-/// Divisor of the budget. All climbs (searches for an arm's load) together take at most this part
-/// of the budget. A load that has begun is completed.
+/// All climbs (searches for the load of a compared target) together take at most the budget divided
+/// by this number. A load that has begun is completed, even if the climbs then take longer than
+/// this part of the budget.
 const CLIMB_BUDGET_DIVISOR: u64 = 3;
-/// Smallest growth of the goodput that counts as growth in the climb (the search for an arm's
-/// load), as a factor of the previous maximum. The short loads of the climb vary by some percent.
-/// With a smaller factor, chance would count as growth, and the climb would end with far more users
-/// than saturate the server.
+/// Smallest growth of the goodput that counts as growth in the climb (the search for a target's
+/// load), as a factor of the previous maximum. The goodput measured in the short loads of the climb
+/// varies by some percent. With a smaller factor, random variation would count as growth, and the
+/// climb would end with far more users than saturate the server.
 const GROWN_GOODPUT_FACTOR: f64 = 1.08;
-/// The climb (the search for an arm's load) selects the smallest number of users whose goodput is
+/// The climb (the search for a target's load) selects the smallest number of users whose goodput is
 /// at least this share of the maximum goodput.
 const ENOUGH_GOODPUT_SHARE: f64 = 0.93;
-/// This multiple of the number of users that saturate the server (by Little's law) is certainly
-/// enough. The climb (the search for an arm's load) ends there.
+/// Number of users at which the climb (the search for a target's load) ends, as a multiple of the
+/// users that saturate the server. Little's law gives the number of users that saturate the server,
+/// and this multiple of the number is certainly enough.
 const MORE_THAN_ENOUGH_FACTOR: f64 = 8.0;
 /// For a slow server ([`SLOW_SERVER_RESPONSES_MAX`]), this multiple of the number of users that
-/// saturate the server is certainly enough. A few more responses in a short load are no growth, and
-/// each superfluous user would wait for long.
+/// saturate the server is certainly enough. On a slow server, a few more responses in a short load
+/// do not show a higher goodput, and superfluous users would wait for long.
 const MORE_THAN_ENOUGH_FACTOR_SLOW: f64 = 2.0;
-/// A server is slow if the load at its peak has fewer responses than this number.
+/// A server counts as slow if its load with the highest goodput has fewer responses than this
+/// number.
 const SLOW_SERVER_RESPONSES_MAX: f64 = 200.0;
 /// For a slow server, the selected number of users is at most this multiple of the number that
-/// saturates the server. More users would only wait, longest on the slower side.
+/// saturates the server. Users beyond this number would only wait for the server, longest on the
+/// slower side of the comparison.
 const SLOW_SERVER_USERS_FACTOR: f64 = 1.5;
 /// Shortest warm-up before a load on a newly started target, ns.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
@@ -49,23 +53,25 @@ const WARMUP_NS: u64 = 30 * MS;
 /// Length of a warm-up, as a multiple of the response time, if that is longer than the shortest
 /// warm-up.
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
-/// Divisor of the load's length. If slow responses make a warm-up longer, it takes at most this
-/// part of the load's length.
+/// If slow responses make a warm-up longer, the warm-up takes at most the load's length divided by
+/// this number.
 const WARMUP_PART: u64 = 3;
 /// The fixed rate of a comparison, as a share of the slower side's goodput at its peak.
 const RATE_SHARE: f64 = 0.6;
-/// Shortest measured length of a load in a block, ns.
+/// Shortest measured length of a load in a block (one load on each compared target), ns.
 const LOAD_NS: u64 = 400 * MS;
-/// Shortest length of a load in a block, as a multiple of the response time.
+/// Shortest length of a load in a block (one load on each compared target), as a multiple of the
+/// response time.
 const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
-/// Smallest number of responses in a load on the slower side. Loads are shorter if the budget would
-/// otherwise allow too few blocks.
+/// Smallest number of responses in a load on the slower side of the comparison. Loads are shorter
+/// if the budget would otherwise allow too few blocks (repetitions of the comparison).
 const LOAD_ANSWERS: f64 = 100.0;
-/// Smallest number of blocks that must fit into the budget. If necessary, loads become shorter.
+/// Smallest number of blocks (one load on each compared target) that must fit into the budget. If
+/// the budget is too short for this number of blocks, each load becomes shorter.
 const BLOCKS_MIN: u64 = 16;
-/// Shortest length of a load on a slow server, as a multiple of the response time. Below this
-/// length, loads do not become shorter; the comparison has fewer blocks instead. A load shorter
-/// than its slowest response has no information.
+/// Shortest length of a load on a slow server, as a multiple of the response time. If the budget is
+/// too short for loads of this length, the comparison has fewer blocks, but not shorter loads. A
+/// load shorter than its slowest response has no information.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 /// Smallest number of blocks for a slow server, if [`BLOCKS_MIN`] blocks would make the loads too
 /// short.
@@ -76,19 +82,19 @@ const READY_MAX: f64 = 2048.0;
 /// What a comparison requires of its loads, in addition to [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
-    /// Whether the loads have a fixed rate. If not, the loads are closed loops with enough users to
-    /// reach the server's peak.
+    /// Whether the loads have a fixed rate. If the loads have no fixed rate, they are closed loops
+    /// with enough users to reach the server's highest goodput.
     pub fixed_rate: bool,
-    /// Whether every arm has a load of its own, because the arms do different work. If not, all
-    /// arms have equal loads.
+    /// Whether every arm (compared target) has a load of its own, because the arms do different
+    /// work. If this field is false, all arms (compared targets) have equal loads.
     pub apart: bool,
 }
 
 /// The highest goodput of an arm (one of the compared targets), as its climb (the search for the
-/// arm's load) found it.
+/// arm's load) measured the goodput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmPeak {
-    /// Smallest number of users that reaches the peak.
+    /// Smallest number of users that reaches the peak (the target's highest goodput).
     pub users: u64,
     /// Successful requests a second at the peak; for sessions, sessions a second.
     pub rps: f64,
@@ -126,19 +132,21 @@ impl ArmLoad {
         plan.load.duration_ns = Some(self.length_ns);
         plan.load.warmup_ns = self.warmup_ns;
         plan.load.connections_ready = (self.users as u32).min(plan.carriage.connections_max);
-        // The grace period is long enough for the slowest useful response, and short enough that
-        // the budget suffices.
+        // The grace period (the wait for late responses) is long enough for the slowest useful
+        // response, and short enough to fit into the budget.
         plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
         plan
     }
 }
 
-/// Returns the peak of an arm: its highest goodput and number of users. The error is the next step,
-/// usually the next load of the climb, which searches for the peak. If a flag gives the number of
-/// users, only that number is tried. `tag` is the tag of the climb's loads.
+/// Returns the peak of an arm (a compared target): its highest goodput and the number of users that
+/// reaches this goodput. Until the peak is known, the error contains the next step, usually the
+/// next load of the climb that searches for the peak. If a flag gives the number of users, the
+/// climb tries only that number. `tag` is the tag of the climb's loads.
 pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
-    // With a fixed rate, the climb measures only the response time, with one user.
+    // If a flag gives a fixed rate, the climb measures only the response time of the target, with
+    // one user.
     let given = spec.users.or(spec.rate.map(|_| 1));
     let levels = given.map_or_else(|| CLIMB_USER_COUNTS.to_vec(), |users| vec![users]);
     let part_ns = spec.budget_ns / (CLIMB_BUDGET_DIVISOR * spec.arms.len() as u64);
@@ -160,7 +168,8 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> R
             }
             let summary = Summary::from_run(&trial.run);
             // A load that is shorter than its first response has no information, so a longer load
-            // follows. Rejected requests are information.
+            // follows. A load in which the server rejects requests has information, so no longer
+            // load is needed.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -179,8 +188,8 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> R
         let rps = summary.offered_unit_rps();
         flat = if rps > best * GROWN_GOODPUT_FACTOR { 0 } else { flat + 1 };
         tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
-        // The climb stops here. With more users, a slow server would still process the requests of
-        // one load when the next load begins.
+        // The climb stops at the present number of users. With more users, a slow server would
+        // still process the requests of one load when the next load begins.
         if flat >= 2 || more_than_enough_users(&tried).is_some() || ended_ns >= finish_ns {
             break;
         }
@@ -192,10 +201,10 @@ fn highest_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     crate::find::highest_goodput(tried, |peak| peak.rps).copied()
 }
 
-/// Returns the smallest tried number of users that is certainly more than enough. By Little's law,
-/// the peak's goodput times the response time of a single user gives the number of users that
-/// saturate the server. This check is needed because a disturbance may hide that few users were
-/// enough.
+/// Returns the smallest tried number of users that is certainly more than enough to saturate the
+/// server. By Little's law, the highest goodput times the response time of a single user gives the
+/// number of users that saturate the server. This calculation is needed because a disturbance may
+/// hide that few users were enough to saturate the server.
 fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = highest_peak(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
@@ -204,7 +213,8 @@ fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
-/// Returns the peak of an arm, with the smallest number of users that saturates the server.
+/// Returns the highest goodput of an arm (a compared target), with the smallest number of users
+/// that saturates the server.
 fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = highest_peak(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH_GOODPUT_SHARE).copied();
@@ -216,8 +226,8 @@ fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     Some(peak)
 }
 
-/// Computes the load of each arm from its peak and the time left for all blocks. Arms that are
-/// compared with each other have equal loads.
+/// Computes the load of each arm (compared target) from the arm's highest goodput and the time left
+/// for all blocks. Arms that are compared with each other have equal loads.
 pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(spec, wanted, peaks, left_ns);
@@ -225,8 +235,8 @@ pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
     let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
-    // Suppose the slower side gets the users that saturate the faster side. By Little's law, its
-    // response time is then this time.
+    // By Little's law, `waiting_ns` is the response time of the slower side if it gets as many
+    // users as saturate the faster side.
     let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
     let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
     loads_of(spec, wanted, &vec![hardest; peaks.len()], left_ns)
@@ -261,8 +271,8 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
 }
 
 /// Divides `sum` among elements that want the amounts `wanted`. Returns the largest amount that any
-/// element may get. Elements that want less leave the rest to the others. Returns `u64::MAX` if all
-/// wanted amounts fit.
+/// element may get. Elements that want less than an equal share leave the remainder of their share
+/// to the other elements. Returns `u64::MAX` if all wanted amounts together fit into `sum`.
 fn fair_share_max(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
@@ -297,7 +307,7 @@ mod tests {
     #[test]
     fn few_users_saturate_a_server() {
         // Each level contains (users, successes a second, mean service time in ms, seconds). The
-        // last argument is the expected number of users.
+        // last argument is the number of users that the climb is expected to select.
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
             let tried: Vec<ArmPeak> = levels
                 .iter()
@@ -306,9 +316,10 @@ mod tests {
             assert_eq!(saturating_peak(&tried).map(|peak| peak.users), expected, "{levels:?}");
         };
         check(&[], None);
-        // More users give no higher throughput.
+        // More than four users give no significantly higher throughput.
         check(&[(1, 9e3, 0.1, 0.25), (4, 20e3, 0.2, 0.25), (16, 20.5e3, 0.8, 0.25), (64, 20e3, 3.2, 0.25)], Some(4));
-        // A disturbance occurred at the level with four users, which was enough.
+        // A disturbance lowered the goodput of the load with four users, although four users
+        // saturate the server.
         check(&[(1, 9e3, 0.1, 0.25), (4, 12e3, 0.3, 0.25), (16, 17e3, 0.8, 0.25), (64, 19.9e3, 3.2, 0.25)], Some(16));
         // The server has twenty workers of 130 ms each. 64 users saturate the workers, but so would
         // 25 users.
@@ -317,7 +328,7 @@ mod tests {
             Some(31),
         );
         // The server runs a query of 130 ms on two cores. Sixteen users seem to give a tenth more
-        // goodput, but this comes from three of 28 responses.
+        // goodput than four users, but the difference comes from three of 28 responses.
         check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(3));
         // The server has ten workers of 300 ms each.
         check(

@@ -1,11 +1,11 @@
-//! The study of the cause of a load line. First, a search for the load line uses a part of the
-//! budget. Steady loads follow at 15 %, 50 % and 95 % of the load line, and just above the load
-//! line. The differences between these loads show the cause. All steady loads are equally long, so
-//! that they are comparable.
+//! The study of what limits the load line, the highest rate that meets the SLO. First, a search for
+//! the load line uses a part of the budget. Steady loads follow at 15 %, 50 % and 95 % of the load
+//! line, and just above the load line. The differences between the steady loads show what limits
+//! the load line. All steady loads are equally long, so that they are comparable.
 //!
-//! After the steady loads, experiments separate the remaining causes. An experiment is a load with
-//! one change, between two control loads without a change. The last loads test other values of one
-//! of the server's settings (`--vary`).
+//! After the steady loads, experiments distinguish between the causes that are still possible. An
+//! experiment is a load with one change, between two control loads without a change. The last loads
+//! test other values of one of the server's settings (`--vary`).
 //!
 //! Not here: the diagnosis from these loads (`explain`).
 
@@ -64,8 +64,8 @@ impl HoldLevel {
     }
 
     /// Returns the rate of a steady load at this level, 1/s, from the findings of the search.
-    /// `None` means that such a load would have no information, or that its rate exceeds the
-    /// maximum rate.
+    /// `None` means that a load at this level would have no information, or that its rate would
+    /// exceed the maximum rate.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = reference_rate(findings);
         let share = match self {
@@ -74,14 +74,15 @@ impl HoldLevel {
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
                 // If plimsoll or the maximum rate ended the search, the server was not the limit.
-                // So no rate is known to be above the load line.
+                // If the server was not the limit of the search, no rate is known to be above the
+                // load line.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // If the load line is known only roughly, the highest throughput that the server
-                // has reached limits the rate.
+                // If the load line is known only roughly, the highest throughput so far limits the
+                // rate of the load above the load line.
                 let rate = upper.unwrap_or(level).min(most).max(level) * ABOVE_LINE_FACTOR;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
@@ -100,8 +101,8 @@ const THROUGHPUT_SHARE_REACHED: f64 = 0.97;
 const FURTHER_LOAD_FACTOR: f64 = 1.4;
 /// Largest number of further loads above the load line.
 const FURTHER_LOADS_MAX: usize = 3;
-/// If no rate is known to break the SLO, this factor limits the rate of further loads. The factor
-/// multiplies the load line, or without a load line the highest earlier throughput.
+/// If no rate is known to break the SLO, the rate of a further load is at most this multiple of the
+/// load line. Without a load line, the factor multiplies the highest earlier throughput.
 const FURTHER_RATE_FACTOR_MAX: f64 = 3.0;
 /// Shortest and longest steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
@@ -128,31 +129,32 @@ const EXPERIMENT_LOADS_MIN: u64 = 3;
 /// Steady loads keep at least this measured length, ns, when time is reserved for experiments.
 const RESERVED_STEADY_LOAD_NS: u64 = 1200 * MS;
 /// Number of users of an experiment's load, as a multiple of the number of users at the server's
-/// peak. So many users certainly saturate the server.
+/// highest goodput. With this multiple, the number of users certainly saturates the server.
 const INTERVENTION_USERS_FACTOR: u64 = 2;
 /// Smallest and largest number of users of an experiment's load.
 const EXPERIMENT_USERS_RANGE: std::ops::RangeInclusive<u64> = 16..=512;
-/// A limit of the number of users of an experiment's load. If the users exceed the requests that
-/// the server completes in this time, s, they would only wait. If twice the service time of a
-/// request is longer, that time applies instead.
+/// A limit of the number of users of an experiment's load: the number of requests that the server
+/// completes in this time, s. More users would only wait for the server. If twice the service time
+/// of a request is longer than this constant, twice the service time applies.
 const INTERVENTION_WAIT_MAX_S: f64 = 0.25;
 /// Maximum number of users of the experiment that pauses a dependency.
 const USERS_DURING_PAUSE_MAX: u64 = 1024;
 /// Length of a burst, ns, in the experiment in which all requests arrive in bursts with pauses
 /// between them.
 const BURST_NS: u64 = 100 * MS;
-/// The rate within a burst, as a multiple of the mean rate. The pause after a burst lasts this
-/// number minus one times the length of the burst.
+/// The rate within a burst, as a multiple of the mean rate. The pause after a burst is (this number
+/// - 1) times as long as the burst.
 const BURST_RATE_FACTOR: u64 = 4;
 /// In the experiment with simultaneous requests, all requests of one group are sent within this
 /// time, ns.
 const SIMULTANEOUS_WINDOW_NS: u64 = MS;
 /// Pause between groups of simultaneous requests, as a multiple of the service time of one request.
-/// In the pause all requests of a group complete, even one after another, and a token bucket
-/// refills.
+/// In the pause, all requests of a group complete, even if the server processes them one after
+/// another. The token bucket of a rate limiter also refills in the pause.
 const SIMULTANEOUS_PAUSE_FACTOR: f64 = 6.0;
 /// The length of the load with few simultaneous requests, as a multiple of the other experiments'
-/// length. This load is longer because each of its means needs enough requests.
+/// length. The load with few simultaneous requests is longer because each mean that is computed
+/// from it needs enough requests.
 const SIMULTANEOUS_LENGTH_FACTOR: u64 = 2;
 /// Shortest pause between groups of simultaneous requests, ns.
 const SIMULTANEOUS_PAUSE_NS_MIN: u64 = 10 * MS;
@@ -163,7 +165,7 @@ fn length_factor(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { SIMULTANEOUS_LENGTH_FACTOR } else { 1 }
 }
 
-/// The state of a running study of the cause of a load line.
+/// The state of a running study of what limits the load line.
 #[derive(Debug)]
 pub struct Explain {
     /// The search for the load line.
@@ -217,8 +219,8 @@ impl Explain {
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
         // If there is not enough time for all loads, the load at half the load line is dropped
-        // first, because it is the least informative. The load at the load line is dropped next,
-        // since the search has measured this rate.
+        // first, because it is the least informative. If the time is still too short, the load at
+        // the load line is dropped, because the search has measured this rate.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -230,8 +232,9 @@ impl Explain {
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
         };
         if let Some((level, rate)) = missing.first() {
-            // A disturbed low load is repeated before the loads with higher rates. Afterwards, the
-            // low load would start with the backlog and the connections of those loads.
+            // A disturbed low load is repeated before the loads with higher rates. If the low load
+            // came after loads with higher rates, it would start with the backlog and the
+            // connections of those loads.
             let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
             if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
                 return self.steady_load_step(level, rate, length_ns, &findings);
@@ -258,16 +261,18 @@ impl Explain {
         }
     }
 
-    /// Returns another load above the load line with a higher rate, if the server sustained the
-    /// last load. The server may sustain that load if the load line is known only roughly, or not
-    /// at all. Without a load above the server's capacity, all steady loads would look alike.
+    /// Returns a load with a higher rate if the server sustained the last load, which was meant to
+    /// be above the load line. If the load line is known only roughly or not at all, the server may
+    /// sustain a load that was meant to exceed it. Without a load above the server's capacity, all
+    /// steady loads would look alike.
     fn further_load_above_line(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // If a further load was disturbed, it is repeated at the same rate.
+        // If a further load above the load line was disturbed, that load is repeated at the same
+        // rate.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= THROUGHPUT_SHARE_REACHED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
@@ -276,14 +281,15 @@ impl Explain {
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
-        // If the server now sustains a rate that failed in the search, the upper bound from the
-        // search no longer counts.
+        // If the server now sustains a rate that failed in the search, the search's upper bound of
+        // the load line no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_RATE_FACTOR_MAX * reference_rate(findings), |upper| upper * ABOVE_LINE_FACTOR);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) =
             if again { (made, made) } else { ((made * FURTHER_LOAD_FACTOR).min(most), made * ABOVE_LINE_FACTOR) };
-        // The load is shorter than the previous load if this leaves time for experiments.
+        // A further load above the load line is shorter than the previous load if the shorter
+        // length leaves time for experiments.
         let (made_ns, beside_changes_ns) =
             (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.reserved_ns()));
         let short_ns =
@@ -302,8 +308,8 @@ impl Explain {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
-            // This load has twice the users of most experiments, so that the number of users is not
-            // the limit.
+            // A load with another value of the server's setting has twice the usual users, so that
+            // the number of users is not the limit.
             Some(tag) if left_ns >= self.changed_ns() => {
                 self.experiment_load_step(tag, self.saturating_closed_loop_plan(Intervention::MoreUsers, findings))
             }
@@ -317,7 +323,7 @@ impl Explain {
     }
 
     /// Returns the next load of the experiments: a load with a change, or a control load without a
-    /// change. The first and the last load are control loads.
+    /// change. The first and the last load of the experiments are control loads.
     fn next_experiment_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
@@ -392,8 +398,8 @@ impl Explain {
         }
     }
 
-    /// Creates the step that makes an experiment's load. All such loads get the length and the
-    /// warm-up of experiments.
+    /// Creates the step that makes an experiment's load. The loads of all experiments get the
+    /// length and the warm-up that are defined for experiments.
     fn experiment_load_step(&self, tag: Tag, plan: PlanRecord) -> Step {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
@@ -418,7 +424,8 @@ impl Explain {
             .min(answered)
             .clamp(*EXPERIMENT_USERS_RANGE.start(), *EXPERIMENT_USERS_RANGE.end())
             .min(most);
-        // While a dependency is paused, enough users must remain that keep the server busy.
+        // While the experiment pauses a dependency of the server, enough users must remain to keep
+        // the server busy.
         let bridging = (reference_rate(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
@@ -428,14 +435,16 @@ impl Explain {
         closed_loop_plan(base, users)
     }
 
-    /// Returns the plan of a load that sends `count` simultaneous requests again and again. The
-    /// next group starts after all requests of the group before had time to complete.
+    /// Returns the plan of a load that sends `count` simultaneous requests again and again. Each
+    /// group of simultaneous requests starts after all requests of the previous group had time to
+    /// complete.
     fn simultaneous_requests_plan(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((SIMULTANEOUS_PAUSE_FACTOR * alone_ns) as u64).max(SIMULTANEOUS_PAUSE_NS_MIN);
         let rate = count as f64 * SECOND as f64 / SIMULTANEOUS_WINDOW_NS as f64;
-        // The cycle begins with the pause, so that the warm-up has no requests.
+        // The warm-up runs at the first rate of the cycle, so the cycle begins with the pause,
+        // whose rate is 0.
         let cycle = [level(0.0, apart_ns), level(rate, SIMULTANEOUS_WINDOW_NS)];
         let cycles =
             (WARMUP_NS + SIMULTANEOUS_LENGTH_FACTOR * INTERVENTION_LOAD_NS) / (SIMULTANEOUS_WINDOW_NS + apart_ns) + 1;
@@ -451,7 +460,8 @@ impl Explain {
             let level = rate * times as f64;
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
-        // The cycle begins with the pause, so that the warm-up has no requests.
+        // The warm-up runs at the first rate of the cycle, so the cycle begins with the pause,
+        // whose rate is 0.
         let cycle = [level(0, BURST_RATE_FACTOR - 1), level(BURST_RATE_FACTOR, 1)];
         let cycles = INTERVENTION_LOAD_NS / (BURST_NS * BURST_RATE_FACTOR);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -462,10 +472,11 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    /// Returns the time reserved for experiments and for other values of the setting, ns.
+    /// Returns the time reserved for experiments and for other values of the server's setting
+    /// (`--vary`), ns.
     fn reserved_ns(&self) -> u64 {
-        // The reserve is enough for one experiment with its control loads. A smaller reserve would
-        // be useless.
+        // The reserved time is enough for one experiment with its control loads. A shorter reserved
+        // time would be useless, because no experiment would fit into it.
         let kept_ns = (self.budget_ns / EXPERIMENTS_BUDGET_DIVISOR)
             .min(EXPERIMENTS_NS_MAX)
             .max(EXPERIMENT_LOADS_MIN * self.changed_ns());
@@ -483,8 +494,9 @@ impl Explain {
     /// short.
     ///
     /// Time for experiments is reserved only if the steady loads do not become too short. Time for
-    /// `--vary` is always reserved. If the load line is known only roughly (`is_wide`), a load with
-    /// a higher rate may follow. So, if possible, the division leaves time for one more load.
+    /// loads with other values of the server's setting (`--vary`) is always reserved. If the load
+    /// line is known only roughly (`is_wide`), a load with a higher rate may follow. If possible,
+    /// the division of the time therefore leaves time for one more load with a higher rate.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept = |loads: u64| {
@@ -496,7 +508,7 @@ impl Explain {
     }
 
     /// Returns the measured length of the longest load that takes at most `all_ns` in total, ns.
-    /// Returns `None` if this length is too short to have information.
+    /// Returns `None` if a load of this length would be too short to have information.
     fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
@@ -504,7 +516,7 @@ impl Explain {
     }
 
     /// Returns the grace period, ns: the wait for late responses. The grace period is at most the
-    /// longest latency bound, because a request that waits longer is bad in any case.
+    /// longest latency bound, because a request that waits longer breaks the SLO in any case.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
@@ -544,8 +556,8 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Returns whether the load line is known only roughly. In that case, no rate is known to be
-/// sustained, or no rate is known to fail, or these rates are far apart.
+/// Returns whether the load line is known only roughly. The load line is known only roughly if no
+/// sustained rate or no failed rate is known, or if both rates are far apart.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_FACTOR * rps)
@@ -597,8 +609,9 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 
 /// Returns the recorded steady loads, one per level.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first undisturbed load of a level counts. If all loads of the level were disturbed, the
-    // first one counts. A later load may start with the backlog of the load above the load line.
+    // For each level, the first undisturbed load counts. If all loads of a level were disturbed,
+    // the first load of the level counts. A later load of the level may start with the backlog of
+    // the load above the load line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)

@@ -1,12 +1,12 @@
 //! Studies: each study computes its next load from its spec and from the loads measured so far
-//! ([`Study::next`]). The same history always gives the same next step. So it does not matter
-//! whether the loads run on this machine, on a simulated server in a test, or on several machines.
+//! ([`Study::next`]). The same history always gives the same next step. Therefore the loads of a
+//! study may run on this machine, on a simulated server in a test, or on several machines.
 //!
 //! Profiles that the user requested are taken under separate loads, which are the last steps of a
 //! study ([`profiling`]).
 //!
 //! A [`Study`] keeps the results of earlier loads, so that each load is read only once. Everything
-//! in it can be computed again from the history.
+//! in a [`Study`] can be computed again from the history of recorded loads.
 //!
 //! Not here: making loads, and the result of a whole recording (`find`, `prove`, `levels`).
 
@@ -42,7 +42,8 @@ pub struct SpecError(String);
 pub enum Study {
     /// A study of one load.
     Run(RunSpec, Option<Conditions>),
-    /// A study with one level of users after another, each level measured by its own loads.
+    /// A study that measures several numbers of users one after another, each number with loads of
+    /// its own.
     Sweep(SweepSpec),
     /// A search for the load line.
     Find(Box<Search>),
@@ -50,7 +51,8 @@ pub enum Study {
     Explain(Box<Explain>),
     /// A search for the load line, then one load in steps above the load line.
     Overload(Box<Overload>),
-    /// A comparison of two builds, or a ladder of several endpoints.
+    /// A comparison of two builds, or a ladder (a series of several endpoints, each with its own
+    /// load).
     Blocks(Box<Comparison>),
 }
 
@@ -159,7 +161,8 @@ impl Study {
     }
 
     /// Returns the tag of the next profile that a study of one target has not taken yet. If the
-    /// user stops the study now, this profile is missing. Returns `None` if no profile is missing.
+    /// user stops the study now, the returned profile is missing from the results. Returns `None`
+    /// if no profile is missing.
     pub fn next_unprofiled_level(&self, history: &History) -> Option<Tag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),

@@ -1,8 +1,8 @@
 //! The study of a server above its load line. If the load line is not given, a search finds it
 //! first. After the search, one load rises in steps, whose rates are multiples of the load line.
 //! The steps belong to one load, so that the backlog of one step continues in the next step.
-//! Without one continuous load, the study could not show whether the server recovers. If a second
-//! target is named, the same load is then repeated on it.
+//! Without one continuous load, the study could not show whether the server recovers. If the user
+//! names a second target, the study repeats the load of the first target on the second target.
 //!
 //! Not here: what the load shows about the server (`overload`).
 
@@ -13,8 +13,8 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
-/// Shortest and longest step of the load, ns. The last step tests the recovery, and lasts twice as
-/// long.
+/// Shortest and longest step of the overload study's load, ns. The last step tests whether the
+/// server recovers, and lasts twice as long as each other step.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
 /// Time that the load takes in addition to its schedule, ns: for connecting, and for transferring
 /// the result.

@@ -99,8 +99,8 @@ pub(super) fn next_single_target_step(
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
-        // So many connections are enough if responses take 10 ms. If more are needed, the warm-up
-        // opens them.
+        // This number of connections is enough if responses take 10 ms. If a load needs more
+        // connections, the warm-up opens them.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
@@ -143,7 +143,8 @@ pub(super) fn next_comparison_step(
 }
 
 /// Returns the rate at which both sides are profiled, 1/s. This rate is the fixed rate of the
-/// blocks, or a rate that both sides sustain easily. Returns `None` if there is no such rate.
+/// blocks, or a rate that both sides sustain easily. Returns `None` if no rate is known that both
+/// sides sustain.
 fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
@@ -175,7 +176,8 @@ mod tests {
         assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 
-    /// Each rate gets one load, or a remark why there is none, and then profiling ends.
+    /// Checks that profiling makes one load for each rate, or records a remark why there is no
+    /// load, and ends afterwards.
     #[test]
     fn profiling_levels_run_in_order_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
@@ -189,10 +191,10 @@ mod tests {
         let trials = [Trial { tag: low.tag, start_ns: 0, run: Run::new(low.plan) }];
         let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
         assert_eq!((high.tag, high.plan.load.shape.curve().max()), (level_tag(1), 1000.0));
-        // A remark says why this profile could not be taken.
+        // The remark says why the profile at the higher rate could not be taken.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
-        // A server that sustains no rate is remarked once.
+        // A server that sustains no rate gets a single remark, and no load for a profile.
         assert!(
             matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingSustained) if tag == level_tag(0))
         );

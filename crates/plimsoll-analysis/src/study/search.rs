@@ -30,14 +30,15 @@ pub struct Search {
     read: usize,
 }
 
-/// Divisor of the budget. The load with headroom (a load below the load line) takes this part of
-/// the budget, within the limits of [`HEADROOM_LOAD_NS`].
+/// The load with headroom (a load below the load line) takes the budget divided by this number,
+/// within the limits of [`HEADROOM_LOAD_NS`].
 const HEADROOM_BUDGET_DIVISOR: u64 = 6;
 /// Shortest and longest measured length of the load with headroom (a load below the load line), ns.
 const HEADROOM_LOAD_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
 /// Warm-up before the load with headroom (a load below the load line), ns.
 const HEADROOM_WARMUP_NS: u64 = 500 * MS;
-/// Time that the load with headroom takes in addition to its schedule, ns.
+/// Time that the load with headroom (a load below the load line) takes in addition to its schedule,
+/// ns.
 const OVERHEAD_NS: u64 = 150 * MS;
 
 /// The part of the budget that the search may use if the study continues after the search, as a
@@ -68,20 +69,20 @@ pub fn planned_tag() -> Tag {
     Tag::for_purpose(Purpose::Hold)
 }
 
-/// Judges a segment of the soak, the long load at the load line. Returns `None` for other loads,
-/// and for a load that the user interrupted or whose recording was cut off.
+/// Judges a segment of the soak, the long load at the load line. Returns `None` for loads that are
+/// not part of the soak, and for a load that the user interrupted or whose recording was cut off.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
 
-/// Judges a load of the search. Returns `None` for other loads, and for a load that the user
-/// interrupted or whose recording was cut off.
+/// Judges a load of the search by the SLO. Returns `None` for loads after the search, and for a
+/// load that the user interrupted or whose recording was cut off.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }
 
-/// Judges a load by the SLO if `is_meant` is true for the load's purpose. Returns `None` otherwise,
-/// and for a load that the user interrupted or whose recording was cut off.
+/// Judges a load by the SLO if `is_meant` is true for the load's purpose. Returns `None` for a load
+/// with another purpose, and for a load that the user interrupted or whose recording was cut off.
 fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
         Some(LoadEnd::Stopped(stop)) => *stop != Stop::Interrupted,
@@ -99,7 +100,8 @@ pub(crate) fn is_after_search(purpose: Purpose) -> bool {
 /// Returns the settings of a search for this spec and SLO.
 pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
     let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
-    // The requested budget includes the load with headroom, so the search gets the rest.
+    // The requested budget includes the load with headroom (a load below the load line), so the
+    // search gets the remaining time.
     let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(spec))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
@@ -150,16 +152,16 @@ impl Search {
         }
         let piece_ns = soak_pieces(soak_ns).0;
         let number = self.soak_trials.len() as u64;
-        // The first segment starts with a warm-up and without a queue. Each later segment continues
-        // without a warm-up.
+        // The first segment of the soak (the long load at the load line) starts with a warm-up and
+        // without a queue. Each later segment of the soak continues without a warm-up.
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady_load_plan(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
         Step::measure_trial(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
-    /// Returns the plan of a steady load at `rate`, 1/s. `number` gives each such load another
-    /// seed.
+    /// Returns the plan of a steady load at `rate`, 1/s. `number` makes the seed of each steady
+    /// load different.
     fn steady_load_plan(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
         let base = &self.settings.base;
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);

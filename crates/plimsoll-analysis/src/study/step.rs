@@ -19,7 +19,8 @@ pub struct History<'a> {
 /// A load that the study wants its caller to make.
 #[derive(Debug, Clone)]
 pub struct TrialPlan {
-    /// The purpose of the load. Also its arm and its number, if there are several such loads.
+    /// The purpose of the load. If several loads have this purpose, the tag also contains the
+    /// load's compared target (arm) and its number.
     pub tag: Tag,
     /// The plan of the load.
     pub plan: PlanRecord,
@@ -27,8 +28,8 @@ pub struct TrialPlan {
     pub until: StopRule,
 }
 
-/// The rule that may end a load before the end of its schedule. The caller passes every tick of the
-/// load to the rule.
+/// The rule that may end a load before the end of its schedule. The caller passes the figures of
+/// every tick (100 ms) of the load to the rule.
 #[derive(Debug, Clone)]
 pub enum StopRule {
     /// The load runs to the end of its schedule.
@@ -54,8 +55,8 @@ impl StopRule {
     }
 }
 
-/// The next step of a study. After every step except `Stop` and `Break`, the caller asks for the
-/// next one.
+/// The next step of a study. After every step except `Stop` and `Break`, the caller asks the study
+/// for the next step.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// The caller must make this load, and record it.

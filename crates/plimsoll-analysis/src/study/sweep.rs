@@ -1,10 +1,11 @@
-//! The study of a sweep: decides which level (number of users) is visited next, and for how long.
+//! The study of a sweep: decides which level (number of users) is measured next, and for how long.
 //!
-//! Each level is visited several times, in rounds that start at different levels. So drift of the
-//! machine and of the server affects all levels equally. The differences between the visits of a
-//! level show the precision of its figures. If the sweep has a budget, each level begins with a
-//! short pilot trial. The response times of the pilot trial determine the length of the level's
-//! visits, and the pilot trial has no other use. Disturbed visits count like other visits.
+//! Each level has several visits (separate loads), in rounds that start at different levels.
+//! Because the rounds start at different levels, drift of the machine and of the server affects all
+//! levels equally. The differences between the visits of a level show the precision of its figures.
+//! If the sweep has a budget, each level begins with a short pilot trial. The response times of the
+//! pilot trial determine the length of the level's visits, and the pilot trial has no other use.
+//! Disturbed visits count like other visits.
 
 use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -12,25 +13,27 @@ use crate::summary::Summary;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial};
 
-/// Shortest time, at the end of a visit, in which responses to open requests may still arrive, ns.
+/// Shortest time, at the end of a visit (one load at a level), in which responses to requests in
+/// flight may still arrive, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
 /// The part of the budget that is reserved for the end of the sweep, after the last visit, ns.
 const SWEEP_END_RESERVE_NS: u64 = 200 * MS;
 /// The assumed time between two loads, ns.
 const PAUSE_BETWEEN_LOADS_NS: u64 = 50 * MS;
-/// Shortest measured time of a visit in a sweep with a budget, ns.
+/// Shortest measured time of a visit (one load at a level) in a sweep with a budget, ns.
 const VISIT_NS_MIN: u64 = 600 * MS;
-/// Smallest number of visits of a level. If the budget allows fewer visits, the level is visited
-/// once. So few visits give no useful interval, and each change of level costs time.
+/// Smallest number of visits (separate loads) of a level. If the budget allows fewer visits, the
+/// level is visited once. Fewer visits than this number give no useful confidence interval, and
+/// each change of level costs time.
 const VISITS_MIN: u64 = 3;
-/// Largest number of visits of a level in a sweep with a budget. The start of another visit would
-/// cost more than its gain in precision.
+/// Largest number of visits (separate loads) of a level in a sweep with a budget. The start of
+/// another visit would cost more time than the gain in precision is worth.
 const VISITS_MAX: u64 = 8;
-/// Number of visits of a level with a fixed length, if each visit is then long enough
-/// ([`VISIT_FIXED_NS_MIN`]).
+/// Number of visits (separate loads) of a level with a fixed length, if each of these visits is
+/// long enough ([`VISIT_FIXED_NS_MIN`]).
 const VISITS_FIXED: u64 = 4;
-/// Shortest length of a visit, ns, if a level with a fixed length has several visits. If visits
-/// would be shorter, the level has one visit.
+/// Shortest length of a visit, ns, if the fixed length of a level is divided into several visits
+/// (separate loads). If several visits would be shorter than this length, the level has one visit.
 const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
 /// Visits consist of whole intervals of this length, ns. A part of an interval would not show the
 /// variation of the goodput.
@@ -42,8 +45,9 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
         (0..spec.levels.len()).map(|turn| VisitedLevel::from_history(spec, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
-    // Each round begins with a different level, so that drift affects all levels equally. In this
-    // order, the ports of a level's connections are free again before its next visit.
+    // Each round begins with a different level, so that drift affects all levels equally. Because
+    // other levels come in between, the local ports of a level's connections are free again before
+    // the level's next visit.
     let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
     let first = round as usize * count / rounds as usize;
     let due = open().filter(|level| level.done == round);
@@ -73,12 +77,13 @@ fn trial_tag(purpose: Purpose, turn: usize) -> Tag {
 /// The state of a level of the sweep.
 struct VisitedLevel {
     turn: usize,
-    /// Number of planned visits. The next field is the number of completed visits.
+    /// Number of planned visits of the level. The field `done` is the number of completed visits.
     visits: u64,
     done: u64,
     /// Mean and longest response time at this level, ns; `None` before the level's first trial.
     answers_ns: Option<(u64, u64)>,
-    /// The warm-up of a visit, ns. The next field is the shortest measured time of a visit, ns.
+    /// The warm-up of a visit (one load at the level), ns. The field `length_ns_min` is the
+    /// shortest measured time of a visit, ns.
     warmup_ns: u64,
     length_ns_min: u64,
 }
@@ -88,8 +93,8 @@ impl VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::skipped_load);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
-        // A trial without any response was too short. The length of the trial then counts as the
-        // response time, so that the next trial is longer.
+        // A trial without any response was too short. The length of a trial without any response
+        // counts as the response time, so that the next trial is longer.
         let answers = |trial: &Trial| {
             let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
@@ -98,8 +103,8 @@ impl VisitedLevel {
         let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
         let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
-        // During this warm-up, the users that started together spread out. A requested warm-up of 0
-        // stays 0.
+        // During the warm-up of a visit, the simulated users, which started together, spread out in
+        // time. A requested warm-up of 0 stays 0.
         let warmup_ns = match spec.warmup_ns {
             0 => 0,
             asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),
@@ -141,8 +146,8 @@ impl VisitedLevel {
     }
 }
 
-/// Returns the step for a visit that may take `share_ns` in total. If the level has no response
-/// times yet, this is the step for its pilot trial.
+/// Returns the step for a visit (one load at a level) that may take `share_ns` in total. If no
+/// response times of the level are known yet, the returned step makes the level's pilot trial.
 fn step_within_share(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
     let mut plan = level.visit_plan(spec);
     if share_ns < SHARE_MIN_NS / 2 {

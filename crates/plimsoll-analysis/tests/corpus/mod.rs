@@ -1,8 +1,9 @@
 //! The corpus: recorded cases with a known cause (`corpus/*.json` in the project's root). This file
 //! computes the cause that plimsoll names for each case, and how often that cause is right.
 //!
-//! `corpus/expected.tsv` contains the named cause of each case. If the named cause of a case
-//! changes, a test fails until the same commit also changes the case's row in this file.
+//! `corpus/expected.tsv` contains the cause that plimsoll names for each case. If the named cause
+//! of a case changes, a test fails until the same commit also changes the case's row in
+//! `corpus/expected.tsv`.
 //!
 //! Not here: recording cases, and fitting likelihoods (`examples/corpus`).
 
@@ -21,8 +22,8 @@ use std::path::PathBuf;
 pub struct CorpusCase {
     /// The name of the case.
     pub name: String,
-    /// The set of the case. All cases of one kind of server are in one set, and are left out
-    /// together in tests.
+    /// The set of the case. All cases of one kind of server are in one set, and tests leave out the
+    /// whole set when they fit likelihoods for its cases.
     pub set: String,
     /// The names of the causes that count as right. The first of them is the planted cause.
     pub truth: Vec<String>,
@@ -41,7 +42,7 @@ pub struct CorpusAnswer {
     pub cause: Cause,
     /// The probability of the most probable cause, 0..=1.
     pub probability: f64,
-    /// The most probable cause, named or not.
+    /// The most probable cause, whether or not the diagnosis names it.
     pub most_probable: Cause,
     /// The total probability of the right causes, 0..=1.
     pub right_causes_probability: f64,
@@ -120,8 +121,8 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
     }
-    // The likelihoods fitted so far determine the most probable way of each case. Two passes are
-    // enough to converge.
+    // The likelihoods fitted so far determine the most probable way (pattern of observations) of
+    // each case. Two passes are enough for the likelihoods to converge.
     for _ in 0..2 {
         let mut counts = BTreeMap::new();
         for (case, answers) in cases.iter().zip(&answers) {
@@ -138,8 +139,8 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
     found
 }
 
-/// Returns the diagnosis of each case. The likelihoods of a diagnosis were fitted without the cases
-/// of the same set.
+/// Returns the diagnosis of each case. The diagnosis of a case uses likelihoods that were fitted
+/// without all cases of its set.
 pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusAnswer> {
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
@@ -227,8 +228,9 @@ mod tests {
         assert_eq!(features.len(), Feature::ALL.len());
     }
 
-    /// Smallest share of right diagnoses that the test allows, with each set left out of its fit.
-    /// The corpus reaches this share today.
+    /// Smallest share of right diagnoses that the test allows, if each case is diagnosed with
+    /// likelihoods fitted without the cases of its set. The diagnoses of the corpus reach this
+    /// share today.
     const RIGHT_MIN: f64 = 0.78;
     /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_MIN`].
     const WRONG_MAX: f64 = 0.04;

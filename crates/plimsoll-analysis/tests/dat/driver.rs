@@ -1,10 +1,12 @@
 //! The rules that a parser of `.dat` files must follow for any text. The tests in this folder check
-//! them with random texts, and `fuzz/` with texts that are guided by coverage.
+//! the rules with random texts, and the targets in `fuzz/` check the rules with texts guided by
+//! code coverage.
 
 use plimsoll_analysis::levels::{DatError, Level};
 
-/// Parses `text` and checks the result. The levels must be plausible. If they are written and
-/// parsed again, their number must stay the same. An error must name an existing line of the text.
+/// Parses `text` and checks the result. The parsed levels must be plausible. If the parsed levels
+/// are written and parsed again, the number of levels must stay the same. An error must name an
+/// existing line of the text.
 pub fn check_reader(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
     match parse(text) {
         Err(DatError::Empty) => Ok(()),

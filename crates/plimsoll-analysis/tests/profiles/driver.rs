@@ -43,8 +43,8 @@ fn consistent(profile: &Profile) -> Result<(), String> {
             .collect();
         let absolute: i128 = values.iter().map(|value| value.abs()).sum();
         if absolute > 1 << 52 {
-            // A float does not represent larger sums exactly, and sums of integers saturate. So the
-            // code only checks that nothing panics.
+            // A float does not represent sums above 2^52 exactly, and sums of integers saturate.
+            // For sums above 2^52, the code only checks that nothing panics.
             sum_by_function(profile, &View::all(column), Sort::Cum);
             continue;
         }

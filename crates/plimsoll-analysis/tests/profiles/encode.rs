@@ -1,5 +1,5 @@
-//! Encodes pprof profiles in every way that the format allows. The tests know the profile that the
-//! reader must return.
+//! Encodes pprof profiles in every way that the format allows. Because the tests encode the
+//! profiles themselves, they know the profile that the reader must return.
 //!
 //! Not here: files, and gzip. The reader also accepts protobuf without gzip.
 
@@ -21,7 +21,8 @@ pub struct PlainSample {
     pub labels: Vec<(String, String)>,
 }
 
-/// The choices of an encoding. The choices do not change the meaning of the bytes.
+/// The choices that the pprof format leaves to an encoder. The encoder's choices do not change the
+/// meaning of the bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EncodingChoices {
     /// Whether each repeated number is a field of its own instead of a packed number.

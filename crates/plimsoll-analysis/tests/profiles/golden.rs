@@ -1,5 +1,5 @@
 //! Compares plimsoll's sums of real profiles with the output of `go tool pprof -top -cum`. The
-//! script `regenerate` creates the profiles and this output.
+//! script `regenerate` creates the profiles and the output of `go tool pprof`.
 
 use plimsoll_analysis::profile::{Sort, View, percent, read, sum_by_function};
 use plimsoll_model::profile::{LabelValue, Profile};

@@ -1,6 +1,6 @@
 //! Tests of the public functions for profiles. Figures must agree with pprof on real profiles, and
-//! other input must be refused with a reason. A seeded fuzz test comes with a test that shows that
-//! it can fail.
+//! input that is no profile must be refused with a reason. A seeded fuzz test comes with a second
+//! test, which shows that the fuzz test can fail.
 //!
 //! A random test prints its seed, which cargo shows if the test fails. To repeat the test, set the
 //! environment variable `PLIMSOLL_SEED` to this seed.

@@ -53,7 +53,7 @@ proptest! {
         }
     }
 
-    /// The interval excludes exactly those values that the sign-flip test rejects.
+    /// Checks that the interval excludes exactly those values that the sign-flip test rejects.
     #[test]
     fn the_interval_inverts_the_test(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
         for alpha in [0.2, 0.05, 0.02] {
@@ -73,7 +73,8 @@ proptest! {
     }
 }
 
-/// If B is better than A, then A is worse than B, by the inverse ratio.
+/// Checks that swapping the builds swaps the verdict: if B is better than A, A is worse than B, by
+/// the inverse ratio.
 #[test]
 fn swapping_the_builds_swaps_the_verdict() {
     for (seed, ratio) in (0..12).zip([0.7, 0.9, 0.97, 1.0, 1.03, 1.1, 1.4].into_iter().cycle()) {
@@ -89,7 +90,8 @@ fn swapping_the_builds_swaps_the_verdict() {
     }
 }
 
-/// A comes first as often as B. The order in a block does not depend on the block before.
+/// Checks that A comes first in a block as often as B. The order in a block does not depend on the
+/// order in the previous block.
 #[test]
 fn block_orders_are_drawn_uniformly() {
     let first: Vec<bool> = (0..4000).map(|block| order(7, block, 2)[0] == 0).collect();

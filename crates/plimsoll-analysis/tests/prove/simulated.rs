@@ -1,7 +1,7 @@
 //! Tests how often verdicts on simulated builds are right, and how often intervals contain the
-//! truth. A row of `bench/run` has the complete numbers. These tests make fewer of the same
-//! comparisons. A correct method exceeds the bounds of these tests less than once in ten thousand
-//! test runs.
+//! truth. The row `prove-simulated` of `bench/run` has the complete numbers. These tests make fewer
+//! of the comparisons that `bench/run` makes. A correct method exceeds the bounds of these tests
+//! less than once in ten thousand test runs.
 
 use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Interference;
@@ -21,9 +21,9 @@ fn on(machine: Machine) -> World {
     World { machine, ..COPIES }
 }
 
-/// Of 25 comparisons of identical builds, 2 % may give an alarm. The bound adds four standard
-/// deviations. The bound must hold on any machine, and if the speed of a build differs between its
-/// starts.
+/// Checks that identical builds are rarely called different. Of 25 comparisons of identical builds,
+/// 2 % may give an alarm, and the bound of this test adds four standard deviations. The bound must
+/// hold on any machine, and also if the speed of a build differs from one start to the next.
 #[test]
 fn identical_builds_are_rarely_called_different() {
     let offsets = [0.01, 0.02].map(|offset| World { offset, ..COPIES });
@@ -34,8 +34,9 @@ fn identical_builds_are_rarely_called_different() {
     }
 }
 
-/// Of 25 intervals, 95 % must contain the true ratio. The bound subtracts four standard deviations.
-/// The mean of the estimates must also be right.
+/// Checks that the intervals contain the planted ratios. Of 25 intervals, 95 % must contain the
+/// true ratio, and the bound of this test subtracts four standard deviations. The mean of the
+/// estimated ratios must also be right.
 #[test]
 fn intervals_contain_planted_ratios() {
     for machine in [QUIET, HERE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
@@ -49,7 +50,8 @@ fn intervals_contain_planted_ratios() {
     }
 }
 
-/// Builds with one hidden defect never get the verdict "better", and hardly ever "same".
+/// Checks that builds with one hidden defect never get the verdict "better", and hardly ever
+/// "same".
 #[test]
 fn hidden_defects_are_never_called_better_or_the_same() {
     let (mut all, mut same) = (0, 0);
@@ -64,8 +66,8 @@ fn hidden_defects_are_never_called_better_or_the_same() {
     assert!(same * 100 <= all * 5, "{same} of {all}");
 }
 
-/// A difference of 20 % is found within one minute, although other processes use half of the
-/// machine.
+/// Checks that a difference of 20 % is found within one minute, although other processes use half
+/// of the machine.
 #[test]
 fn a_difference_is_found_despite_interference() {
     let outcomes = World { ratio: 0.8, ..on(BUSY) }.outcomes(seeds(30), BLOCKS);
@@ -76,7 +78,8 @@ fn a_difference_is_found_despite_interference() {
     assert!(outcomes.same >= 24, "{outcomes:?}");
 }
 
-/// If the verdict is "same", the interval in the report lies inside the requested margin.
+/// Checks that the interval in the report lies inside the requested margin if the verdict is
+/// "same".
 #[test]
 fn the_verdict_same_stays_inside_the_margin() {
     for machine in [QUIET, HERE] {
@@ -91,8 +94,9 @@ fn the_verdict_same_stays_inside_the_margin() {
     }
 }
 
-/// Two equal builds on a noisy machine. If the comparison is repeated with the number of blocks
-/// that the first one recommends, most comparisons give a verdict.
+/// Checks that the recommended number of blocks suffices for two equal builds on a noisy machine.
+/// If a comparison is repeated with the number of blocks that the first comparison recommends, most
+/// of the repeated comparisons give a verdict.
 #[test]
 fn the_recommended_blocks_suffice() {
     let world = on(Machine { white: 0.03, ..QUIET });
@@ -166,8 +170,8 @@ fn missing_evidence_gives_no_verdict() {
     }
 }
 
-/// Disturbed blocks are valid. Disturbed blocks widen the interval, and have less weight than
-/// undisturbed blocks.
+/// Checks that disturbed blocks are valid. Disturbed blocks widen the interval, and have less
+/// weight than undisturbed blocks.
 #[test]
 fn disturbed_blocks_are_valid() {
     let loud = Interference {
@@ -192,8 +196,8 @@ fn disturbed_blocks_are_valid() {
     assert!(disturbed.doubts.banner_texts().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
-    // In a third of the blocks the result is wrong by half. Without weights, half of the interval
-    // would be at least 6 %.
+    // In a third of the blocks, the goodput of one side is only half of the true value. Without
+    // less weight for disturbed blocks, half of the interval's width would be at least 6 %.
     assert!(width(&quiet) < width(&disturbed) && width(&disturbed) < 0.03, "{}", width(&disturbed));
     let all = [(ProveVerdict::Better, 0), (ProveVerdict::Worse, 0)].map(|(verdict, _)| verdict);
     assert!(!all.contains(&disturbed.verdict), "{disturbed:?}");
@@ -246,7 +250,8 @@ fn the_differing_route_is_found() {
         let same = conclude(&settings, &with_routes(seed, 10, 1.0, 0.0), ComparisonEnd::Blocks);
         copies += usize::from(same.routes.iter().flat_map(|route| &route.measures).any(is_told));
     }
-    // Of 20 comparisons, 5 % may give a false alarm. The bound adds four standard deviations.
+    // Of 20 comparisons, 5 % may give a false alarm, and the bound of this test adds four standard
+    // deviations.
     assert!(found >= 19 && alarms <= 5 && copies <= 5, "{found} found, {alarms} and {copies} false alarms of 20");
 }
 
@@ -257,8 +262,8 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     let proof = told(&with_routes(1, 5, 1.0, 0.2));
     assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
     assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);
-    // A route that never succeeds on one side has no quantile to compare, so the result has a
-    // doubt.
+    // A route that never succeeds on one side has no quantile to compare, so the result contains a
+    // warning.
     let proof = told(&with_routes(1, 5, 1.0, 1.0));
     assert!(
         proof.doubts.banner_texts().any(|warning| warning.contains("'r0' never succeeds on B")),

@@ -1,7 +1,7 @@
 //! Servers of known capacity as queue models in virtual time. The simulated servers execute a
-//! [`Plan`] and return a [`Run`] as the real engine would. So the judgement, the watch and the
-//! search are tested unchanged. The tests and the examples share this file, and each of them uses
-//! only a part of it.
+//! [`Plan`] and return a [`Run`] as the real engine would. Because the simulated servers return a
+//! [`Run`], the tests use the judgement, the watch and the search unchanged. The tests and the
+//! examples share this file, and each of them uses only a part of it.
 //!
 //! Not here: sockets, engines, threads.
 
@@ -31,15 +31,15 @@ pub enum Service {
     Hyperexponential(f64),
     /// Lognormal service times. The value is the squared coefficient of variation.
     Lognormal(f64),
-    /// The first value is the share of slow requests. The second value is their service time as a
-    /// multiple of the other requests' service time.
+    /// The first value is the share of slow requests. The second value is the service time of slow
+    /// requests, as a multiple of the other requests' service time.
     Bimodal(f64, f64),
 }
 
 impl Service {
     /// Returns the probability of the first phase of a hyperexponential service time. The rate of
-    /// that phase is twice its probability. The rate of the second phase is twice the remaining
-    /// probability.
+    /// the first phase is twice its probability. The rate of the second phase is twice the
+    /// probability of the second phase.
     pub fn first_phase(cv2: f64) -> f64 {
         0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt())
     }
@@ -103,18 +103,19 @@ pub enum Kind {
 /// How the capacity of a server changes with time or with the number of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CapacityDrift {
-    /// Burst credit. After the first value, a number of requests, the capacity falls to the second
-    /// value, a share of the nominal capacity.
+    /// A server with burst credit. The first value is the number of requests after which the
+    /// capacity falls. The second value is the lowered capacity, as a share of the nominal
+    /// capacity.
     Credit(f64, f64),
-    /// Autoscaling. After the first value, a time in s, the capacity is multiplied by the second
-    /// value.
+    /// A server with autoscaling. The first value is the time, in s, after which the capacity is
+    /// multiplied by the second value.
     Scales(f64, f64),
-    /// A cache that fills. The capacity rises exponentially from the second value, a share of the
-    /// nominal capacity. The first value is the number of requests that serves as the time
-    /// constant.
+    /// A server with a cache that fills, so that its capacity rises exponentially. The first value
+    /// is the time constant of the rise, as a number of requests. The second value is the capacity
+    /// at the start, as a share of the nominal capacity.
     Warms(f64, f64),
-    /// A leak. After this number of requests the capacity is half the nominal capacity, and it
-    /// falls further.
+    /// A server with a leak. After this number of requests the capacity is half the nominal
+    /// capacity, and the capacity falls further with more requests.
     Leaks(f64),
 }
 
@@ -179,9 +180,9 @@ impl StallGenerator {
     }
 }
 
-/// Returns the highest utilisation of a deep queue with such stalls at which 99 % of the response
-/// times are at most 500 ms. Returns 0 if there is no such utilisation. A long simulation of the
-/// queued work gives the value.
+/// Returns the highest utilisation of a deep queue with these stalls at which 99 % of the response
+/// times are at most 500 ms. Returns 0 if more than 1 % of the response times exceed 500 ms even at
+/// a utilisation of 2 %. A long simulation of the queued work gives the utilisation.
 fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
@@ -228,7 +229,7 @@ pub struct Noise {
     /// Standard deviation of the capacity between trials, as a share.
     pub jitter: f64,
     /// Number of short stalls of 10 to 100 ms a second. Servers with a latency bound of few ms do
-    /// not get these stalls.
+    /// not get short stalls.
     pub stalls_per_s: f64,
 }
 
@@ -240,8 +241,8 @@ pub struct Model {
     /// Nominal capacity, requests a second.
     pub capacity: f64,
     pub noise: Noise,
-    /// Largest rate of the load generator, requests a second. The busy time of its worker is
-    /// proportional to the rate.
+    /// Largest rate of the load generator, requests a second. The busy time of the generator's
+    /// worker thread is proportional to the rate.
     pub client_rps: f64,
 }
 
@@ -282,8 +283,8 @@ impl Model {
         ]
     }
 
-    /// Returns the model with a capacity that depends on the seed. So no rate that the search tries
-    /// equals the capacity by chance.
+    /// Returns the model with a capacity that depends on the seed. With a random capacity, no rate
+    /// that the search tries equals the capacity by chance.
     pub fn seeded(self, seed: u64) -> Model {
         let spread = (Rng::stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
@@ -342,12 +343,12 @@ impl Model {
         }
     }
 
-    /// Returns the true load line as a share of the capacity. For M/D/c a long simulation gives the
-    /// value.
+    /// Returns the true load line as a share of the capacity. For the queue M/D/c, a long
+    /// simulation gives the true load line.
     pub fn line_share(&self) -> f64 {
         match self.kind {
             // In M/M/1, P(T > B) = exp(-(mu - lambda) B) for the response time T. With P = 1 % and
-            // B = 20 / mu this gives the share.
+            // B = 20 / mu, this formula gives the load line as a share of the capacity.
             Kind::Mm1 => 1.0 - 100f64.ln() / 20.0,
             Kind::Mdc(c) => mdc_line_share(c),
             Kind::Stalls(stalling) => stalled_line_share(stalling),
@@ -420,8 +421,8 @@ impl Server {
         }
     }
 
-    /// Begins a trial of this length: draws the capacity of the trial, and its stalls from
-    /// disturbances.
+    /// Begins a trial of this length: draws the capacity of the trial at random, and the times of
+    /// the stalls that disturbances cause.
     fn begin(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
         self.speed = 1.0 + normal * self.model.noise.jitter;
@@ -447,8 +448,8 @@ impl Server {
                 (0..3).for_each(|_| stall(&mut self.rng, 100, 400));
             }
         }
-        // For these models the latency bound is a few ms, so one stall of 50 ms would break it.
-        // With such stalls the true load line would be different.
+        // For the models `Mm1` and `Mdc` the latency bound is a few ms, so one stall of 50 ms would
+        // break it. With stalls of 50 ms, the true load line of these models would be different.
         let tight = matches!(self.model.kind, Kind::Mm1 | Kind::Mdc(_));
         let stalls_per_s = if tight { 0.0 } else { self.model.noise.stalls_per_s };
         let count = self.rng.poisson(stalls_per_s * length_ns as f64 / 1e9);
@@ -462,8 +463,9 @@ impl Server {
     fn arrive(&mut self, now_ns: u64) -> (u64, bool) {
         if let Some(burst) = self.model.burst() {
             let rate = self.model.capacity;
-            // A slower trial refills the bucket more slowly. A faster trial does not refill it
-            // faster than the nominal rate.
+            // In a trial with a lower capacity, the token bucket refills more slowly. In a trial
+            // with a higher capacity, the token bucket does not refill faster than the nominal
+            // rate.
             let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.speed.min(1.0);
             self.tokens = (self.tokens + earned).min(burst);
             self.tokens_at_ns = now_ns;
@@ -539,7 +541,7 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
     let mut arrivals = schedule.arrivals(Stripe::WHOLE_SCHEDULE).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => {
-            // In the first stage, if it rises, users start one after another.
+            // If the number of users rises in the first stage, the users start one after another.
             let first = &plan.load.shape.curve().stages[0];
             let ramp_ns = if first.to > first.from { first.duration_ns.unwrap_or(0) } else { 0 };
             let most = schedule.users_max();
@@ -686,8 +688,9 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
             SearchStep::Stop(findings) => return *findings,
             SearchStep::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
-                // The use of cores at the start of a trial determines the server's capacity in the
-                // whole trial. A change during the trial appears only in the probe readings.
+                // The number of cores that other processes use at the start of a trial determines
+                // the server's capacity in the whole trial. A change of this number during the
+                // trial appears only in the probe readings.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));
@@ -713,8 +716,8 @@ pub struct Recorded {
     pub broken: Option<study::StudyFailure>,
 }
 
-/// Runs a whole study in virtual time while other processes use cores. Each arm has a simulated
-/// server of its own.
+/// Runs a whole study in virtual time while other processes use cores. Each compared target (arm)
+/// has a simulated server of its own.
 pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();

@@ -1,10 +1,10 @@
 //! Load lines that queueing theory gives ([`line_rps`]), and how often searches find these load
 //! lines ([`Coverage`]).
 //!
-//! For M/M/k, the load line comes from Erlang's formula. For M/G/1, it comes from the poles of the
-//! Pollaczek-Khinchine transform. The result for M/G/1 is exact for hyperexponential service times.
-//! For constant service times, the result is exact to many digits if the bound exceeds two service
-//! times.
+//! For M/M/k, the load line comes from Erlang's formula. For M/G/1, the load line comes from the
+//! poles of the Pollaczek-Khinchine transform. The result for M/G/1 is exact for hyperexponential
+//! service times. For constant service times, the result is exact to many digits if the latency
+//! bound exceeds two service times.
 
 #![allow(dead_code)]
 
@@ -19,7 +19,7 @@ const LATE_SHARE: f64 = 0.01;
 const BOUND_S: f64 = 0.5;
 
 /// Returns the highest rate of random arrivals at which 99 % of the response times are at most 500
-/// ms. Returns 0 if there is no such rate.
+/// ms. Returns 0 if more than 1 % of the response times exceed 500 ms at every rate.
 pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
         Kind::Queue(Service::Exponential, servers) => late_share_mmk(rate, capacity, servers),
@@ -43,7 +43,8 @@ fn late_share_mmk(rate: f64, capacity: f64, servers: usize) -> f64 {
     let blocked = (1..=servers).fold(1.0, |b, n| a * b / (n as f64 + a * b));
     let waits = blocked / (1.0 - a / k * (1.0 - blocked));
     let room = k - 1.0 - a;
-    // The exponents are combined, because each power alone overflows.
+    // The product of two exponentials is computed as one exponential of the summed exponents,
+    // because a single factor can overflow.
     let alone = (-mu * BOUND_S).exp();
     let queued =
         if room.abs() < 1e-9 { mu * BOUND_S * alone } else { (alone - (-mu * BOUND_S * (k - a)).exp()) / room };
@@ -68,7 +69,8 @@ fn late_share_md1(rate: f64, capacity: f64) -> f64 {
         return 1.0;
     }
     let rho = rate * s;
-    // The root at 0 is outside the interval, so the other root is found.
+    // The search interval excludes the root at theta = 0, so the search finds the other root of the
+    // equation.
     let theta = root_of_queue_equation(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
     let a = (1.0 - rho) / (rho * (theta * s).exp() - 1.0);
     a * (-theta * (BOUND_S - s)).exp()
@@ -92,19 +94,19 @@ fn late_share_mh1(rate: f64, capacity: f64, cv2: f64) -> f64 {
 pub struct Coverage {
     /// Number of searches.
     pub searches: usize,
-    /// Share of the searches whose 90 % interval contains the true line.
+    /// Share of the searches whose 90 % interval contains the true load line.
     pub covers: f64,
-    /// Share of the searches that stated an estimate.
+    /// Share of the searches that stated an estimate of the load line.
     pub stated: f64,
     /// Share of the searches whose stated estimate is more than 3 % above the true load line.
     pub above: f64,
     pub confirmed: f64,
-    /// Median width of the interval, as a share of the true line.
+    /// Median width of the 90 % interval, as a share of the true load line.
     pub width: f64,
-    /// Median of the estimate divided by the true line.
+    /// Median of the estimated load line divided by the true load line.
     pub median: f64,
-    /// Share of the searches whose interval is below the true load line, and share of those whose
-    /// interval is above it.
+    /// Share of the searches whose 90 % interval is below the true load line, and share of the
+    /// searches whose interval is above it.
     pub misses: (f64, f64),
     pub elapsed_s: f64,
 }
@@ -178,8 +180,8 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// Compares load lines with values that were computed by hand. For M/M/1 the load line is C -
-/// ln(100) / 0.5 s.
+/// Checks that the computed load lines equal values that were computed by hand. For M/M/1 with the
+/// capacity C, the load line is C - ln(100) / 0.5 s.
 #[test]
 fn load_lines_match_queueing_formulas() {
     let check = |kind: Kind, capacity: f64, expect: f64, within: f64| {
@@ -191,6 +193,7 @@ fn load_lines_match_queueing_formulas() {
     check(Kind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
     check(Kind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
     check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
-    // The load line is lower than the capacity by ln(100) (1 + 4) / (2 t), with the bound t.
+    // The load line is lower than the capacity by ln(100) (1 + 4) / (2 t), where t is the latency
+    // bound of the SLO.
     check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
 }

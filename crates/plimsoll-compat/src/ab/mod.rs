@@ -1,5 +1,6 @@
 //! The command `plimsoll ab`, which also runs if the executable is called under the name `ab`. The
-//! command has ab's command line, requests and output, and runs a load of plimsoll.
+//! command emulates the command line, the requests and the output of ab (ApacheBench), and runs a
+//! load of plimsoll.
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 
@@ -139,8 +140,8 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             request_bytes,
         }));
         if std::io::stdout().is_terminal() {
-            // On a terminal, plimsoll's own results are printed below, because the format of ab has
-            // no fields for them.
+            // On a terminal, plimsoll's own results are printed below ab's output, because ab's
+            // format has no fields for these results.
             output::print("\n");
             print_results(false, false);
         }
@@ -163,8 +164,8 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     }
     drop(print_results);
     measured.end(&[]);
-    // As in ab, failed responses do not change the exit code. Only ^C, and a failed request that
-    // ended the load, change it.
+    // As in ab, failed responses do not change the exit code. Only ^C, or a failed request that
+    // ended the load, changes the exit code.
     let whole = heard.fatal_failure().is_none() && !plimsoll_sys::signal::interrupted();
     Ok(if whole { exit::SUCCESS } else { exit::NEGATIVE_RESULT })
 }

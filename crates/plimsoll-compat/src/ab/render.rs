@@ -1,5 +1,6 @@
-//! Formats the results of a load exactly as ab prints them, and ab's two output files: percentages
-//! (`-e`) and a line for each request (`-g`). Not here: measuring the figures.
+//! Formats the results of a load exactly as ab prints them. Also formats ab's two output files:
+//! percentiles of the response time (`-e`), and a line for each request (`-g`). Not here: measuring
+//! the figures.
 
 use super::words::AbOptions;
 use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
@@ -24,8 +25,8 @@ pub struct AbReport<'a> {
     pub request_bytes: u64,
 }
 
-/// The banner that is printed first. Some programs skip the lines of ab's banner, so this banner
-/// has the same number of lines.
+/// The banner that is printed first. Some programs that parse ab's output skip the lines of ab's
+/// banner, so this banner has the same number of lines.
 pub const BANNER: &str = concat!(
     "This is plimsoll ",
     env!("CARGO_PKG_VERSION"),
@@ -86,7 +87,7 @@ pub fn render(load: &AbReport) -> String {
     }
     let transferred = tally.head_bytes + tally.content_bytes;
     let _ = writeln!(text, "Total transferred:      {transferred} bytes");
-    // A request whose connection failed was not sent, so its bytes do not count.
+    // A request whose connection failed was not sent, so its bytes do not count as sent bytes.
     let sent = (done - connect) * load.request_bytes;
     if asked.body.is_some() {
         let _ = writeln!(text, "Total body sent:        {sent}");
@@ -134,16 +135,16 @@ fn tls_lines(agreed: &TlsParameters, host: &str) -> String {
     if let Some((name, bits)) = exchange {
         let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
     }
-    // The line is omitted for an IP address, because TLS clients send only host names as the server
-    // name.
+    // The line with the TLS server name is omitted for an IP address, because TLS clients send only
+    // host names as the server name.
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
         let _ = writeln!(text, "TLS Server Name:        {host}");
     }
     text
 }
 
-/// Formats the table of connection times. Warnings follow if the mean and the median of a time
-/// differ much.
+/// Formats the table of connection times. Warnings follow the table if the mean and the median of
+/// one of the times differ much.
 fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
@@ -191,8 +192,8 @@ fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
     text + &doubts
 }
 
-/// Formats the output file of `-e`. For each percentage of the requests, the file has the time in
-/// ms within which they were answered.
+/// Formats the output file of `-e`. For each percentage from 0 to 99, the file has the time in ms
+/// within which this percentage of the requests was answered.
 pub fn format_percentile_csv(total: &Histogram) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {

@@ -56,8 +56,8 @@ pub struct AbOptions {
 const FLAGS_WITH_VALUE: &str = "nctspuTvCHAgemBEbPXZfxyz";
 /// The letters of ab's flags that have no value.
 const FLAGS_WITHOUT_VALUE: &str = "kiqlrdSVhIw";
-/// The letters of ab's flags that plimsoll does not support, each with the reason or the
-/// alternative.
+/// The letters of ab's flags that plimsoll does not support, each with the reason or an alternative
+/// to the flag.
 const UNSUPPORTED_FLAGS: [(char, &str); 10] = [
     ('b', "the system sets the size of socket buffers"),
     ('P', "plimsoll does not use proxies"),
@@ -70,8 +70,8 @@ const UNSUPPORTED_FLAGS: [(char, &str); 10] = [
     ('f', "the server chooses TLS 1.2 or 1.3"),
     ('I', "TLS always sends the server's name"),
 ];
-/// The default number of requests in ab if `-t` limits the load's duration. The load ends at this
-/// number even if time is left.
+/// The default number of requests in ab if `-t` limits the load's duration. The load ends after
+/// this number of requests, even if the time of `-t` has not passed yet.
 const TIMED_REQUESTS: u64 = 50_000;
 
 impl Default for AbOptions {

@@ -59,7 +59,8 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     };
     let (mut question, terms) = run.parse(&asked.as_run())?;
     let first = asked.first_hop(&host_header_value(&url.origin), &url.path);
-    // Over HTTP/2, the load sends the request of its plan.
+    // Over HTTP/2, no request bytes are encoded here, because the load sends the request of its
+    // plan.
     let request = match asked.is_2 {
         false => asked.encode_request(&first, &body),
         true => Vec::new(),
@@ -86,7 +87,8 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     (route.request, route.template_parts) =
         (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
     // No connection is opened before the load, because the times that hey reports include
-    // connecting. After the load, plimsoll waits up to one timeout for outstanding responses.
+    // connecting. After the load, plimsoll waits for outstanding responses, at most as long as the
+    // timeout of a request.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
     let heard = ResponseLog::new(ResponseLogSpec {
         request,
@@ -112,16 +114,17 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         }
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
-        // The text is printed unchanged, because it contains tabs as in hey.
+        // Control characters in the summary are printed unchanged, because hey's format contains
+        // tabs.
         output::print_unescaped(&format_summary(asked, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
-            // On a terminal, plimsoll's own results are printed below, because the format of hey
-            // has no fields for them.
+            // On a terminal, plimsoll's own results are printed below hey's output, because hey's
+            // format has no fields for these results.
             print_results(false, false);
         }
     }
-    // Redirects that were not followed: over HTTP/2 all redirects, otherwise those to another
-    // server.
+    // The number of redirects that were not followed: over HTTP/2 all redirects, over HTTP/1.1 only
+    // redirects to another server.
     let redirects: u64 = match asked.is_2 && asked.follows {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,

@@ -48,7 +48,7 @@ pub fn format_summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, tot
     }
     text += "\nDetails (average, fastest, slowest):\n";
     // The rows for name lookup and for writing the request are always zero. Names are looked up
-    // before the load, and the time of writing counts as waiting.
+    // before the load, and the time for writing a request counts as waiting for the response.
     let none = Histogram::new();
     for (name, times) in [
         ("DNS+dialup", &tally.connect),

@@ -28,7 +28,7 @@ pub struct HeyOptions {
     /// The header fields (name, value) that every request has.
     pub headers: Vec<(String, String)>,
     pub host: Option<String>,
-    /// Whether to use HTTP/2. As in hey, this requires TLS.
+    /// Whether to use HTTP/2. As in hey, HTTP/2 requires TLS.
     pub is_2: bool,
     pub compresses: bool,
     pub keep_alive: bool,

@@ -29,8 +29,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The maximum number of results that wait to be written. If the queue is full, the load's workers
-/// wait.
+/// The maximum number of results that wait to be written. If the queue of results is full, the
+/// load's workers wait.
 const WAITING_MAX: usize = 100_000;
 
 /// The maximum memory for targets that are read before the attack, in bytes (512 MiB).
@@ -51,8 +51,8 @@ struct ReadyTarget {
 }
 
 impl ReadyTarget {
-    /// Encodes the request of one step in a redirect chain. `seq` is the number of the request in
-    /// the attack, and `name` is the name of the attack.
+    /// Encodes one request of a redirect chain. `seq` is the number of the request in the attack,
+    /// and `name` is the name of the attack.
     fn bytes(&self, hop: &RedirectHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
         let mut headers = self.target.headers.clone();
         if !name.is_empty() {
@@ -80,8 +80,8 @@ struct Targets {
     /// All targets, which requests use in turn. With `lazy`, only the targets that were read before
     /// the attack.
     known: Vec<Arc<ReadyTarget>>,
-    /// Whether targets are read during the attack instead of before it. The attack then ends when
-    /// the file ends.
+    /// Whether targets are read during the attack instead of before it. An attack that reads
+    /// targets lazily ends when the file of targets ends.
     lazy: bool,
     host: String,
     asked: AttackOptions,
@@ -107,7 +107,8 @@ impl Targets {
     fn target_for_request(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
         match self.known.len() as u64 {
             count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
-            // With `lazy`, the first target was read before the attack.
+            // With `lazy`, the first target was read before the attack, and later targets are read
+            // from the file.
             count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
             _ => self.read(),
         }
@@ -135,7 +136,8 @@ impl Targets {
             (TargetBody::Usual, Some(path)) => read(path)?,
             (TargetBody::Usual, None) => Vec::new(),
         };
-        // The header fields for all targets come before the fields of this target.
+        // The header fields that the user set for all targets come before the header fields of this
+        // target.
         target.headers.splice(..0, self.asked.headers.iter().cloned());
         target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
         let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
@@ -158,7 +160,7 @@ struct Attacker {
     open: HashMap<u64, OpenTarget>,
 }
 
-/// A request in flight. If the request was redirected, `hop` is its current step in the redirect
+/// A request in flight. If the request was redirected, `hop` is the current request of its redirect
 /// chain.
 struct OpenTarget {
     ready: Arc<ReadyTarget>,
@@ -268,8 +270,8 @@ impl Author for Attacker {
         };
         let begun = self.remove_open_request(answer.mark);
         if let Some(refusal) = unfinished {
-            // Without a refusal the redirect is valid, so the next request was not sent for lack of
-            // time.
+            // Without an error text in `refusal` the redirect is valid, so the next request was not
+            // sent for lack of time.
             let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {TIMEOUT_ERROR_TEXT}", begun.method, begun.url));
             return self.send_result(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
@@ -305,7 +307,8 @@ impl Author for Attacker {
             _ => "malformed HTTP response",
         };
         let error = format!("{} \"{}\": {what}", begun.method, begun.url);
-        // The error is ignored, because the thread that receives results may have ended.
+        // An error of sending the result is ignored, because the thread that receives results may
+        // have ended.
         let _ = self.send_result(VegetaResult { error, ..begun }, lost.times, lost.mark);
     }
 }
@@ -333,8 +336,8 @@ impl AuthorFactory for Attack {
     fn unload(&self) {}
 }
 
-/// Reads a file in a separate thread. Each worker has its own table of open files, without the
-/// files that other threads open later. Therefore only this thread reads the file.
+/// Reads a file in a separate thread. A worker thread has its own table of open files, which lacks
+/// the files that other threads opened. Therefore only the separate thread reads the file.
 struct ThreadReader {
     chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     current: Vec<u8>,
@@ -440,7 +443,8 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     let line = asked.as_run(&first.target.url);
     let (out, name) = open_output(asked.output.as_deref())?;
     let (mut question, terms) = run.parse(&line)?;
-    // After the attack, the load waits up to one timeout for outstanding responses.
+    // After the attack, the load waits for outstanding responses, at most as long as the timeout of
+    // a request.
     question.plan.load.grace_ns = asked.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
     let writer = VegetaWriter::new(asked.encoding);

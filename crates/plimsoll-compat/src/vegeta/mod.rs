@@ -92,7 +92,8 @@ fn write_plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
     })?;
     let page = run.vegeta_page(&course, &asked.title, asked.points_max);
     match &asked.output {
-        // The page is printed unchanged, because plimsoll generated it without control characters.
+        // The page is printed without escaping control characters, because plimsoll generated the
+        // page without control characters.
         None => output::print_unescaped(&page),
         Some(path) => {
             output_file::write(path.as_ref(), page.as_bytes()).map_err(|error| write_failure(path, &error))?
@@ -117,8 +118,8 @@ fn encode(asked: &EncodeOptions) -> Result<(), Failure> {
 /// Calls `each` for every result of the files, taking one result of each file in turn. If no file
 /// is named, the results come from standard input.
 fn for_each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Result<(), Failure>) -> Result<(), Failure> {
-    // If the results come from a pipe, ^C ends the attack that writes them. This process continues,
-    // and reports the results written so far.
+    // If the results come from a pipe, ^C ends the attack that writes the results. The process that
+    // reads the results continues, and reports the results written so far.
     if files.is_empty() && !std::io::stdin().is_terminal() {
         plimsoll_sys::signal::catch_interrupts();
     }
@@ -145,8 +146,8 @@ fn for_each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Resul
                     each(result)?;
                     open.push((name, reader));
                 }
-                // As in vegeta, an input without any result is an error. Otherwise a failed attack
-                // at the other end of a pipe would look like a valid report.
+                // As in vegeta, an input without any result is an error. Without this error, a
+                // failed attack at the other end of a pipe would look like a valid report.
                 None if first => return Err(Failure::usage(format!("'{name}': the input contains no result"))),
                 None => {}
             }

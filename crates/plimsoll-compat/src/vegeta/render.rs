@@ -215,8 +215,8 @@ mod tests {
         );
     }
 
-    /// Very many rows are aligned in one pass. An earlier version took minutes, because it measured
-    /// all columns again for each row.
+    /// Checks that a table with very many rows is aligned in one pass. An earlier version of the
+    /// function took minutes, because it measured all columns again for each row.
     #[test]
     fn many_rows_are_aligned_in_one_pass() {
         let row: &[&str] = &["a", "b", "c"];

@@ -23,12 +23,12 @@ pub enum VegetaCommand {
 pub struct AttackOptions {
     /// The name of the attack, sent in the header field X-Vegeta-Attack unless it is empty.
     pub name: String,
-    /// The rate in requests per second. With 0 the attack has no rate limit, and `workers_max`
-    /// workers send requests as fast as they can.
+    /// The rate in requests per second. With a rate of 0, the attack has no rate limit, and
+    /// `workers_max` workers send requests as fast as they can.
     pub rate_rps: f64,
     pub workers_max: Option<u64>,
-    /// The duration in ns. With 0 the attack lasts until the user interrupts it or the list of
-    /// targets ends.
+    /// The duration in ns. With a duration of 0, the attack lasts until the user interrupts it or
+    /// the list of targets ends.
     pub duration_ns: u64,
     pub timeout_ns: u64,
     /// The file with the request body for targets that have no body of their own.
@@ -44,8 +44,8 @@ pub struct AttackOptions {
     /// The file with the list of targets; `None` to read the targets from standard input.
     pub targets: Option<String>,
     pub format: TargetFormat,
-    /// Whether targets are read during the attack instead of before it. The attack then ends when
-    /// the file ends.
+    /// Whether targets are read during the attack instead of before it. An attack that reads
+    /// targets lazily ends when the file of targets ends.
     pub lazy: bool,
     pub output: Option<String>,
     pub encoding: VegetaEncoding,
@@ -187,8 +187,8 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
             "name" => asked.name = value.to_owned(),
             "rate" => asked.rate_rps = rate_rps(value)?,
             "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
-            // The numbers of workers and connections are validated but not used, because arrivals
-            // never wait for a worker.
+            // The numbers of workers and connections are validated but not used, because plimsoll's
+            // scheduled requests never wait for a free worker.
             "workers" | "connections" => {
                 number()?;
             }

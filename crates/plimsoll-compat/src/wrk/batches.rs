@@ -22,7 +22,7 @@ struct BatchTimes {
     response: Histogram,
 }
 
-/// The times of one worker's batches. The worker and the final report share them.
+/// The times of one worker's batches. The worker and the final report share these times.
 type WorkerBatches = Arc<Mutex<BatchTimes>>;
 
 /// Creates the authors that write the script's requests and measure the times of their batches.

@@ -1,6 +1,6 @@
 //! The command `plimsoll wrk`, which also runs if the executable is called under the name `wrk` or
-//! `wrk2`. The command has wrk's command line, scripts and output. The command line of wrk becomes
-//! arguments of `run`, and the script writes the requests of that load.
+//! `wrk2`. The command emulates wrk's command line, scripts and output. The command line of wrk
+//! becomes arguments of `run`, and the wrk script writes the requests of the load.
 //!
 //! Not here: the script API (`plimsoll_script`), and executing the load.
 
@@ -73,8 +73,8 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     }
     let failed = scripted.and_then(|scripted| scripted.done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
-        // On a terminal, plimsoll's own results are printed below, because the format of wrk has no
-        // fields for them.
+        // On a terminal, plimsoll's own results are printed below wrk's output, because wrk's
+        // format has no fields for these results.
         output::print("\n");
         print_results(false, false);
     }

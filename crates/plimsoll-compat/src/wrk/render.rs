@@ -1,7 +1,8 @@
 //! Formats a run exactly as wrk and wrk2 print it, so that programs which parse their output keep
 //! working.
 //!
-//! Not here: measuring the figures, and plimsoll's own results, which are printed below.
+//! Not here: measuring the figures, and plimsoll's own results, which are printed below wrk's
+//! output.
 
 use super::units::{format_binary_units, format_metric_units, time_s, time_us};
 use plimsoll_script::{ScriptFigures, ScriptSummary};
@@ -10,8 +11,8 @@ use std::fmt::Write;
 /// The data of a run that wrk's output needs.
 pub struct WrkReport<'a> {
     pub summary: &'a ScriptSummary,
-    /// The latencies in us. For wrk these are service times; for wrk2 they are response times,
-    /// which count from the intended start.
+    /// The latencies in us: service times for wrk, and response times, which count from the
+    /// intended start, for wrk2.
     pub latency_us: &'a ScriptFigures,
     /// The request rate of each thread in requests per second, sampled every tenth of a second.
     pub requests: &'a ScriptFigures,
@@ -141,8 +142,9 @@ fn percentile_spectrum(figures: &ScriptFigures, what: &str) -> String {
     text
 }
 
-/// Returns the points of the spectrum as (value, share, number of values up to this value). From 0
-/// to 1, the share advances by five steps for each halving of the remaining share.
+/// Returns the points of the percentile spectrum as (value, share, number of values up to this
+/// value). From 0 to 1, the share of the values advances by five steps for each halving of the
+/// remaining share.
 fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let count = figures.count();
     let mut found = Vec::new();
@@ -159,7 +161,8 @@ fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
             return found;
         }
         found.push((value, share, total));
-        // If the remaining share is a power of two, a step is a tenth of the remaining share.
+        // If the remaining share (1 - `share`) is a power of two, `share` grows by a tenth of the
+        // remaining share.
         let half_distance = 2f64.powi(((1.0 / (1.0 - share)).log2().floor()) as i32 + 1);
         share += 1.0 / (5.0 * half_distance);
     }

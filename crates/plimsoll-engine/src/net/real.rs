@@ -6,8 +6,8 @@ use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 
-/// The maximum number of events that one fetch returns. A busy loop rarely needs a second fetch,
-/// and handling this number of events does not delay arrivals noticeably.
+/// The maximum number of events that one fetch returns. With this maximum, a busy event loop rarely
+/// needs a second fetch. Handling this number of events does not delay arrivals noticeably.
 const EVENTS_PER_FETCH_MAX: usize = 256;
 
 /// The network of this machine, for one worker.
@@ -43,8 +43,9 @@ impl Net for RealNet {
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
         let connecting = match peer {
             Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
-                // The connect may have succeeded already. Waiting for the event of the connect
-                // would cost a turn of the event loop, and another wake-up of the server.
+                // A connect within this machine may have succeeded already. Waiting for the event
+                // of the connect would cost an iteration of the event loop, and another wake-up of
+                // the server.
                 let stands = address.ip().is_loopback() && socket.stands(address)?;
                 Ok((socket, stands))
             }),
@@ -97,8 +98,8 @@ impl Net for RealNet {
             Wait::Poll => 0,
             Wait::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
         };
-        // The only possible errors are those of a wrong call (EBADF, EFAULT, EINVAL), so an error
-        // here is a bug.
+        // The only possible errors of `epoll_wait` are those of a wrong call (EBADF, EFAULT,
+        // EINVAL), so an error here is a bug.
         let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
         let idle = events.is_empty() && wait == Wait::Poll;
         ready.extend(events.iter().map(|event| Ready {

@@ -1,5 +1,6 @@
 //! Simulates the environment of the engine for tests. The real worker and the real collector run on
-//! one thread and on simulated time, against a simulated server. The seed determines everything.
+//! one thread and on simulated time, against a simulated server. The seed determines the whole
+//! course of a simulation.
 //!
 //! [`net`] is the simulated clock and network, and [`server`] the simulated server. [`simulate`]
 //! executes a plan, and [`verify`] compares the run with the counts of the simulation. Not here:
@@ -23,14 +24,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The result of a simulated run: the run, and the simulation's own counts.
+/// The result of a simulated run: the run as the engine recorded it, and the simulation's own
+/// counts.
 #[derive(Debug)]
 pub struct Sim {
     pub run: Run,
     pub schedule: Arc<Schedule>,
     /// The counts of the simulation, summed over all workers.
     pub account: SimCounts,
-    /// The duration of the longest preparation of a worker, ns.
+    /// The longest time that a worker took to prepare for the load, ns.
     pub prepared_ns: u64,
     /// The schedule time at which the last worker ended, ns.
     pub finish_ns: u64,
@@ -82,8 +84,9 @@ pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 
 impl Simulation<'_> {
     /// Executes this simulation's stripe (share) of the plan. Each worker runs in a separate
-    /// simulated world, one worker after another. So `on_tick` can stop a run only if there is a
-    /// single worker. `on_tick` is also called once before the preparation.
+    /// simulated world, one worker after another. Because workers run one after another, `on_tick`
+    /// can stop a run only if there is a single worker. `on_tick` is also called once before the
+    /// preparation.
     pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
         self.run_from(&mut |_| (), on_tick)
     }
@@ -97,8 +100,8 @@ impl Simulation<'_> {
         let Setup { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
-        // The simulated server knows only one request, so the routes of a plan may differ only in
-        // their expectations.
+        // The simulated server compares all received bytes with a single request, so the routes of
+        // a plan may differ only in their expectations of responses.
         let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
@@ -141,9 +144,9 @@ impl Simulation<'_> {
     }
 }
 
-/// Checks the invariants of every run. The ledger accounts for every request, all figures agree
-/// with the ledger, and the worker's counts equal those of the simulation. The error text names the
-/// violated invariant.
+/// Checks the invariants of every run. The ledger accounts for every request, and all other figures
+/// agree with the ledger. The counts of the worker equal the counts of the simulation. The error
+/// text names the violated invariant.
 pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
@@ -192,8 +195,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
-    // No response is faster than the round trip. (A response before the end of its request skips
-    // the service time.)
+    // No response is faster than the round trip of the network. (A response that is sent before the
+    // end of its request needs no service time.)
     let way_ns = 2 * server.latency_ns;
     claim(
         totals.routes_sum.ttfb.count() == 0 || totals.routes_sum.ttfb.min_ns() >= way_ns,
@@ -205,7 +208,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
         // A response time is at least the service time, and a service time at least the time to
-        // first byte. So for any bound, the numbers of times above the bound have this order, too.
+        // first byte. So the numbers of response times, service times and times to first byte above
+        // any bound descend in this order.
         claim(response.count_above(bounds.0) >= service.count_above(bounds.0), &what)?;
         claim(service.count_above(bounds.1) >= ttfb.count_above(bounds.1), &what)?;
         if unsent_timeouts == Some(0) {
@@ -226,7 +230,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     }
     let looked_ns: u64 = run.intervals.values().map(|i| i.load.looked_ns).sum();
     claim(looked_ns <= wall_ns - work_ns, "who works does not look around in vain")?;
-    // The integral of requests in flight equals the sum of their times.
+    // The integral of requests in flight over time equals the sum of the response times of all
+    // requests.
     let in_flight_ns: u64 = run.intervals.values().map(|i| i.load.in_flight_ns).sum();
     if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
         let took_ns: u128 =

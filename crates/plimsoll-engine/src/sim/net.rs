@@ -1,10 +1,10 @@
 //! The simulated network for tests: a virtual clock, a queue of future events, and connections
 //! between a worker's [`Net`] and a [`SimServer`].
 //!
-//! Readiness is that of Linux's edge-triggered epoll on TCP. Each arrival (bytes, an end, a reset,
-//! room after a blocked send) queues an event for the connection. An event reports the state at the
-//! time when the worker fetches the event. Bytes that arrived before a reset stay readable. All
-//! randomness comes from the seed.
+//! Readiness events behave as in Linux's edge-triggered epoll on TCP. Each arrival (bytes, an end,
+//! a reset, room after a blocked send) queues an event for the connection. An event reports the
+//! state of the connection at the time when the worker fetches the event. Bytes that arrived before
+//! a reset stay readable. All randomness comes from the seed.
 
 mod serving;
 
@@ -45,8 +45,8 @@ pub struct SimMachine {
     pub connects_at_once: bool,
     /// Periods in which the worker gets no core.
     pub pause: Option<SimStall>,
-    /// The machine loses every n-th event. Such a broken machine proves that the tests detect lost
-    /// events.
+    /// The machine loses every n-th event. A machine that loses events proves that the tests detect
+    /// lost events.
     pub lose_event: Option<u64>,
 }
 
@@ -113,13 +113,13 @@ struct BytesInTransit {
 }
 
 enum SimEventKind {
-    // These events happen at the client.
+    // The events from `Opens` to `Breaks` happen at the client.
     Opens,
     Refuses,
     Brings(BytesInTransit),
     Ends,
     Breaks,
-    // These events happen at the server.
+    // The events from `Reaches` on happen at the server.
     Reaches(usize),
     Takes,
     Answers,
@@ -201,11 +201,11 @@ struct Link {
     taking: bool,
     /// Whether the server has stopped reading.
     deaf: bool,
-    /// A counter of the server's receives and sends. It shows whether the connection was idle since
-    /// a given event.
+    /// A counter of the server's receives and sends, which shows whether the connection was idle
+    /// since a given event.
     activity: u64,
     /// The time of the latest arrival at the client, ns. Data that the server sends later cannot
-    /// arrive earlier.
+    /// arrive before earlier data.
     last_ns: u64,
     /// The server's state of the HTTP/2 connection; `None` for HTTP/1.1.
     streams: Option<Box<SimStreams>>,
@@ -224,8 +224,8 @@ pub struct SimWorld {
     serial: u64,
     links: Vec<Link>,
     ready: VecDeque<usize>,
-    /// For each service slot of the server, the time at which the slot becomes free; empty without
-    /// a limit of slots.
+    /// For each service slot of the server, the time at which the slot becomes free. The heap is
+    /// empty if the number of slots is unlimited.
     slots: BinaryHeap<Reverse<u64>>,
     /// The start of the schedule (absolute, ns); `u64::MAX` before it is set.
     origin_ns: u64,
@@ -413,7 +413,8 @@ impl SimWorld {
         at_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Creates a connection. Returns its number, and whether it is already open.
+    /// Creates a connection. Returns the number of the connection, and whether the connection is
+    /// already open.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
         self.spend_cpu_time(self.machine.connect_ns);
         self.account.connects += 1;
@@ -572,7 +573,8 @@ impl SimWorld {
                 self.set_idle(link, true);
             }
             if floods {
-                // Unread bytes cause a separate event.
+                // The next bytes of an endless response, which are still unread, cause a separate
+                // event.
                 self.wake(link);
             }
             return ReceiveOutcome::Bytes(count);
@@ -585,8 +587,8 @@ impl SimWorld {
         }
     }
 
-    /// Counts a read or send of the worker. Fails the test if there are too many of them between
-    /// two waits.
+    /// Counts a read or send of the worker. Fails the test if the worker makes too many reads and
+    /// sends between two waits.
     fn count_unwaited_call(&mut self) {
         self.unseen += 1;
         assert!(

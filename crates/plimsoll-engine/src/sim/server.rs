@@ -16,7 +16,7 @@ pub struct SimStall {
 }
 
 impl SimStall {
-    /// Returns `at_ns`, or the end of the stall if `at_ns` lies in one; ns of schedule time.
+    /// Returns `at_ns`, or the end of the stall if `at_ns` lies in a stall; ns of schedule time.
     pub fn end_of(self, at_ns: u64) -> u64 {
         let phase_ns = at_ns % self.every_ns;
         if phase_ns >= self.every_ns - self.length_ns { at_ns - phase_ns + self.every_ns } else { at_ns }
@@ -43,8 +43,8 @@ pub enum Service {
     Constant(u64),
     /// Service times are exponentially distributed with this mean, ns.
     Exponential(u64),
-    /// Slow requests among usual ones: the usual time in ns, the slow time in ns, and n. On average
-    /// one of n requests is slow.
+    /// A mix of usual and slow requests: the usual service time in ns, the slow service time in ns,
+    /// and n. On average one of n requests is slow.
     SlowOneIn(u64, u64, u64),
 }
 
@@ -59,8 +59,8 @@ impl Service {
     }
 }
 
-/// A fault or unusual behaviour of a server. The first group affects connections, the second group
-/// requests.
+/// A fault or unusual behaviour of a server. The first group of faults affects connections, and the
+/// second group affects requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// The client's system refuses the connect (no free port).
@@ -116,20 +116,21 @@ pub enum Fault {
     AnswersEarlyAndGoesOn,
 }
 
-/// The length of a huge body in bytes. It is several times what the client reads in one turn.
+/// The length of a huge body in bytes, which is several times what the client reads in one
+/// iteration of its event loop.
 const HUGE_BYTES: usize = 3_000_000;
 /// The chunk that an endless response repeats.
 pub const FLOOD_CHUNK: &[u8] = b"30\r\n................................................\r\n";
-/// The client's CPU time, ns, for each read from an endless response. It is about the cost of
-/// parsing tiny chunks.
+/// The client's CPU time, ns, for each read from an endless response. This time is about the cost
+/// of parsing tiny chunks.
 pub const FLOOD_READ_NS: u64 = 200_000;
 
 /// A millisecond in ns.
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// Every fault except those with millions of bytes. The parameters of the faults suit a timeout
-    /// of 60 ms.
+    /// Every fault except those whose responses have millions of bytes. The parameters of the
+    /// faults suit a timeout of 60 ms.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,
@@ -162,8 +163,7 @@ impl Fault {
         Fault::AnswersEarlyAndGoesOn,
     ];
 
-    /// Returns whether the fault affects a connection before any request. Other faults affect a
-    /// request.
+    /// Returns whether the fault affects a connection before any request, rather than a request.
     pub fn is_connection_level(self) -> bool {
         matches!(self, Fault::NoPort | Fault::Refuses | Fault::NeverAccepts | Fault::ResetsOnAccept)
     }
@@ -198,7 +198,8 @@ impl Fault {
             | Fault::Large
             | Fault::Huge
             | Fault::HugeUntilClose => (true, &[]),
-            // When the connection closes, the next request may be in transit already.
+            // The next request may be in transit already when the server closes the connection, and
+            // can fail for this reason.
             Fault::ClosesAfter(_) => (true, &[RequestFailure::ClosedEarly, RequestFailure::Reset]),
             Fault::SendsUnsolicited(_) => (true, &[RequestFailure::Protocol]),
             Fault::AnswersTwice(_) => (true, &[RequestFailure::Protocol]),
@@ -242,7 +243,7 @@ pub struct SimServer {
     pub cut: Cut,
     /// The idle time after which the server closes a connection, ns; `None`: never.
     pub idle_close_ns: Option<u64>,
-    /// The server's HTTP/2 behaviour, without faults of requests; `None`: HTTP/1.1.
+    /// The server's HTTP/2 behaviour, which excludes faults of requests; `None`: HTTP/1.1.
     pub h2: Option<SimH2>,
 }
 
@@ -252,13 +253,13 @@ pub struct SimH2 {
     /// The maximum number of concurrent streams of a connection. The server refuses further
     /// streams.
     pub streams_max: u32,
-    /// The server refuses every n-th stream of a connection; `None`: no stream.
+    /// The server refuses every n-th stream of a connection; `None`: the server refuses no stream.
     pub refuses_every: Option<u64>,
     /// The server sends GOAWAY after this number of streams, and closes the connection after their
     /// responses.
     pub goaway_after: Option<u64>,
-    /// The number of messages in a streamed response, and the interval between them in ns. 0
-    /// messages: a single response.
+    /// The number of messages in a streamed response, and the interval between them in ns. With 0
+    /// messages, the response is not streamed.
     pub messages: (u32, u64),
 }
 
@@ -290,7 +291,7 @@ impl SimServer {
         }
     }
 
-    /// Returns the server with a fault added that affects this share of connections or requests.
+    /// Returns the server with a single fault, which affects this share of connections or requests.
     pub fn with_fault(self, fault: Fault, share: f64) -> SimServer {
         SimServer { faults: vec![(fault, share)], ..self }
     }
@@ -300,8 +301,8 @@ impl SimServer {
 pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
-            // These responses are invalid from the first byte on, or from a later byte on, or have
-            // wrong framing.
+            // The garbage responses are invalid from the first byte on, or from a later byte on, or
+            // have wrong framing.
             let texts = ["\0\x01\x02garbage\r\n\r\n", "HTTP/9.9 nonsense\r\n\r\n", "SSH-2.0-thing\r\n", "HTTP/1.1 abc\r\n\r\n"];
             return texts[serial as usize % texts.len()].into();
         }

@@ -1,6 +1,6 @@
-//! The server's side of HTTP/2 in the simulation. Frames are written and parsed here by hand, so
-//! that the client code is not tested with itself. All requests are equal, with no content or one
-//! message.
+//! The server's side of HTTP/2 in the simulation. Frames are encoded and parsed by separate code
+//! here, so that the client code is not tested against itself. All requests are equal, with no
+//! content or one message.
 //!
 //! Not here: the timing of responses and bytes.
 
@@ -31,8 +31,8 @@ pub enum StreamAction {
     Says(Vec<u8>),
     /// The request on the stream with this number is complete and accepted.
     Asks(u32),
-    /// The server refuses a stream and sends these bytes. The flag is true if the client knew the
-    /// limit of streams.
+    /// The server refuses a stream and sends these bytes. The flag is true if the client exceeded a
+    /// limit of streams that it knew.
     Untaken(Vec<u8>, bool),
     /// The client sent invalid bytes.
     Wrong,
@@ -55,7 +55,8 @@ pub struct SimStreams {
     opened: u64,
     last_stream: u32,
     leaves: bool,
-    /// The head of the first request. The heads of all further requests must be equal.
+    /// The encoded header fields of the first request. The header fields of all further requests
+    /// must be equal to those of the first request.
     head: Vec<u8>,
 }
 
@@ -158,8 +159,8 @@ impl SimStreams {
         if is_whole { StreamAction::Asks(stream) } else { StreamAction::Says(Vec::new()) }
     }
 
-    /// Returns the bytes of a response with `left` remaining messages, and whether the connection
-    /// ends with it. `None`: the client cancelled the stream.
+    /// Returns the next bytes of a response with `left` remaining messages, and whether the
+    /// connection ends after these bytes. `None`: the client cancelled the stream.
     pub fn answer(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
         let at = self.active.iter().position(|active| *active == stream)?;
         let (messages, _) = self.how.messages;

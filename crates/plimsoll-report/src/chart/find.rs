@@ -347,7 +347,7 @@ fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
         _ => Paint::Muted,
     };
     let is_disturbed = |(_, trial): &(f64, &TrialOutcome)| trial.is_disturbed();
-    let is_void = |(_, trial): &(f64, &TrialOutcome)| trial.verdict == Verdict::Void && !trial.is_disturbed();
+    let is_void = |(_, trial): &(f64, &TrialOutcome)| trial.is_void_undisturbed();
     let void_name = match (all.iter().flatten().any(is_disturbed), all.iter().flatten().any(is_void)) {
         (true, true) => "disturbed, or void: plimsoll was the limit",
         (true, false) => "disturbed by other processes",

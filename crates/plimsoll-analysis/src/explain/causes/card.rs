@@ -11,8 +11,8 @@ use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};
 
-/// The answer that a cause expects to a feature (a question about the server). Each value of the
-/// enum names an answer by its word.
+/// The answer that a cause expects to a feature (a question about the server). Each variant except
+/// `Any` names an answer by its word in `likelihoods.tsv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedAnswer {
     /// The cause practically always leads to this answer.
@@ -21,12 +21,13 @@ pub enum ExpectedAnswer {
     Mostly(&'static str),
     /// The cause may lead to any answer except this one.
     Not(&'static str),
-    /// The cause may lead to any answer. Without this entry, an answer that is the mark of another
-    /// cause would count as improbable.
+    /// The cause may lead to any answer. Without this entry, an answer that is typical of another
+    /// cause would count as improbable under this cause.
     Any,
 }
 
-/// One form in which a cause shows itself in the features.
+/// One form of a cause: the answers to the features (questions about the server) that this form
+/// leads to.
 #[derive(Debug)]
 pub struct CauseForm {
     /// The name of this form in `likelihoods.tsv`.
@@ -40,10 +41,11 @@ pub struct CauseForm {
 pub struct CauseCard {
     /// The described cause.
     pub cause: Cause,
-    /// The forms in which the cause shows itself in the features.
+    /// The forms of the cause. Each form leads to different answers to the features (questions
+    /// about the server).
     pub ways: &'static [CauseForm],
-    /// For each experiment, the probabilities that the goodput rises, stays or falls if this is the
-    /// cause.
+    /// For each experiment, the probabilities that the goodput rises, stays or falls if the
+    /// described cause limits the server.
     pub predicts: Predictions,
     /// The resources that are saturated because of this cause. These resources no longer limit the
     /// server once the cause is removed.
@@ -117,7 +119,7 @@ pub(super) fn server_name(case: &Contrast) -> String {
 }
 
 /// Formats the process at a dependency's address, such as `mariadbd at 127.0.0.1:3306`. Without a
-/// process name, it is the address alone.
+/// process name, the text is the address alone.
 pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
     case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }

@@ -20,7 +20,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "downstream_full",
             expects: &[
                 (Feature::DependencyFull, ExpectedAnswer::Is("yes")),
-                // A dependency on the server's machine takes the cores of the server, too.
+                // A dependency on the server's machine also uses the cores of the server, so a
+                // saturated dependency may saturate these cores, too.
                 (Feature::CeilingMet, ExpectedAnswer::Any),
                 (Feature::CoresFull, ExpectedAnswer::Any),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),

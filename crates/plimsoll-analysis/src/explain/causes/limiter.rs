@@ -18,7 +18,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "limiter_refuses",
             expects: &[
                 (Feature::Refuses, ExpectedAnswer::Is("yes")),
-                // A limiter may let requests queue before it rejects further requests.
+                // A limiter may let requests queue before it rejects further requests, so
+                // successful responses above the load line may be slow.
                 (Feature::ServedAsFast, ExpectedAnswer::Mostly("yes")),
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),

@@ -1,6 +1,7 @@
-//! The causes that can limit a load line, one file each ([`card::CauseCard`]). A file holds the
-//! expected answers to the features, the predicted effects of experiments, and the sentence about
-//! the cause. The file also lists the resources that limit the server only because of the cause.
+//! The causes that can limit a load line, one file each ([`card::CauseCard`]). The file of a cause
+//! contains the expected answers to the features, the predicted effects of experiments, and the
+//! sentence about the cause. The file also lists the resources that limit the server only because
+//! of the cause.
 //!
 //! A new cause needs a file in this folder, a line in [`cards`] and a variant of `Cause`. A new
 //! cause also needs a page under `docs/causes`, and three cases of the corpus.
@@ -61,7 +62,8 @@ pub fn cards() -> [&'static CauseCard; 21] {
     ]
 }
 
-/// Returns all forms in which causes show themselves in the features, each with its cause.
+/// Returns all forms of all causes, each form with its cause. Each form leads to different answers
+/// to the features (questions about the server).
 pub fn forms() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
     cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }

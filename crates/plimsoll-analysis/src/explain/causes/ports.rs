@@ -1,5 +1,5 @@
 //! The cause ports: plimsoll or the server has no free local port for a new connection. A server
-//! opens such connections to its dependencies.
+//! needs local ports for the connections to its dependencies.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, share};
 use crate::explain::cause::Cause;

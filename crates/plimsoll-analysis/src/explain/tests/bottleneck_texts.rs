@@ -12,7 +12,7 @@ fn a_server_broken_by_its_search_gets_no_cause() {
         (150.0, 1000.0, None),
         (70.0, 1000.0, Some(70.0)),
         (0.0, 1000.0, Some(0.0)),
-        // Without a line, the search never sustained this rate.
+        // Without a load line (0), the search found no rate that the server sustained.
         (70.0, 0.0, None),
     ] {
         let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
@@ -87,6 +87,7 @@ fn failures_at_every_load_show_no_limit() {
     assert!(not_known::unknown_cause_sentence(&short, &[]).contains("the budget was too short"));
 }
 
+/// Checks that the capacity of a server without a load line is the throughput of its steady loads.
 /// If a server stalls, short trials measure the throughput between the stalls, which is too high.
 #[test]
 fn without_a_load_line_capacity_is_the_steady_rate() {
@@ -96,7 +97,7 @@ fn without_a_load_line_capacity_is_the_steady_rate() {
     for (has_line, steady_rps, past, expect) in [
         (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
         (true, Some(1000.0), past(2000.0, 1000.0), 1600.0),
-        // A load that did not saturate the server does not show its capacity.
+        // Only a load that saturates the server shows the server's capacity.
         (false, Some(1000.0), past(1000.0, 1000.0), 1600.0),
         (false, None, LoadSignals::default(), 1600.0),
         (false, Some(0.0), past(2000.0, 0.0), 1600.0),
@@ -142,7 +143,8 @@ fn a_pool_requires_a_fixed_number_of_connections() {
         (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
         // The connections are closed and opened again, so their number varies.
         (calls(8.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api, for calls to node at 127.0.0.1:6379"),
-        // Fewer calls are open than requests are in service, so the pool is not that of the calls.
+        // Fewer calls are open than requests are in service, so the pool that limits the server is
+        // not for these calls.
         (calls(3.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api"),
     ] {
         assert_eq!(text(&case, Cause::Pool).subject, expect);
@@ -154,7 +156,7 @@ fn cause_words_match_the_vocabulary() {
     let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
-    // Each cause has a card, except [`Cause::Unknown`].
+    // Each cause except [`Cause::Unknown`] has a description.
     let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::cause_description(**cause).is_none()).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
@@ -230,7 +232,7 @@ fn functions_are_compared_with_the_lowest_sampled_load() {
             Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
         }
     }
-    // A missing load gives no reason.
+    // Without any load, there is no reason why samples are missing.
     assert_eq!(FunctionObservation::missing_samples_reason(&Loads::default()), None);
 }
 
@@ -272,7 +274,8 @@ fn an_interpreter_is_the_next_limit_of_its_server() {
         let found = predicted(&case, Cause::Pool).expect("a prediction");
         assert_eq!(found.next_cause, cause, "{server}");
         assert!((found.line_rps / expect_rps - 1.0).abs() < 0.01, "{server}: {found:?}");
-        // Native code runs without the interpreter, so all cores may be used.
+        // Native code runs without the interpreter, so the upper end of the predicted range uses
+        // all cores.
         assert!(found.range_rps.1 > 39_000.0, "{server}: {found:?}");
     }
 }

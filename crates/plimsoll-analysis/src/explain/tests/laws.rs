@@ -1,11 +1,11 @@
-//! Tests of single laws of queues: observations that satisfy each law, and observations that do
-//! not.
+//! Tests of single queueing laws, each with observations that satisfy the law and observations that
+//! contradict the law.
 
 use super::*;
 use crate::explain::queues::{database_locks, threads_at_work};
 
-/// With connections to two dependencies, the main peer is the dependency that gets requests, even
-/// if it has fewer connections.
+/// Checks that the main peer of two dependencies is the dependency that gets requests, even if it
+/// has fewer connections.
 #[test]
 fn the_main_peer_is_a_dependency_that_gets_requests() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
@@ -20,8 +20,8 @@ fn the_main_peer_is_a_dependency_that_gets_requests() {
     }
 }
 
-/// A higher throughput above the load line does not rule out a plateau in two cases: without a load
-/// line, or with a line known only between two distant rates.
+/// Checks that a higher throughput above the load line may still be a plateau. One such case is a
+/// missing load line; another case is a line known only between two distant rates.
 #[test]
 fn unanswered_requests_show_a_plateau_for_any_load_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
@@ -57,8 +57,8 @@ fn unanswered_requests_show_a_plateau_for_any_load_line() {
     }
 }
 
-/// If a response takes long even without load, the responses to the last requests arrive after the
-/// window. Their absence from the window is no evidence of a plateau.
+/// Checks that responses after the window are no evidence of a plateau. If a response takes long
+/// even without load, the responses to the last requests arrive after the window.
 #[test]
 fn responses_after_the_window_show_no_plateau() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
@@ -70,9 +70,9 @@ fn responses_after_the_window_show_no_plateau() {
     }
 }
 
-/// A database with waiting threads above the line. If its statements only sleep, the waiting
-/// threads are as many as requests in service. If its statements wait for row locks, more threads
-/// wait than requests are in service.
+/// Checks that sleeping statements of a database count as requests in service. If the statements
+/// only sleep, as many database threads wait as requests are in service. If the statements wait for
+/// row locks, more database threads wait than requests are in service.
 #[test]
 fn sleeping_statements_count_as_in_service() {
     for (waiting, cores, storage, stands) in
@@ -88,8 +88,8 @@ fn sleeping_statements_count_as_in_service() {
     }
 }
 
-/// Threads of an interpreter run one at a time. A thread that waits for its turn looks like a
-/// sleeping thread.
+/// Checks that threads that wait for the interpreter do not count as working. Threads of an
+/// interpreter run one at a time. A thread that waits for its turn looks like a sleeping thread.
 #[test]
 fn threads_that_wait_for_the_interpreter_are_not_working() {
     for (server, asleep, expect) in

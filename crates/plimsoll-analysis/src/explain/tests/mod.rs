@@ -1,5 +1,5 @@
-//! A synthetic server for the tests of explanations. Each test changes some of its signals and
-//! checks the explanation.
+//! A synthetic server for the tests of explanations. Each test changes some of the server's signals
+//! and checks the explanation.
 //!
 //! Not here: the tests of each cause (`synthetic_cases`), of single laws (`laws`), of cases without
 //! a named cause (`unknown_causes`), and of texts (`bottleneck_texts`).
@@ -143,7 +143,8 @@ pub(super) fn named(case: &Contrast) -> Cause {
     explained(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
 }
 
-/// Returns the answer to a feature, by the answer's word.
+/// Returns the answer that `feature`, a question about the server, has for `case`, as a word such
+/// as `yes`.
 pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> {
     let card = feature.card();
     (card.read)(case).map(|value| card.values[value].word)

@@ -864,12 +864,14 @@ const WRONG_MAX: f64 = 0.05;
 /// Maximum share of synthetic cases for which no cause is named although one is expected.
 const OPEN_MAX: f64 = 0.3;
 
-/// One in sixteen responses takes a second. A very small low load may contain none of these
-/// responses.
+/// Checks that an explanation separates responses that are late at any load from responses that are
+/// late only above the line. One in sixteen responses takes a second, so a very small low load may
+/// contain no late response.
 #[test]
 fn late_responses_at_any_load_or_only_above_the_line() {
-    // In order: p99 and p50 of the response time, ns, each at half the line, at the line and above.
-    // Then dispersion of the responses, and length of the low load, s.
+    // The fields in order: p99 and p50 of the response time, ns; dispersion of the responses;
+    // length of the low load, s. Each p99 and each p50 has three values: at half the line, at the
+    // line and above.
     type TimesAndDispersion = ([f64; 3], [f64; 3], f64, f64);
     const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
     const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];

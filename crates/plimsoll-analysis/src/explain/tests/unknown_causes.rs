@@ -1,5 +1,5 @@
 //! Tests of cases without a named cause, because observations are missing or contradict each other.
-//! Also tests of causes that are known from the load alone, without probes.
+//! Other tests here cover causes that are known from the load alone, without probes.
 
 use super::*;
 use crate::find::StopReason;
@@ -81,7 +81,8 @@ fn server_stalled_at_low_load() -> Contrast {
     case
 }
 
-/// For a server on another machine, without probes, some causes are known from the load alone.
+/// Checks that some causes are known from the load alone, for a server on another machine, without
+/// probes.
 #[test]
 fn some_causes_are_named_without_probes() {
     let seen: Vec<Signal> =
@@ -100,8 +101,8 @@ fn some_causes_are_named_without_probes() {
     }
 }
 
-/// If the server ended during the search, there are no steady loads. The kernel may still report
-/// that it killed the server for lack of memory.
+/// Checks that an explanation reports a server that ended during the search, although there are no
+/// steady loads. The kernel may still report that it killed the server for lack of memory.
 #[test]
 fn the_end_of_a_lost_server_is_reported() {
     let nothing = LoadSignals::default();

@@ -34,7 +34,7 @@ fn variation_between_repetitions_widens_the_error() {
     eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
     let mut rng = Rng::new(seed);
     // The profiles have forty functions. The cost of each function varies between the profiles as
-    // much as on a machine with other load.
+    // much as on a machine that other processes also use.
     let mut take = |costs: &[f64]| {
         let line = |(number, cost): (usize, &f64)| {
             let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
@@ -104,7 +104,7 @@ fn profile_costs_are_per_request() {
     let z = 4.0 / (400.0 / 100.0_f64.powi(2) + 1600.0 / 200.0_f64.powi(2)).sqrt();
     assert!((json.z.expect("tested") - z).abs() < 1e-12 && json.is_finding());
     // The second side has twice the requests and twice the samples, so the cost per request is the
-    // same.
+    // same on both sides.
     assert_eq!((row("sql").flat.delta(), row("sql").flat.z), (0.0, Some(0.0)));
     // Three events are too few for a test.
     assert_eq!((row("log").flat.z, row("log").flat.q), (None, None));
@@ -160,8 +160,8 @@ fn heap_estimates_give_sampled_counts() {
     }
 }
 
-/// Compares pairs of profiles of one program. In about 5 % of such pairs at most, a difference may
-/// be called a finding.
+/// Checks that noise between two profiles of one program is rarely called a finding. At most about
+/// 5 % of the pairs of profiles may have a difference that is called a finding.
 #[test]
 fn noise_is_not_a_finding() {
     let mut rng = Rng::new(6);

@@ -175,7 +175,8 @@ impl SimWorld {
             _ if self.server.cut == Cut::Bytes => self.send_response(at_ns, link, fault, 1),
             _ => self.send_response(at_ns, link, fault, 0),
         }
-        // The following events happen after the server has sent the last byte of the response.
+        // The closes, resets and further bytes of a fault happen after the server has sent the last
+        // byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {
@@ -200,8 +201,8 @@ impl SimWorld {
         self.read(at_ns, link);
     }
 
-    /// Sends a response. If `gap_ns` is not 0, the response is sent byte by byte with this
-    /// interval, ns.
+    /// Sends a response. If `gap_ns` is not 0, the response is sent byte by byte, with `gap_ns`
+    /// between two bytes.
     pub(super) fn send_response(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
         let mut bytes = reply(fault, self.head_request, self.serial);
         if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {

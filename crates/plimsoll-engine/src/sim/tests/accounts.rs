@@ -50,8 +50,8 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
                     let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
-                    // A worker may be within a request at both ends of the window, so the count may
-                    // differ slightly.
+                    // A worker of the server may be within a request at both ends of the window, so
+                    // the request count may differ slightly.
                     let off = (counted - expect).abs();
                     let what = format!("{slots} slots, {users} users, {warmup_ns} + {length_ns}, {stop_at:?}");
                     assert!(off <= (0.01 * expect).max(at_once as f64), "{what}: {counted}, expected {expect}");
@@ -78,8 +78,9 @@ fn throughput_above_capacity_equals_capacity() {
     }
 }
 
-/// Completion rate times mean response time equals the mean number of requests in flight (Little's
-/// law), except for requests that are open at the ends of the window.
+/// Checks that completion rate times mean response time equals the mean number of requests in
+/// flight (Little's law). Requests that are open at the ends of the window may cause a small
+/// difference.
 #[test]
 fn littles_law_holds() {
     for seed in first_seed()..first_seed() + 150 {
@@ -107,7 +108,7 @@ fn littles_law_holds() {
         let Some(in_flight) = sim.run.in_flight_mean() else { continue };
         let totals = sim.run.totals();
         let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.routes_sum.succeeded_in_window as f64);
-        // The first value is the integral of the requests in flight, the second the sum of the
+        // `area` is the integral of the requests in flight over time, and `took` is the sum of the
         // response times.
         let (area, took) = (in_flight * window_ns, completed * totals.routes_sum.response.mean_ns());
         let most = sim.run.intervals.values().map(|it| it.all_routes().in_flight_end).max().unwrap_or(0).max(1) as f64;

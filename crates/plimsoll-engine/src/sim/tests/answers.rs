@@ -1,4 +1,4 @@
-//! Tests of responses with checks beyond the status, for any split of their bytes.
+//! Tests of response checks beyond the status, for any split of the response bytes into pieces.
 
 use super::*;
 use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, TextExpectation};

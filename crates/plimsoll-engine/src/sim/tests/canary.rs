@@ -1,5 +1,5 @@
-//! Tests that the checks of a simulation detect deliberate errors. Without them, the tests of this
-//! directory would prove nothing.
+//! Tests that the checks of a simulation detect deliberate errors. If the checks of a simulation
+//! detected no errors, the tests of this directory would prove nothing.
 
 use super::*;
 
@@ -34,13 +34,13 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 
 #[test]
 fn a_server_that_answers_twice_is_caught() {
-    // HTTP/1.1 responses have no request number. So a second response that arrives during the next
-    // request counts as the response to that request. Here the second response arrives sooner than
-    // the round trip allows.
+    // HTTP/1.1 responses have no request number. A second response that arrives during the next
+    // request counts as the response to the next request. In this test the second response is
+    // detected, because it arrives sooner after the next request than the round trip allows.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(60_000), 1.0);
     assert!(is_detected(&simulate(&closed("1@300ms"), &server, 1), &server));
-    // A second response on an idle connection belongs to no request. The connection is closed, and
-    // earlier requests keep their outcome.
+    // A second response on an idle connection belongs to no request. The client closes a connection
+    // that receives a response without a request, and earlier requests keep their outcome.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!is_detected(&sim, &server));
@@ -53,8 +53,8 @@ fn a_lost_event_is_caught() {
     let (plan, server) = (closed("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed: 1 }
         .run(&mut |_| ControlFlow::Continue(()));
-    // The ledger still accounts for every request, but requests whose response arrived in time
-    // count as timeouts.
+    // After lost events the ledger still accounts for every request, but a request whose response
+    // arrived in time may count as a timeout.
     assert!(failed(&sim, RequestFailure::Timeout) > 0);
     assert_eq!(failed(&run(&plan, &server, 1), RequestFailure::Timeout), 0);
 }

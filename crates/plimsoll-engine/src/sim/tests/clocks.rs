@@ -23,14 +23,14 @@ fn patient(plan: Setup) -> Setup {
 
 #[test]
 fn an_open_loop_shows_the_whole_stall() {
-    // A tenth of the requests arrive in a stall and wait until the stall ends. So p95 is half the
-    // length of a stall, and p99 nine tenths of this length.
+    // A tenth of the requests arrive in a stall and wait until the stall ends. So the p95 of the
+    // response time is half the length of a stall, and the p99 nine tenths of this length.
     let sim = run(&patient(constant("1000@10s")), &stalling(), first_seed());
     let totals = sim.run.totals();
     let (p95, p99) = tail(&totals.routes_sum.response);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "p95 {p95} ms, p99 {p99} ms");
-    // Each request was sent at once on its own connection. So the server caused the wait, and
-    // service time includes it.
+    // Each request was sent at once on its own connection. Service time includes the wait for the
+    // end of the stall, because the server caused this wait.
     let (p95, p99) = tail(&totals.routes_sum.service);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "service: p95 {p95} ms, p99 {p99} ms");
     assert!(totals.load.lag.max_ns() < 1_000, "nothing of it is the generator's: {}", totals.load.lag.max_ns());
@@ -39,8 +39,8 @@ fn an_open_loop_shows_the_whole_stall() {
 
 #[test]
 fn a_stall_before_the_send_affects_only_response_time() {
-    // During the stall the server accepts no connection, and every request needs a new one. So
-    // requests wait before they are sent.
+    // During the stall the server accepts no connection, and every request needs a new connection.
+    // So a request that starts during the stall waits for its connection before it is sent.
     let mut plan = patient(constant("1000@10s"));
     plan.carriage.keep_alive = false;
     let server = SimServer { accepts_in_stall: false, ..stalling() };
@@ -59,8 +59,8 @@ fn a_generator_stall_shows_in_response_time_and_lag() {
     let plan = patient(constant("1000@10500ms"));
     let totals = run_on(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
     let (p95, p99) = tail(&totals.routes_sum.response);
-    // 1 000 of 10 500 requests arrive in a pause of the generator. The longest 525 waits are 5 % of
-    // all requests, and the longest 105 are 1 %.
+    // 1 000 of 10 500 requests arrive in a pause of the generator. The 525 longest waits are 5 % of
+    // all requests, and the 105 longest waits are 1 %.
     assert!(near(p95, 237.5, 0.01) && near(p99, 447.5, 0.01), "p95 {p95} ms, p99 {p99} ms");
     let (_, p99) = tail(&totals.routes_sum.service);
     assert!(p99 < 1.0, "service p99 {p99} ms");
@@ -70,8 +70,9 @@ fn a_generator_stall_shows_in_response_time_and_lag() {
 
 #[test]
 fn a_closed_loop_stalls_with_the_server() {
-    // Ten users have at most ten requests in a stall, too few for a p99. This is a property of
-    // closed loops, and a reason to use open loops. Mean and maximum show the stall on both clocks.
+    // Ten users have at most ten requests in a stall, too few to change the p99. That few requests
+    // meet a stall is a property of closed loops, and a reason to use open loops. Mean and maximum
+    // show the stall both in response time and in service time.
     let totals = run(&patient(closed("10@10s")), &stalling(), first_seed()).run.totals();
     let (_, p99) = tail(&totals.routes_sum.response);
     assert!(p99 < 1.0, "p99 {p99} ms");
@@ -132,8 +133,8 @@ fn a_late_response_is_one_timeout() {
 
 #[test]
 fn queue_waits_match_queueing_theory() {
-    // The server serves one request at a time, 600/s of a capacity of 1 000/s. The mean response
-    // times of the queues M/M/1 and M/D/1 are known.
+    // The server serves one request at a time, at an arrival rate of 600/s and a capacity of 1
+    // 000/s. The mean response times of the queues M/M/1 and M/D/1 are known from queueing theory.
     let (rate, mean_ms, load) = (600.0, 1.0, 0.6);
     for (service, expect_ms) in [
         (Service::Exponential(MS), mean_ms / (1.0 - load)),
@@ -146,8 +147,8 @@ fn queue_waits_match_queueing_theory() {
             let what = format!("{service:?}, PLIMSOLL_SEED={seed}");
             assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
             let mean = totals.routes_sum.response.mean_ns() / 1e6;
-            // The bound is about five standard errors for 36 000 requests, of which each depends on
-            // about the last ten.
+            // The allowed deviation of 12 % is about five standard errors of the mean of 36 000
+            // requests. The response time of each request depends on about the last ten requests.
             assert!(near(mean, expect_ms, 0.12), "{what}: mean {mean} ms, expected {expect_ms}");
             // Little's law: the mean number in flight is throughput times mean response time.
             let window_ns = sim.run.duration_ns() as f64;

@@ -18,7 +18,8 @@ fn idle_connections_are_reused_up_to_the_maximum() {
             assert!(sim.account.connections_max <= u64::from(connections_max), "{what}");
             assert_eq!(ledger.scheduled, measured_arrivals_until(&sim, u64::MAX), "{what}");
             if connections_max == 10_000 {
-                // No request waits for a connection, so all requests are sent.
+                // With a maximum of 10 000 connections, no request waits for a connection, so all
+                // requests are sent.
                 assert_eq!((ledger.unsent, ledger.succeeded), (0, ledger.scheduled), "{what}");
             } else {
                 assert!(ledger.unsent > 0, "{what}");
@@ -30,8 +31,9 @@ fn idle_connections_are_reused_up_to_the_maximum() {
     }
 }
 
-/// Some servers block a thread on each accepted connection until its first request, in the order of
-/// acceptance.
+/// Checks that connections opened before the load are used in the order of their opening, before
+/// any connection is used again. Some servers block a thread on each accepted connection until its
+/// first request, in the order of acceptance.
 #[test]
 fn ready_connections_are_used_in_order_before_reuse() {
     for service_ns in [MS, 200 * MS] {
@@ -70,8 +72,8 @@ fn connections_of_users_open_before_the_load() {
 
 #[test]
 fn the_load_opens_connections_that_failed_before_it() {
-    // The server accepts no connection before the schedule begins. The load then opens new
-    // connections, and a connection that never opened does not block them.
+    // The server accepts no connection before the schedule begins. At the start of the schedule the
+    // load opens new connections. A connection that never opened must not block new connections.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
@@ -152,7 +154,7 @@ fn unusable_connections_are_replaced() {
             assert_eq!(ledger.failed_total(), failure.map_or(0, |kind| ledger.failed[kind as usize]), "{what}");
         }
     }
-    // An error status is a response, so the connection stays.
+    // An error status is a complete response, so the connection stays open.
     let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
     assert_eq!(
         (sim.account.connects, failed(&sim, RequestFailure::Status)),
@@ -162,7 +164,8 @@ fn unusable_connections_are_replaced() {
 
 #[test]
 fn idle_connections_closed_by_the_server_are_not_used() {
-    // The server closes idle connections long before the next arrival, so no request fails.
+    // The server closes idle connections long before the next arrival. The client notices the close
+    // before it uses the connection again, so no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
@@ -170,12 +173,13 @@ fn idle_connections_closed_by_the_server_are_not_used() {
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
         assert!(sim.account.connects >= 20);
     }
-    // No request fails either for users whose connections were prepared too early.
+    // The server closes the users' prepared connections before the load begins, but no request
+    // fails.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
     let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
-    // Unsolicited bytes end the connection, but fail no request.
+    // Unsolicited bytes from the server end the connection, but no request fails.
     let server = SimServer::new(MS).with_fault(Fault::SendsUnsolicited(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
     assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (20, 20));
@@ -186,10 +190,11 @@ fn users_keep_their_connections_while_their_number_changes() {
     let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
     let requests = sim.run.totals().routes_sum.ledger.succeeded;
-    // A request takes 1.1 ms, and 15 users are active for 100 ms. A user that leaves finishes its
-    // request.
+    // A request takes 1.1 ms, and the four stages of the load have 15 users in total, each for 100
+    // ms. A user that leaves the load finishes its request.
     assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
-    // A user that returns while its retry is pending must not have two requests.
+    // A user that returns to the load while the retry of its failed connect is pending must not
+    // have two requests.
     for seed in first_seed()..first_seed() + 20 {
         let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
         run(&plan, &SimServer::new(MS).with_fault(Fault::Refuses, 0.5), seed);
@@ -209,8 +214,8 @@ fn large_bodies_wait_for_buffer_space() {
     // Service time starts with the first byte sent, and includes 17 reads of the server, 1 ms
     // apart.
     assert!(sim.run.totals().routes_sum.service.min_ns() > 16 * MS);
-    // If a connection breaks during a request body, the outcome is a reset, or the response if it
-    // arrived before.
+    // If a connection breaks during a request body, the outcome is a reset, or the response if the
+    // response arrived before the break.
     for seed in first_seed()..first_seed() + 3 {
         for (fault, failure) in [
             (Fault::ResetsBeforeReading, RequestFailure::Reset),
@@ -233,7 +238,8 @@ fn large_bodies_wait_for_buffer_space() {
 
 #[test]
 fn a_send_on_a_broken_connection_is_a_reset() {
-    // Sending takes so long that the reset arrives between two sends.
+    // Sending takes so long that the reset of the connection arrives between two sends of one
+    // request.
     let machine = SimMachine { send_ns: 60_000, receive_ns: 60_000, ..SimMachine::default() };
     for seed in first_seed()..first_seed() + 5 {
         for plan in [closed("5@200ms"), poisson("300@200ms")] {

@@ -2,8 +2,9 @@
 //! responses.
 //!
 //! By default the test sends a few thousand requests, which all succeed. `PLIMSOLL_REQUESTS=N` sets
-//! the number of requests. To count instructions per request, run the test twice under `valgrind
-//! --tool=callgrind`. Then divide the difference of the counts by the difference in requests.
+//! the number of requests. To count instructions per request, run the test with two numbers of
+//! requests under `valgrind --tool=callgrind`. The difference of the two instruction counts,
+//! divided by the difference in requests, is the cost of one request.
 
 use super::*;
 use crate::collect::PartReport;

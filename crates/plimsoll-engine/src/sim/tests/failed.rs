@@ -1,4 +1,5 @@
-//! Tests of the first failed response of each kind, for any split of its bytes.
+//! Tests that the first failed response of each kind is stored, for any split of its bytes into
+//! pieces.
 
 use super::*;
 
@@ -14,14 +15,14 @@ fn the_first_failed_response_of_each_status_is_stored() {
     for cut in [Cut::Whole, Cut::Bytes] {
         for workers in [1, 3] {
             let plan = poisson("300@1s").with(|it| it.injector.workers = workers);
-            // Some successful responses arrive in pieces, too.
+            // Besides the failed responses, some successful responses arrive in pieces.
             let faults =
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
             let server = SimServer { faults, cut, ..SimServer::new(MS) };
             let sim = run(&plan, &server, first_seed());
             assert_eq!(status_and_text(&sim), [oops.clone(), busy.clone()], "{cut:?}, {workers}");
             assert!(sim.run.failed_answers.iter().all(|answer| answer.at_ns < SECOND));
-            // A status that counts as success is not stored.
+            // A response whose status counts as success is not stored.
             let ok_status = plimsoll_model::StatusSet::parse("2xx,503").expect("a set");
             let sim = run(&plan.with(|it| it.traffic.routes[0].ok_status = ok_status), &server, first_seed());
             assert_eq!(status_and_text(&sim), std::slice::from_ref(&oops), "{cut:?}, {workers}");

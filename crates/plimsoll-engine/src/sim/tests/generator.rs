@@ -65,8 +65,9 @@ fn an_idle_generator_reports_its_idle_time() {
     }
 }
 
-/// The time that responses wait before they are read is recorded. For an idle worker this time is
-/// short, and for a busy worker it is the cost of other requests. The warm-up does not count.
+/// Checks that the time is recorded for which arrived responses wait until the worker reads them.
+/// For an idle worker this wait is short, and for a busy worker it is the cost of other requests.
+/// Responses during the warm-up do not count.
 #[test]
 fn responses_that_wait_for_the_generator_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };

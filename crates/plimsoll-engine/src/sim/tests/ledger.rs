@@ -63,8 +63,8 @@ fn shapes() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// Returns the number of measured requests that the schedule determines; `None` if the schedule
-/// does not determine it.
+/// Returns the number of measured requests if the schedule determines this number; `None` if the
+/// responses determine it.
 fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
     let plan = &sim.run.plan;
     match plan.load.duration_ns {
@@ -110,7 +110,8 @@ fn ledger_closes_for_every_shape_under_every_fault() {
                 let (succeeds, failures) = fault.may_end();
                 let ledger = sim.run.totals().routes_sum.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
-                // A slow response may outlast a warm-up or stage, but not the timeout.
+                // A slow response may last longer than the warm-up or a stage of the load, but not
+                // longer than the timeout.
                 for failure in RequestFailure::ALL {
                     let count = ledger.failed[failure as usize];
                     assert!(count == 0 || failures.contains(&failure), "{what}");
@@ -195,8 +196,8 @@ fn ledger_closes_when_the_load_is_stopped() {
     }
 }
 
-/// A sleeping worker notices a stop only at the next arrival. That arrival belongs to the time
-/// after the stop, and does not count as unsent.
+/// Checks that no arrival counts as unsent when a load is stopped. A sleeping worker notices a stop
+/// only at the next arrival, which belongs to the time after the stop and does not count as unsent.
 #[test]
 fn a_stop_leaves_no_request_unsent() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
@@ -241,7 +242,7 @@ fn a_run_ends_with_its_grace_period() {
         assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");
         assert!(sim.finish_ns > end_ns + 50 * MS && sim.finish_ns < end_ns + 71 * MS, "{}", sim.finish_ns);
         assert!(totals.routes_sum.succeeded_in_window < ledger.succeeded, "some came after the window");
-        // These responses would arrive after the grace period.
+        // Responses that take 130 ms would arrive after the end of the grace period.
         let sim = run(&plan, &SimServer::new(130 * MS), first_seed());
         assert!(sim.run.totals().routes_sum.ledger.in_flight > 0);
         assert_eq!(sim.finish_ns, end_ns + plan.load.grace_ns);
@@ -273,7 +274,8 @@ fn warm_up_is_not_measured() {
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
-    // Workers that send none of these requests behave in the same way.
+    // With a limit of one measured request, a worker that sends no measured request also runs its
+    // full warm-up.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
     let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 1);

@@ -1,5 +1,5 @@
-//! Tests that stripes add up to the whole load, that merging does not depend on order, and that a
-//! seed determines a run.
+//! Tests that stripes (the shares of several machines) add up to the whole load, and that merging
+//! their results does not depend on order. Tests that a seed determines a run.
 
 use super::*;
 use plimsoll_model::Run;
@@ -54,7 +54,8 @@ fn stripes_together_equal_the_plan() {
             let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
             if let LoadShape::Closed { .. } = plan.load.shape {
-                // The gauges (current values) of concurrent parts are summed.
+                // Gauges (current values), such as the number of open connections, are summed over
+                // all machines and workers.
                 assert_eq!(whole.totals().load.connections_open, 7, "{what}");
             }
             let in_flight = |run: &Run| run.intervals.values().map(|i| i.load.in_flight_ns).sum::<u64>();

@@ -1,5 +1,5 @@
-//! Tests of the engine in simulation. A random test that fails prints its seed. `PLIMSOLL_SEED`
-//! sets the first seed.
+//! Tests of the engine in simulation. A random test that fails prints its seed. The environment
+//! variable `PLIMSOLL_SEED` sets the first seed of random tests.
 
 mod accounts;
 mod answers;
@@ -77,7 +77,7 @@ fn failed(sim: &Sim, failure: RequestFailure) -> u64 {
     sim.run.totals().routes_sum.ledger.failed[failure as usize]
 }
 
-/// Returns whether `value` is within `share` of `expect`.
+/// Returns whether `value` differs from `expect` by at most `share` times `expect`.
 fn near(value: f64, expect: f64, share: f64) -> bool {
     (value - expect).abs() <= share * expect
 }

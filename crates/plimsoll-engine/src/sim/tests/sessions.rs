@@ -10,7 +10,8 @@ use plimsoll_model::{ArrivalTimes, Ledger, ListedRequest, ListedTargets, ReplayF
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Runs `plan` with users that perform these steps, on routes with these timeouts.
+/// Runs `plan` with users that perform `steps`, on one route for each of the timeouts
+/// `timeouts_ns`.
 fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
     let (machine, seed) = (SimMachine::default(), first_seed());
     let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine, seed }.run_from(
@@ -30,8 +31,8 @@ fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[User
 #[test]
 fn an_arrival_can_start_a_session() {
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
-    // Fifty arrivals send three requests each. The sessions of the last arrivals end with the
-    // schedule.
+    // Each of fifty arrivals starts a session of three requests. The sessions of the last two
+    // arrivals are cut at the end of the schedule.
     let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
@@ -47,14 +48,14 @@ fn an_arrival_can_start_a_session() {
 
 #[test]
 fn a_user_starts_again_after_its_session() {
-    // A session takes 23.3 ms: requests of 1.1 ms each and a think time of 20 ms between the first
-    // two.
+    // A session takes 23.3 ms: three requests of 1.1 ms each, and a think time of 20 ms after the
+    // first request.
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
-    // These sessions begin with a think time.
+    // Each session of this load begins with a think time of 20 ms.
     let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[UserAction::Wait(20 * MS, 0)])
         .run
         .totals()
@@ -105,7 +106,8 @@ fn a_request_has_the_timeout_of_its_route() {
     }
 }
 
-/// An author that writes the same request repeatedly, several at a time, each after a delay.
+/// An author (a writer of requests) that writes the same request repeatedly, in batches of several
+/// requests, each batch after a delay.
 #[derive(Debug)]
 struct RepeatAuthor {
     request: Vec<u8>,
@@ -153,7 +155,8 @@ impl plimsoll_wire::Author for RepeatAuthor {
     }
 }
 
-/// Runs `plan` with an author. Returns the run, and the number of responses reported to the author.
+/// Runs `plan` with a [`RepeatAuthor`] as the author of its requests. Returns the run, and the
+/// number of responses reported to the author.
 fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
     let server = SimServer::new(MS);
     let heard = std::sync::Arc::default();
@@ -168,7 +171,8 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
         },
         &mut |_| ControlFlow::Continue(()),
     );
-    // The bytes are compared with the plan's single request.
+    // `verify` compares the sent bytes with the plan's single request, so it cannot check batches
+    // of several requests.
     if messages == 1 {
         verify(&sim, &server).expect("holds");
     }
@@ -182,7 +186,8 @@ fn an_author_creates_each_request_and_receives_each_response() {
         let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
-    // A delay precedes each request, including the first. Arrivals of an open loop are not delayed.
+    // In a closed loop the author's delay precedes each request, including the first. Arrivals of
+    // an open loop are not delayed.
     let (sim, _) = authored(&closed("4@2110ms"), 1, 20 * MS, u32::MAX, false);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
@@ -205,7 +210,8 @@ fn a_stopped_author_ends_the_load_of_its_worker() {
             let (sim, heard) = authored(&plan, 1, 0, 10, fails);
             let ledger = sim.run.totals().routes_sum.ledger;
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
-            // Requests in flight when the author stopped are not reported.
+            // Responses to requests that were in flight when the author stopped are not reported to
+            // the author.
             assert!((7..=10).contains(&heard), "{heard}");
             assert!(sim.finish_ns < 1_000 * MS, "{} ns", sim.finish_ns);
         }
@@ -247,15 +253,16 @@ fn every_session_ends_and_is_counted() {
     let thought = SessionOp::Think(Think::Fixed(20 * MS));
     let three = [ask(0), thought.clone(), ask(1), ask(2)];
     for own in [false, true] {
-        // A session takes about 2.2 ms plus a think time of 20 ms, so the last two or three are
-        // cut.
+        // A session takes about 3.3 ms plus a think time of 20 ms, so the load's end cuts the last
+        // two or three sessions.
         let sim = run(&with_sessions(constant("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
         let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
         assert_eq!((started, abandoned), (50, 0));
         assert!((47..=48).contains(&completed) && cut == started - completed, "{completed} {cut}");
         assert_eq!(ledger.succeeded, 50 + 2 * completed);
         assert!(sim.run.totals().load.session_time.min_ns() >= 20 * MS);
-        // Each session has its own connection, or sessions share connections during think times.
+        // If sessions have own connections, each session opens one connection. Sessions without own
+        // connections share connections, which are free during think times.
         match own {
             true => assert_eq!(sim.account.connects, 50),
             false => assert!(sim.account.connects < 10, "{}", sim.account.connects),
@@ -288,7 +295,8 @@ fn a_failure_abandons_its_session_unless_allowed() {
                 let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
                 let sim = run(&plan_of(&[ask(0), ask(1)]), &server, first_seed());
                 let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
-                // An open connection cannot be refused, so no later request of a session fails.
+                // `Fault::Refuses` affects only new connections, so the later requests of a
+                // session, which use an open connection, do not fail.
                 let fails = abandoned > 0 || fault == Fault::Refuses;
                 assert!(completed > 0 && fails && cut <= 20, "{fault:?}: {started} {completed} {cut}");
                 assert!(ledger.failed_total() >= abandoned, "{ledger:?}");
@@ -325,15 +333,16 @@ fn an_empty_session_program_does_not_block_the_worker() {
     }
 }
 
-/// Returns a replay of `requests` logged requests, one each millisecond; every fourth uses the
-/// second route, every tenth had status 404.
+/// Returns a replay of `requests` logged requests, one each millisecond. Every fourth request uses
+/// the second route, and every tenth request had status 404 in the log.
 fn replayed(requests: u64) -> Setup {
     let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
     plan(LoadShape::Given { arrivals }).with(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
         let mut targets = ListedTargets::default();
-        // The simulated server knows only one request, so all paths are equal.
+        // The simulated server accepts only one kind of request, so all paths of the list are
+        // equal.
         (0..5).for_each(|_| _ = targets.push("/"));
         let entry = |n: u64| ListedRequest {
             target: (n % 5) as u32,
@@ -368,7 +377,7 @@ fn a_replay_sends_each_logged_request_once() {
             }
         }
         // All responses have status 200, so the requests with 404 in the log count as changed. Half
-        // of them are on the second route.
+        // of the requests with 404 in the log are on the second route.
         assert_eq!((scheduled, changed), ([300, 100], [20, 20]), "{machines}");
     }
 }

@@ -122,12 +122,14 @@ fn after_goaway_new_requests_do_not_wait() {
     let server = h2_server(MS, SimH2 { goaway_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
-    // Each of six users makes 200 requests in 200 times 1.1 ms plus a second. If users blocked each
-    // other, they would make 200 requests together.
+    // Each of six users makes 200 requests in 200 times 1.1 ms plus a second, because one of 200
+    // responses takes a second. If users blocked each other, all six users together would make only
+    // 200 requests in this time.
     assert!(totals.routes_sum.ledger.succeeded > 1_500, "{:?}", totals.routes_sum.ledger);
     let response_ns = totals.routes_sum.response.quantile_ns(0.98);
     assert!(response_ns < 2 * MS, "{response_ns}");
-    // Meanwhile each slow response occupies a separate connection.
+    // After a GOAWAY, each slow response occupies its old connection while new requests use another
+    // connection.
     assert!((2..=8).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 
@@ -149,7 +151,7 @@ fn stream_messages_are_timed_on_arrival() {
             assert!(near(whole.first_message.quantile_ns(q), 1_100_000), "{}", whole.first_message.quantile_ns(q));
             assert!(near(whole.message_gap.quantile_ns(q), 2_000_000), "{}", whole.message_gap.quantile_ns(q));
         }
-        // A further interval passes between the last message and the end of the response.
+        // Between the last message and the end of the response, another interval of 2 ms passes.
         assert!(near(whole.service.quantile_ns(0.5), 11_100_000));
     }
 }

@@ -4,7 +4,8 @@
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// The maximum delay of a deadline, an arrival or a response that one turn may cause, ns.
+/// The maximum delay of a deadline, an arrival or a response that one turn of the event loop may
+/// cause, ns.
 const TURN_NS: u64 = 6 * MS;
 
 #[test]
@@ -44,8 +45,8 @@ fn a_run_under_a_flood_can_be_stopped() {
 
 #[test]
 fn floods_do_not_delay_other_connections() {
-    // Three of ten responses never end. The other responses take as long as usual, plus the time of
-    // turns.
+    // Three of ten responses never end. The seven other responses take as long as usual, plus the
+    // duration of a few turns of the event loop.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
@@ -60,7 +61,8 @@ fn floods_do_not_delay_other_connections() {
 
 #[test]
 fn unfinished_work_continues_in_the_next_turn() {
-    // All bytes arrive at once and cause a single event, even if they are not read at once.
+    // All bytes of a huge response arrive at once and cause a single event, even if the client
+    // reads them later.
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
             let machine = SimMachine { receive_ns, ..SimMachine::default() };
@@ -79,8 +81,8 @@ fn unfinished_work_continues_in_the_next_turn() {
 
 #[test]
 fn a_fast_upload_waits_for_its_turn() {
-    // A send of 256 KiB takes 0.4 ms, and then the buffer has room again. Sending 64 MiB in one
-    // turn would take 100 ms.
+    // A send of 256 KiB takes 0.4 ms, after which the send buffer has room again. Sending the body
+    // of 64 MiB in one turn of the event loop would take 100 ms.
     let machine = SimMachine { send_ns: 400_000, ..SimMachine::default() };
     let server = SimServer { latency_ns: 0, buffer_bytes: 256 << 10, ..SimServer::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
@@ -107,7 +109,7 @@ fn a_fast_upload_waits_for_its_turn() {
 #[test]
 fn joins_and_retries_do_not_delay_other_users() {
     // 2 000 users join at once, which takes 40 ms of the generator's time. The first responses are
-    // read meanwhile.
+    // read while other users still join.
     let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };
     let plan = closed("2000@60ms").with(|it| {
         it.load.connections_ready = 2_000;
@@ -120,8 +122,8 @@ fn joins_and_retries_do_not_delay_other_users() {
         totals.routes_sum.ledger
     );
     assert!(totals.routes_sum.service.quantile_ns(0.1) < 4 * MS, "{}", totals.routes_sum.service.quantile_ns(0.1));
-    // Refused connects take longer than the pause after them, and the loop must still handle other
-    // work.
+    // 2 000 failed connects take longer than a user's pause before its next connect, and the event
+    // loop must still handle other work.
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {

@@ -1,9 +1,9 @@
 //! The capacity model of a server: a queue whose response times have an exponential tail below the
 //! capacity C ([`Capacity`]).
 //!
-//! A request takes longer than t with probability exp(-theta t), where theta is 2 (C - rate) / (I_a
-//! + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced
-//! arrivals. I_s is the dispersion of the completions. At the rate C - ln(1 / a) (I_a + I_s) / (2
+//! A request takes longer than t with probability exp(-theta t), where theta is
+//! 2 (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
+//! evenly spaced arrivals. I_s is the dispersion of the completions. At the rate C - ln(1 / a) (I_a + I_s) / (2
 //! t), a share a of the requests takes longer than t. Kingman's formula (1962) for this rate is
 //! exact for M/M/1.
 //!

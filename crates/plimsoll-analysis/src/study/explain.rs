@@ -142,8 +142,8 @@ const USERS_DURING_PAUSE_MAX: u64 = 1024;
 /// Length of a burst, ns, in the experiment in which all requests arrive in bursts with pauses
 /// between them.
 const BURST_NS: u64 = 100 * MS;
-/// The rate within a burst, as a multiple of the mean rate. The pause after a burst is (this number
-/// - 1) times as long as the burst.
+/// The rate within a burst, as a multiple of the mean rate. The pause after a burst is
+/// (this number - 1) times as long as the burst.
 const BURST_RATE_FACTOR: u64 = 4;
 /// In the experiment with simultaneous requests, all requests of one group are sent within this
 /// time, ns.

@@ -173,11 +173,13 @@ fn closed_connections_fail_no_request() {
             run_until_generator_is_not_limit(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
         assert_ledger_closes(&document, "GOAWAY");
         assert_eq!(number(&document, "ledger.succeeded"), 5000.0, "{load:?}: {:#}", document["ledger"]);
-        // If the machine is slow for a moment, an open load opens many connections. In this case no
-        // connection reaches a thousand requests.
-        if number(&document, "connections_opened") <= 16.0 {
-            assert!(number(&document, "goaways.no_error") >= 2.0, "{load:?}: {:#}", document["goaways"]);
-        }
+        // The number of connections of a closed load is fixed. If the machine is slow for a moment,
+        // an open load opens many connections, and perhaps no connection reaches a thousand
+        // requests.
+        let is_closed = load.contains(&"-c");
+        let closed = number(&document, "connections_opened") - number(&document, "connections_open_max");
+        let goaways = document["goaways"]["no_error"].as_f64().unwrap_or(0.0);
+        assert!(goaways >= closed.max(if is_closed { 2.0 } else { 0.0 }), "{load:?}: {document:#}");
     }
 }
 

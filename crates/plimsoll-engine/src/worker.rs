@@ -106,7 +106,8 @@ impl<N: Net> Worker<N> {
     /// or by the end of the grace period.
     fn is_over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
-            // Arrivals that were due before the stop must be counted first.
+            // A stopped worker ends only after it has counted all arrivals that were due before the
+            // stop.
             return match &self.starts {
                 Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
                 Starts::Closed(_) => true,
@@ -130,8 +131,8 @@ impl<N: Net> Worker<N> {
         end_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Counts measured requests that are still in flight as in flight at the end, and active
-    /// measured sessions as cut.
+    /// At the end of the load, counts the measured requests that are still in flight, and counts
+    /// the active measured sessions as ended early (cut).
     fn count_unfinished(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.count_in_flight_at_end(exchange.route));

@@ -1,9 +1,10 @@
-//! An agent of a fleet as a state machine without I/O ([`Agent`]). Time and messages go in, and
-//! actions come out. An agent sends its part (share) of each load of a coordinator.
+//! An agent of a fleet as a state machine without I/O ([`Agent`]). The inputs of the state machine
+//! are the time and messages; its outputs are actions. An agent sends its part (share) of each load
+//! of a coordinator.
 //!
-//! An agent runs one load at a time. A frame is a numbered result message: the measurements of one
-//! tick, or the seal with the totals of the part. The agent keeps each sent frame until the
-//! coordinator has recorded the frame.
+//! An agent runs one load at a time. A frame is a numbered result message with the measurements of
+//! one tick (100 ms). The last frame of a load, the seal, has the totals of the agent's part. The
+//! agent keeps each sent frame until the coordinator has recorded the frame.
 //!
 //! The agent ends its load if the coordinator is silent for [`LEASE_NS`], and at the latest at the
 //! load's time limit. Not here: running loads, and transporting messages (`service`).
@@ -17,13 +18,14 @@ use plimsoll_model::{Injector, Interval, Ledger};
 pub const LEASE_NS: u64 = 10_000_000_000;
 /// The interval between heartbeats of an agent, ns (0.2 s).
 pub const BEAT_NS: u64 = 200_000_000;
-/// The time after which an agent sends a frame again that the coordinator has not confirmed as
-/// recorded, ns (0.5 s).
+/// The time after which an agent sends a frame (result message) again if the coordinator has not
+/// confirmed the frame as recorded, ns (0.5 s).
 const RESEND_NS: u64 = 500_000_000;
-/// The largest number of frames that an agent sends again at once.
+/// The largest number of frames (result messages) that an agent sends again at once.
 const RESEND_COUNT_MAX: usize = 64;
-/// The largest number of unrecorded frames that an agent keeps. This number covers more than an
-/// hour of ticks. The agent ends a load that exceeds this number.
+/// The largest number of frames (result messages) that an agent keeps until the coordinator has
+/// recorded them. The agent can keep the frames of more than an hour, at one frame per 100 ms. If
+/// more frames are unrecorded, the agent ends the load.
 const KEPT_MAX: usize = 40_000;
 
 /// An action that the owner of an [`Agent`] must carry out.
@@ -33,7 +35,7 @@ pub enum AgentAction {
     Send(ToCoordinator),
     /// Prepare this task: open the connections of the agent's part of the load.
     Prepare(Box<PartTask>),
-    /// Start the prepared load at this time.
+    /// Start the prepared load at the time `origin_ns`.
     Begin {
         /// The start of the schedule on the agent's monotonic clock, ns.
         origin_ns: u64,
@@ -107,7 +109,8 @@ impl Agent {
                 acts.push(AgentAction::Prepare(task));
             }
             ToAgent::Prepare(task) if task.epoch == self.epoch => {
-                // The coordinator repeats the task: the reply was lost, or is not ready yet.
+                // The coordinator repeats the task because the agent's reply was lost or is not
+                // ready yet. A ready reply is sent again.
                 acts.extend(self.answer.clone().map(AgentAction::Send));
             }
             ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
@@ -130,8 +133,9 @@ impl Agent {
                     --watch-only to watch a server";
                 acts.push(AgentAction::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
-            // These messages need no action. They concern another load, only show that the
-            // coordinator is alive, or are for agents that only measure a server.
+            // Messages about another load need no action, and neither do messages that only show
+            // that the coordinator is alive. Messages for agents that only measure a server also
+            // need no action.
             ToAgent::Sample { .. }
             | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
@@ -150,7 +154,8 @@ impl Agent {
             AgentAction::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) })
         };
         match &self.calibration {
-            // The coordinator repeats the request: the reply was lost, or is not ready yet.
+            // The coordinator repeats the calibration request because the agent's reply was lost or
+            // is not ready yet. A ready reply is sent again.
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAction::Send)),
             Some((_, None)) => acts.push(refused("the agent is being calibrated by another command")),
             _ if self.is_loading() => {
@@ -225,7 +230,8 @@ impl Agent {
         acts.push(AgentAction::Send(refused));
     }
 
-    /// Appends the actions that are due now: heartbeats, repetitions, and the end of the load.
+    /// Appends the actions that are due now: heartbeats, repetitions of unrecorded result messages,
+    /// and the end of the load.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
         {
@@ -239,8 +245,8 @@ impl Agent {
     }
 
     fn send_heartbeat(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
-        // Until the first task, the coordinator may not know the agent, so the agent introduces
-        // itself.
+        // Before its first task, the agent sends a hello message with each heartbeat, because the
+        // coordinator may not know the agent yet.
         if self.epoch == 0 {
             acts.push(AgentAction::Send(ToCoordinator::Hello(self.hello.clone())));
         }
@@ -248,8 +254,9 @@ impl Agent {
         acts.push(AgentAction::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
     }
 
-    /// Handles the result of preparing a task. The result has the load generator settings
-    /// (injector) and sentences about adaptations, or the reason why the agent refuses the task.
+    /// Handles the result of preparing a task. After success, the result has the load generator
+    /// settings (injector), and sentences about adaptations of the load to the agent's machine.
+    /// After a failure, the result has the reason why the agent refuses the task.
     pub fn take_preparation(
         &mut self,
         epoch: u64,
@@ -270,7 +277,7 @@ impl Agent {
         }
     }
 
-    /// Handles the measurements of one tick of the load, and sends them.
+    /// Sends the measurements of one tick (100 ms) of the load to the coordinator.
     pub fn send_tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -282,7 +289,8 @@ impl Agent {
         acts.push(AgentAction::Send(self.outbox.push(now_ns, make)));
     }
 
-    /// Handles the end of the load. Sends the seal with the sums over all ticks of the load.
+    /// Handles the end of the load: sends the seal, a message with the sums over all ticks (100 ms
+    /// each) of the load.
     pub fn on_load_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -358,7 +366,8 @@ mod tests {
         assert_eq!(action_letters(|acts| agent.on_load_end(2 * SECOND, 1, empty_seal(), acts)), "s");
         assert_eq!(action_letters(|acts| agent.take(2 * SECOND, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
         assert_eq!(agent.current_phase(), AgentPhase::Sealed);
-        // A frame that is not recorded is sent again.
+        // The agent sends a frame (result message) again if the coordinator has not recorded the
+        // frame.
         assert_eq!(action_letters(|acts| agent.poll(3 * SECOND, acts)), "bs");
         assert_eq!(action_letters(|acts| agent.take(3 * SECOND, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
         assert_eq!(

@@ -14,8 +14,8 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<AllowEntry>,
-    /// Addresses that are never permitted, even if an entry contains them: the addresses of the
-    /// agent's own bus.
+    /// Addresses that are never permitted, even if an entry of the list contains them: the
+    /// addresses of the agent's own message bus.
     excepted: Vec<SocketAddr>,
 }
 
@@ -33,7 +33,7 @@ impl AllowList {
         Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excepted: Vec::new() })
     }
 
-    /// Returns the list with these addresses excluded.
+    /// Returns the list, with the addresses in `excepted` excluded.
     pub fn without_addresses(self, excepted: Vec<SocketAddr>) -> AllowList {
         AllowList { excepted, ..self }
     }

@@ -32,8 +32,8 @@ pub trait Bus {
     /// Whether the user has interrupted the program.
     fn is_interrupted(&self) -> bool;
 
-    /// Tells an agent that all its frames of a load up to `sequence` are recorded. A transport that
-    /// stores frames may then delete them.
+    /// Tells an agent that all its frames (result messages) of a load up to number `sequence` are
+    /// recorded. A transport that stores frames may delete recorded frames.
     fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
         self.send(agent, &ToAgent::Commit { epoch, sequence });
     }
@@ -54,16 +54,16 @@ pub trait Bus {
         TO_AGENT_BYTES_MAX
     }
 
-    /// Tells the transport that a load begins. A transport that stores frames then also stores the
-    /// record of the load.
+    /// Tells the transport that a load begins. At the start of a load, a transport that stores
+    /// frames (result messages) also stores the record of the load.
     fn begin_load(&mut self, _load: &LoadRecord) {}
 
-    /// Tells the transport that the run file contains all frames of the load, so that stored copies
-    /// can be deleted.
+    /// Tells the transport that the run file contains all frames (result messages) of the load, so
+    /// that copies stored by the transport can be deleted.
     fn forget_load(&mut self) {}
 
-    /// Stores a run file so that it can be fetched later. Returns a sentence that says where.
-    /// `None` means that this transport stores no files.
+    /// Stores a run file so that it can be fetched later. Returns a sentence that says from where
+    /// the run file can be fetched. `None` means that this transport stores no files.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)
     }

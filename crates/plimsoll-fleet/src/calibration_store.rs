@@ -1,5 +1,5 @@
-//! Stores the calibrations of agents in a file of the coordinator. The file is written after a
-//! calibration, and read when shares of later loads are chosen.
+//! Stores the calibrations (measured capacities) of agents in a file of the coordinator. The file
+//! is written after a calibration, and read when the agents' shares of later loads are chosen.
 //!
 //! Not here: the calibration of a machine (`service`), and the resulting shares (`shares`).
 
@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 /// The path of the calibration file inside the folder for stored data.
 const CALIBRATION_FILE_PATH: &str = "fleet/calibration.json";
 const SCHEMA: &str = "plimsoll.fleet-calibrations/1";
-/// The largest number of stored calibrations; the oldest are dropped.
+/// The largest number of stored calibrations of agents. If there are more calibrations, the oldest
+/// are dropped.
 const KEPT_MAX: usize = 1_000;
-/// The largest accepted file, bytes.
+/// The size of the largest calibration file that is accepted, bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -50,7 +51,7 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
 /// Adds calibrations to the file. Each new calibration replaces an earlier one with the same agent
 /// name and machine.
 pub fn store_calibrations(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
-    // An unreadable file is overwritten.
+    // A calibration file that cannot be read is overwritten.
     let mut agents = read(path).unwrap_or_default();
     agents.retain(|it| !new.iter().any(|newer| (&newer.name, &newer.machine) == (&it.name, &it.machine)));
     agents.extend_from_slice(new);

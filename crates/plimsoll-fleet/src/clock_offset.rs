@@ -1,16 +1,17 @@
 //! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
-//! The estimate comes from the ping with the shortest round trip among recent pings. Its error is
-//! at most half of that round trip. This largest error occurs if one direction takes the whole
-//! round trip. More pings do not show how the time divides between the directions.
+//! The estimate comes from the ping with the shortest round trip among recent pings. The error of
+//! the estimate is at most half of the shortest round trip. The error is largest if one direction
+//! takes the whole time of the round trip. More pings do not show how the round-trip time divides
+//! between the directions.
 //!
 //! Clocks drift, so the error bound grows with the age of a ping. Not here: when pings are sent,
-//! and how they are transported.
+//! and how pings are transported.
 
-/// The number of recent pings that are kept for the estimate.
+/// The number of recent pings that are kept for the estimate of the clock offset.
 const PINGS_KEPT: usize = 20;
-/// The largest assumed drift between two clocks: 1 ns in this number of ns (100 ppm). Quartz clocks
-/// drift less.
+/// The largest assumed drift between two clocks, as a divisor: 1 ns in 10 000 ns (100 ppm). Quartz
+/// clocks drift less.
 const DRIFT_DIVISOR: u64 = 10_000;
 
 /// The estimated offset of another machine's clock.
@@ -33,7 +34,8 @@ struct ClockSample {
 
 impl ClockOffset {
     /// Adds a ping. `sent_ns` and `came_ns` are the times on our clock when the ping was sent and
-    /// its reply arrived. `there_ns` is the time on the other clock in between.
+    /// its reply arrived. `there_ns` is the time on the other machine's clock when the other
+    /// machine replied.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
@@ -47,7 +49,7 @@ impl ClockOffset {
         self.samples
     }
 
-    /// Returns the ping with the smallest error bound, and that bound in ns.
+    /// Returns the ping whose clock offset has the smallest error bound, and the error bound in ns.
     fn best_sample(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..PINGS_KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
@@ -57,7 +59,7 @@ impl ClockOffset {
         with_error.min_by_key(|(_, error_ns)| *error_ns)
     }
 
-    /// Converts a time of our clock to the other clock, ns.
+    /// Converts a time of this machine's clock to the time of the other machine's clock, ns.
     pub fn to_other_clock(&self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.offset_ns())
     }

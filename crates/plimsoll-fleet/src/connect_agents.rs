@@ -68,8 +68,8 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     }
 }
 
-/// Parses the user's weights. Weights without names belong to the agents in the order in which the
-/// user names them.
+/// Parses the weights that the user sets for the agents' shares of the load. Weights without names
+/// belong to the agents in the order in which the user names the agents.
 fn parse_weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     let weights = fleet.weights.as_deref().map(Weights::parse).transpose()?;
     let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
@@ -84,7 +84,7 @@ fn parse_weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     })
 }
 
-/// Sets the shares of the agents: the user's weights, or weights from stored calibrations.
+/// Sets the agents' shares of the load from the user's weights, or from stored calibrations.
 fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
@@ -191,8 +191,8 @@ fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations,
     load.refuse_unfit()?;
     let measured = load.calibrate_each_agent()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // The pings during the calibration have made the clock errors smaller, so the status is read
-    // only now.
+    // The status of the agents is read after the calibration, because the pings during the
+    // calibration have reduced the error of the clock offsets.
     let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
         let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
         match measured {

@@ -1,10 +1,11 @@
-//! The coordinator of a fleet as a state machine without I/O ([`Coordinator`]). Time and messages
-//! go in; messages and events come out. The coordinator repeats a message until a message of the
-//! agent shows that the first one arrived.
+//! The coordinator of a fleet as a state machine without I/O ([`Coordinator`]). The inputs of the
+//! state machine are the time and messages; its outputs are messages and events. The coordinator
+//! repeats a message to an agent until a message of the agent shows that the coordinator's message
+//! arrived.
 //!
-//! A part is the share of a load that one agent sends. A frame is a numbered result message: the
-//! figures of one tick (100 ms), or the seal with the totals of a part. Lease messages show agents
-//! that the coordinator is alive.
+//! A part is the share of a load that one agent sends. A frame is a numbered result message with
+//! the measurements of one tick (100 ms). The last frame of a part, the seal, has the totals of the
+//! part. Lease messages show agents that the coordinator is alive.
 //!
 //! Not here: merging intervals (`merge`), waiting for messages (`fleet_load`), and transporting
 //! messages (`bus`).
@@ -18,30 +19,31 @@ use std::collections::BTreeMap;
 
 /// The time without a message after which an agent counts as lost, ns (4 s).
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
-/// The number of clock pings to an agent before its first load. The coordinator estimates the
-/// offset of the agent's clock from these pings.
+/// The number of clock pings to an agent before its first load. From the replies to the pings, the
+/// coordinator estimates the offset of the agent's clock.
 pub const PINGS_FIRST: u32 = 20;
-/// The interval at which each agent gets a lease message, ns (1 s). Once the agent's clock offset
-/// is known, pings have the same interval.
+/// The interval at which each agent gets a lease message (a sign that the coordinator is alive), ns
+/// (1 s). Once the agent's clock offset is known, pings have the same interval as lease messages.
 const LEASE_EVERY_NS: u64 = 1_000_000_000;
 /// The time after which a ping without a reply is repeated while the clock offset is unknown, ns
 /// (0.2 s).
 const PING_TIMEOUT_NS: u64 = 200_000_000;
 /// The time after which a task message without a reply is sent again, ns (1 s).
 const TASK_REPEAT_NS: u64 = 1_000_000_000;
-/// The time after which a start message is sent again if no message shows that it arrived, ns (50
-/// ms).
+/// The time after which a start message is sent again if no message of the agent shows that the
+/// start message arrived, ns (50 ms).
 const START_REPEAT_NS: u64 = 50_000_000;
-/// The time after which a stop message is sent again if the part has not ended, ns (0.2 s).
+/// The time after which a stop message is sent again if the agent has not ended its part of the
+/// load, ns (0.2 s).
 const STOP_REPEAT_NS: u64 = 200_000_000;
-/// The largest number of pings to one agent that wait for replies. Above this number the oldest
-/// ping is forgotten.
+/// The largest number of pings to one agent that wait for replies. If more pings wait for replies,
+/// the oldest ping is forgotten.
 const PINGS_OPEN_MAX: usize = 64;
 
 /// An event that a coordinator reports to its owner.
 #[derive(Debug)]
 pub enum FleetEvent {
-    /// An agent has opened the connections of its part.
+    /// An agent has opened the connections of its part of the load.
     Ready {
         /// The number of the agent.
         agent: usize,
@@ -55,20 +57,22 @@ pub enum FleetEvent {
         /// The reason, as a sentence without the agent's name.
         reason: String,
     },
-    /// The measurements of the next tick of an agent's part. The ticks of an agent come in order.
+    /// The measurements of the next tick (100 ms) of an agent's part of the load. The ticks of an
+    /// agent are reported in order.
     Tick {
         /// The number of the agent.
         agent: usize,
-        /// The number of the tick since the start of the schedule.
+        /// The number of the tick (100 ms each) since the start of the schedule.
         index: u32,
-        /// The measurements of the tick.
+        /// The measurements of the tick (100 ms).
         interval: Box<Interval>,
     },
-    /// An agent has ended its part, and all its ticks have arrived.
+    /// An agent has ended its part of the load, and the measurements of all its ticks (100 ms each)
+    /// have arrived.
     Sealed {
         /// The number of the agent.
         agent: usize,
-        /// The totals of the agent's part.
+        /// The totals of the agent's part of the load.
         seal: Seal,
     },
     /// An agent is lost.
@@ -83,11 +87,11 @@ pub enum FleetEvent {
 /// The state of an agent's part of the load, as the coordinator knows it.
 #[derive(Debug)]
 enum PartState {
-    /// The agent has no part, or has completed its part.
+    /// The agent has no part of the load, or has completed its part.
     None,
     /// The coordinator sent the task, most recently at `said_ns`, and waits for the reply.
     Asked { task: Box<PartTask>, said_ns: u64 },
-    /// The agent has opened the connections of its part.
+    /// The agent has opened the connections of its part of the load.
     Ready,
     /// The coordinator sent the start message, most recently at `said_ns`. `shows` says whether a
     /// message of the agent has shown that the start message arrived.
@@ -126,8 +130,8 @@ struct KnownAgent {
     part: PartState,
     calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
-    /// Whether frames have arrived that the coordinator has not yet confirmed to the agent as
-    /// recorded.
+    /// Whether frames (result messages) have arrived that the coordinator has not yet confirmed to
+    /// the agent as recorded.
     has_unconfirmed_frames: bool,
     heard_ns: u64,
     beat: Option<(u64, AgentPhase)>,
@@ -181,8 +185,8 @@ impl Coordinator {
         self.agents[agent].hello.as_ref()
     }
 
-    /// Returns the load generator settings (injector) that an agent uses for its part; `None` until
-    /// the agent is ready.
+    /// Returns the load generator settings (injector) that an agent uses for its part of the load;
+    /// `None` until the agent is ready.
     pub fn agent_injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
     }
@@ -207,8 +211,8 @@ impl Coordinator {
         self.epoch
     }
 
-    /// Returns two counts of an agent's frames in the current load: frames received without gaps,
-    /// and repeated frames.
+    /// Returns two counts of an agent's frames (result messages) in the current load: frames
+    /// received without gaps, and repeated frames.
     pub fn frame_counts(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
         (inbox.complete_to(), inbox.repeated_frame_count())
@@ -219,8 +223,9 @@ impl Coordinator {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Returns the agents that need a commit message, and clears the list. Each agent comes with
-    /// the sequence number of its last frame before a gap.
+    /// Returns the agents that need a commit message (a confirmation that their frames are
+    /// recorded), and clears the list. For each agent, also returns the sequence number up to which
+    /// all its frames (result messages) have arrived.
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
         let owing = self.agents.iter_mut().enumerate();
         let commit = |(agent, known): (usize, &mut KnownAgent)| {
@@ -263,7 +268,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether no agent is still preparing its part of the load.
+    /// Whether the preparation of the load has ended on all agents.
     pub fn is_ready(&self) -> bool {
         self.agents.iter().all(|known| !matches!(known.part, PartState::Asked { .. }))
     }
@@ -313,7 +318,7 @@ impl Coordinator {
         }
         known.lost = Some(why.clone());
         known.part = PartState::None;
-        // If the agent is still running, this message ends its session.
+        // If the agent is still running, the leave message ends its session.
         self.outgoing.push((agent, ToAgent::Leave));
         Some(FleetEvent::Lost { agent, why })
     }
@@ -369,8 +374,8 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // These messages concern another load, or come from an agent that only measures a
-            // server.
+            // Messages about another load, and messages from an agent that only measures a server,
+            // need no action.
             ToCoordinator::Watching(_)
             | ToCoordinator::Readings { .. }
             | ToCoordinator::Ready { .. }
@@ -408,7 +413,8 @@ impl KnownAgent {
 
     fn take_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
-            // The agent repeats these frames because it does not know that they are recorded.
+            // An agent whose part is not running repeats frames (result messages), because the
+            // agent does not know that the frames are recorded.
             self.has_unconfirmed_frames = true;
             self.inbox.take(sequence, frame);
             return;

@@ -1,13 +1,14 @@
-//! Delivers frames once and in order over a transport that may lose, repeat and reorder messages.
-//! The sender keeps each frame until the receiver has recorded it ([`Outbox`]). The receiver drops
-//! repeated frames and waits for missing frames ([`Inbox`]).
+//! Delivers frames (numbered result messages) once and in order over a transport that may lose,
+//! repeat and reorder messages. The sender keeps each frame until the receiver has recorded it
+//! ([`Outbox`]). The receiver drops repeated frames and waits for missing frames ([`Inbox`]).
 //!
 //! Not here: the content of frames, and when a frame is sent again.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The largest distance, in frames, of a received frame from the first missing frame. A frame that
-/// is further ahead is dropped, because the sender repeats it later.
+/// The largest accepted distance of a received frame (numbered message) from the first missing
+/// frame, in frames. A frame that is further ahead of the first missing frame is dropped, because
+/// the sender repeats it later.
 const WAITING_MAX: usize = 4_096;
 
 /// The frames that were sent and that the receiver has not confirmed as recorded.
@@ -25,7 +26,8 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T: Clone> Outbox<T> {
-    /// Stores the frame that `make` builds from the next number, and returns a copy to send.
+    /// Stores the frame that `make` builds with the next sequence number, and returns a copy to
+    /// send.
     pub fn push(&mut self, now_ns: u64, make: impl FnOnce(u64) -> T) -> T {
         self.last += 1;
         let frame = make(self.last);
@@ -33,7 +35,7 @@ impl<T: Clone> Outbox<T> {
         frame
     }
 
-    /// Drops all frames up to this number, because the receiver has recorded them.
+    /// Drops all frames up to the number `sequence`, because the receiver has recorded them.
     pub fn drop_recorded(&mut self, sequence: u64) {
         while self.frames.front().is_some_and(|(number, ..)| *number <= sequence) {
             self.frames.pop_front();
@@ -41,7 +43,7 @@ impl<T: Clone> Outbox<T> {
     }
 
     /// Returns at most `count_max` of the oldest frames that were last sent before `before_ns`.
-    /// Their time of sending becomes `now_ns`.
+    /// Sets the send time of the returned frames to `now_ns`.
     pub fn overdue_frames(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue
@@ -96,7 +98,7 @@ impl<T> Inbox<T> {
         complete
     }
 
-    /// Returns the number up to which all frames have arrived.
+    /// Returns the sequence number up to which all frames (result messages) have arrived.
     pub fn complete_to(&self) -> u64 {
         self.complete_to
     }

@@ -1,10 +1,11 @@
-//! Fetches a run file from a bus ([`fetch_run_file`]). Usually the coordinator has stored the file
-//! there. If the coordinator was lost, the file is rebuilt from the stored intervals of the last
-//! load.
+//! Fetches a run file from a message bus ([`fetch_run_file`]). Usually the coordinator has stored
+//! the run file on the bus. If the coordinator was lost, the run file is rebuilt from the last
+//! load's intervals (measurements of 100 ms each) that the bus stores.
 //!
 //! A rebuilt run contains the parts (shares of the load) for which the agents stored measurements.
-//! If the end of a part is not stored, its agent counts as lost. Once the file is written, the
-//! agents learn that their intervals are recorded. Not here: running loads.
+//! If the bus does not store the end of an agent's part, the agent counts as lost. Once the run
+//! file is written, the agents are informed that their intervals are recorded. Not here: running
+//! loads.
 
 use crate::delivery::Inbox;
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
@@ -35,16 +36,18 @@ use tokio::io::AsyncReadExt;
 const FILE_BYTES_MAX: u64 = 4 << 30;
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The result of a fetch.
+/// The result of fetching a run file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchedRun {
     /// The run file of a coordinator that ended normally.
     Whole,
-    /// The last load of a lost coordinator, rebuilt from its stored intervals.
+    /// The last load of a lost coordinator, rebuilt from the stored intervals (measurements of 100
+    /// ms each).
     Recovered {
         /// The number of stored intervals.
         intervals: u64,
-        /// The names of the agents whose parts have no stored end.
+        /// The names of the agents for which the bus does not store the end of their part of the
+        /// load.
         unfinished: Vec<String>,
     },
 }
@@ -116,8 +119,8 @@ struct StoredLoad {
     parts: Vec<StoredPart>,
 }
 
-/// The stored part of one agent: the measurements of its ticks, and the totals (seal) if the part
-/// ended.
+/// The stored part of the load of one agent: the measurements of each tick (100 ms), and the totals
+/// (seal) if the part ended.
 #[derive(Default)]
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,

@@ -1,5 +1,5 @@
 //! Runs loads on the agents of a fleet ([`FleetLoad`]): prepares, starts and ends each load, and
-//! merges the results of the agents. The same waiting loop serves all transports.
+//! merges the results of the agents. The same loop waits for messages of all transports.
 //!
 //! An agent is a plimsoll process, usually on another machine, that sends one part (share) of each
 //! load.
@@ -42,8 +42,8 @@ const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
 const START_DELAY_NS_MIN: u64 = 100_000_000;
 /// The largest delay from the moment when all agents are ready to the start of the load, ns (3 s).
 const START_DELAY_NS_MAX: u64 = 3_000_000_000;
-/// The delay before the start of a load, in round trips to the slowest agent. In this time every
-/// agent learns the start time, even if a start message must be repeated.
+/// The delay before the start of a load, in round trips to the slowest agent. During the delay,
+/// every agent receives the start time, even if a start message must be repeated.
 const START_DELAY_ROUND_TRIPS: u64 = 10;
 /// The time after the expected end of a load at which each agent ends the load by its own clock, ns
 /// (5 s).
@@ -100,7 +100,8 @@ pub struct FleetLoad<B: Bus> {
     /// The numbers of the agents that run the current load, in the order of their parts (shares of
     /// the load).
     parts: Vec<usize>,
-    /// The weight of each agent, which determines its share of the load. Empty for equal shares.
+    /// The weight of each agent, which determines its share of the load. The list is empty if all
+    /// agents have equal shares.
     weights: Vec<u32>,
     /// Whether the current load continues with the other agents when an agent is lost.
     may_continue: bool,
@@ -108,8 +109,8 @@ pub struct FleetLoad<B: Bus> {
 }
 
 impl<B: Bus> FleetLoad<B> {
-    /// Waits until the named agents are present and their clocks are known. The names are in the
-    /// order of the agents' numbers on the bus.
+    /// Waits until the agents in `names` have introduced themselves and their clock offsets are
+    /// known. The list `names` is in the order of the agents' numbers on the bus.
     pub fn wait_for_agents(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
@@ -175,7 +176,8 @@ impl<B: Bus> FleetLoad<B> {
         self.warnings.extend(note);
     }
 
-    /// Calibrates the machine of each agent. Agents on the same machine take turns.
+    /// Calibrates the machine of each agent. Agents on the same machine are calibrated one after
+    /// another.
     pub fn calibrate_each_agent(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
         let machine = |fleet: &FleetLoad<B>, agent: usize| {
             let hello = fleet.coordinator.hello_message(agent).cloned().unwrap_or_default();
@@ -326,8 +328,8 @@ impl<B: Bus> FleetLoad<B> {
     }
 
     /// Returns the load generator settings (injector) that an agent is expected to use. The
-    /// settings stay constant, so that all loads of a study have the same record. The agent's
-    /// account in the run file contains the actual number of threads.
+    /// expected settings stay constant, so that all loads of a study have the same record. The
+    /// agent's account (its summary in the run file) contains the actual number of threads.
     fn expected_injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello_message(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.options.workers.unwrap_or(cores), spin: self.options.spin, ..Injector::default() }
@@ -346,8 +348,8 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// Returns the weights of the agents in the current load, in the order of their parts. Empty
-    /// for equal shares.
+    /// Returns the weights of the agents in the current load, in the order of their parts. The list
+    /// is empty if all agents have equal shares.
     fn part_weights(&self) -> Vec<u32> {
         let weights = self.parts.iter().filter_map(|agent| self.weights.get(*agent));
         weights.copied().collect()
@@ -357,7 +359,8 @@ impl<B: Bus> FleetLoad<B> {
     fn part_stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
-        // Weights that cannot be divided into stripes were refused before the load.
+        // Weights that cannot be converted to stripes (shares of the schedule) were refused before
+        // the load.
         (0..of).map(|index| Stripe::weighted(index, &weights).unwrap_or_else(|| equal(index))).collect()
     }
 
@@ -466,7 +469,7 @@ impl<B: Bus> FleetLoad<B> {
         match result {
             Ok(flow) => flow,
             Err(why) => {
-                // The lost agent also takes no part in later loads.
+                // A lost agent is also excluded from later loads.
                 self.coordinator.mark_lost(agent, why.clone());
                 let name = self.name(agent);
                 let warning = format!("agent {name} was lost: {why}");
@@ -521,7 +524,8 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
                         self.give_up();
                         return Err(Failure::start(format!("agent {}: {reason}", self.name(agent))));
                     }
-                    // The load is divided again among the remaining agents.
+                    // After the loss of an agent, the load is divided again among the remaining
+                    // agents.
                     FleetEvent::Lost { agent, why } => {
                         self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
                         self.prepare_parts(&bytes)?;

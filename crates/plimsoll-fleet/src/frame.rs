@@ -21,8 +21,8 @@ use serde::Serialize;
 /// The first bytes that each peer sends on a connection. The last byte is the version of the
 /// protocol.
 pub const PROTOCOL_GREETING: [u8; 8] = *b"PLIMFLT\x01";
-/// The longest body of a message to a coordinator, bytes (16 MiB). The measurements of a tick with
-/// thousands of routes need less.
+/// The longest body of a message to a coordinator, bytes (16 MiB). The measurements of a tick (100
+/// ms) with thousands of routes need fewer bytes.
 pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
 /// The longest body of a message to an agent, bytes (512 MiB). The largest message is a plan with
 /// its request bodies.
@@ -146,7 +146,7 @@ impl ToCoordinator {
     }
 }
 
-/// Decodes readings from frames of a run file. `None` if there is any other frame or damage.
+/// Decodes readings from frames of a run file. `None`: a frame has another type or is damaged.
 fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     let mut probes = Probes::default();
     while !rest.is_empty() {
@@ -345,8 +345,8 @@ mod tests {
             read_all::<ToCoordinator>(&bytes, 64)
         };
         assert!(read(probes_with_series("server.cpu", "ns")).is_ok());
-        // An unknown series, a series with a wrong unit, and series that only the generator's
-        // machine can measure.
+        // Readings of an unknown series, of a series with a wrong unit, and of series that only the
+        // generator's machine can measure are refused.
         for (name, unit) in
             [("server.soul", "ns"), ("server.cpu", ""), ("generator.client.cpu", "ns"), ("metrics.up", "")]
         {
@@ -397,7 +397,7 @@ mod tests {
         ] {
             assert_eq!(read_all::<ToAgent>(&bytes, 3), Err(error));
         }
-        // Complete frames whose content is invalid.
+        // Complete frames whose content is invalid are refused.
         for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
             let mut bytes = PROTOCOL_GREETING.to_vec();
             append_frame(&mut bytes, kind, |out| out.extend_from_slice(body));

@@ -1,15 +1,17 @@
-//! Runs one load from many machines, and merges the results as if one machine had run it.
+//! Runs one load from many machines, and merges the results as if one machine had run the load.
 //!
 //! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, that is, a share of its
 //! schedule. The coordinator starts all agents at the same time and sums their intervals, the
-//! measurements of 100 ms each. An agent ([`serve_over_stdio`]) runs its stripe with this program's
-//! engine.
+//! measurements of 100 ms each. An agent ([`serve_over_stdio`]) runs its stripe (share of the
+//! schedule) with this program's load engine.
 //!
 //! Coordinator and agent are state machines without I/O ([`coordinator`], [`agent`]). A
-//! [`Bus`](bus::Bus) transports their messages: pipes through `ssh`, or NATS.
+//! [`Bus`](bus::Bus) transports the messages between coordinator and agents: pipes through `ssh`,
+//! or NATS.
 //!
-//! An agent may instead measure the server on its machine ([`serve_watch`]). The readings
-//! (measurements) of this agent are then used like local probes ([`reading_source`]).
+//! Instead of sending load, an agent may measure the server on its machine ([`serve_watch`]). The
+//! readings (measurements) of a measuring agent are used like the readings of local probes
+//! ([`reading_source`]).
 //!
 //! This crate must not depend on the command-line parser, the presentation, the analysis of runs,
 //! or the choice of loads.

@@ -1,6 +1,6 @@
-//! The record of a load, which a bus stores together with the load's intervals ([`LoadRecord`]).
-//! With this record, a run file can be rebuilt if the coordinator is lost. The record contains no
-//! secrets of the plan.
+//! The record of a load, which a bus stores together with the load's intervals, the measurements of
+//! 100 ms each ([`LoadRecord`]). If the coordinator is lost, a run file can be rebuilt from the
+//! record and the intervals. The record contains no secrets of the plan.
 //!
 //! Not here: rebuilding the run file (`fetch`).
 
@@ -16,8 +16,8 @@ pub struct LoadRecord {
     pub started_unix_ms: u64,
     /// The plan of the load, without its secrets.
     pub plan: PlanRecord,
-    /// The name and the load generator settings (injector) of the agent of each part, in the order
-    /// of the parts.
+    /// For each part (share) of the load, in order: the name and the load generator settings
+    /// (injector) of the part's agent.
     pub agents: Vec<(String, Injector)>,
 }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The largest number of agents of a local fleet.
 const AGENTS_MAX: u32 = 64;
-/// The environment variable with the path of the NATS server program. Without it, `nats-server`
-/// from the PATH is used.
+/// The environment variable with the path of the NATS server program. If the variable is not set,
+/// `nats-server` from the PATH is used.
 const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -54,8 +54,8 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     Ok(())
 }
 
-/// The processes, namespaces and files of a local fleet. Dropping this value ends the processes and
-/// removes the rest.
+/// The processes, namespaces and files of a local fleet. Dropping a `LocalFleet` ends its processes
+/// and removes its namespaces and files.
 struct LocalFleet {
     folder: PathBuf,
     network: LocalNetwork,
@@ -64,7 +64,8 @@ struct LocalFleet {
 
 /// The names and addresses of the network namespaces.
 struct LocalNetwork {
-    /// The third byte of all addresses. The names of bridge and namespaces contain it too.
+    /// The third byte of all IP addresses of the local fleet. The names of the bridge and the
+    /// namespaces also contain this byte.
     number: u8,
     namespaces: u32,
     has_bridge: bool,
@@ -112,7 +113,7 @@ impl LocalFleet {
     }
 
     /// Creates a network namespace for each agent, and a bridge between the namespaces. An error
-    /// says why that is impossible.
+    /// says why the namespaces cannot be created.
     fn make_namespaces(&mut self, count: u32) -> Result<(), String> {
         let made = self.make_network(count);
         if made.is_err() {
@@ -233,7 +234,7 @@ fn first_url(bytes: &[u8]) -> Option<String> {
 
 impl Drop for LocalFleet {
     fn drop(&mut self) {
-        // Agents are killed first, so that they do not report a lost server.
+        // Agents are killed before the NATS server, so that they do not report a lost server.
         for (_, child) in self.children.iter_mut().rev() {
             let _ = child.kill();
         }

@@ -1,11 +1,11 @@
-//! Merges the parts of a load from several agents into one run ([`Merge`]). The ticks of the parts
-//! are summed like those of worker threads on one machine.
+//! Merges the parts of a load from several agents into one run ([`Merge`]). The measurements of the
+//! parts are summed like the measurements of worker threads on one machine.
 //!
 //! A part is the share of the load that one agent sends. After the loss of an agent, the load ends
-//! or continues with the other agents. If it continues, requests that the lost agent did not send
-//! count as scheduled and unsent.
+//! or continues with the other agents. If the load continues, requests that the lost agent did not
+//! send count as scheduled and unsent.
 //!
-//! Not here: the transport of ticks, and stopping agents.
+//! Not here: the transport of ticks (the measurements of 100 ms each), and stopping agents.
 
 use crate::message::Seal;
 use plimsoll_engine::{ArrivalRoutes, Collector, PartReport, TickListener};
@@ -18,7 +18,7 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A load in progress whose parts come from agents.
+/// A load in progress that is merged from the parts (shares) of several agents.
 pub struct Merge {
     collector: Collector,
     plan: Plan,
@@ -26,11 +26,11 @@ pub struct Merge {
     parts: Vec<LoadPart>,
 }
 
-/// The part of one agent, with the summary of the agent for the run file (account).
+/// The part (share) of the load of one agent, with the agent's summary for the run file (account).
 struct LoadPart {
     stripe: Stripe,
     account: AgentAccount,
-    /// The number of ticks whose measurements the collector has received.
+    /// The number of ticks (100 ms each) whose measurements the collector has received.
     ticks: u64,
     ledgers: BTreeMap<RouteNumber, Ledger>,
     lag: Histogram,
@@ -52,8 +52,8 @@ enum MergedPart {
 struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
-    /// Counts that the next tick of the part must include. These are the requests in flight when
-    /// the agent was lost, and the unsent requests before that time.
+    /// The counts that the next tick of the lost agent's part must include: requests in flight at
+    /// the loss, and unsent requests before the loss.
     owed: Option<Interval>,
 }
 
@@ -84,8 +84,9 @@ impl Merge {
         &mut self.parts[part].account
     }
 
-    /// Adds the next tick of a part. `Break` means that all agents must stop. An error means that
-    /// the tick cannot belong to this part, so the caller must mark the agent as lost.
+    /// Adds the measurements of the next tick (100 ms) of a part. `Break` means that all agents
+    /// must stop. An error means that the measurements cannot belong to this part, so the caller
+    /// must mark the agent as lost.
     pub fn add_tick(
         &mut self,
         part: usize,
@@ -128,8 +129,8 @@ impl Merge {
     }
 
     /// Ends a part with the totals that its agent sent. The error says that the totals differ from
-    /// the sums of the ticks, or why the part ended early. The caller must then mark the agent as
-    /// lost.
+    /// the sums of the agent's ticks, or why the part ended early. After an error, the caller must
+    /// mark the agent as lost.
     pub fn seal_part(
         &mut self,
         part: usize,
@@ -202,8 +203,8 @@ impl Merge {
                 *due.entry(route).or_default() += 1;
             }
         }
-        // Requests that were due before the loss, but that the agent had not started, count as
-        // unsent.
+        // Requests that were due before the agent was lost, but that the agent had not started,
+        // count as unsent.
         for (route, due) in due {
             let begun = made.ledgers.get(&route).map_or(0, |ledger| ledger.scheduled);
             let ledger = &mut owed.routes.of_mut(route).ledger;
@@ -214,15 +215,17 @@ impl Merge {
         UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
-    /// Returns the number of ticks that every active agent has delivered. Without active agents,
-    /// this is the largest number of ticks of any agent that was not lost.
+    /// Returns the number of ticks (100 ms each) whose measurements every active agent has
+    /// delivered. Without active agents, returns the largest number of ticks of any agent that was
+    /// not lost.
     fn ticks_complete(&self) -> u64 {
         let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
         let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
     }
 
-    /// Counts the unsent requests of lost agents up to this number of ticks.
+    /// Counts the requests that lost agents did not send in the first `ticks` ticks (100 ms each)
+    /// of the schedule.
     fn count_unsent(&mut self, ticks: u64, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
@@ -245,7 +248,7 @@ impl Merge {
         matches!(self.parts[part].state, MergedPart::Made)
     }
 
-    /// Whether no agent is active any more.
+    /// Whether every agent has ended its part of the load or is lost.
     pub fn is_over(&self) -> bool {
         self.parts.iter().all(|part| !matches!(part.state, MergedPart::Made))
     }
@@ -254,15 +257,15 @@ impl Merge {
     pub fn into_run(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
-        // Unsent requests count up to the end of the last remaining agent. If the schedule was
-        // completed, all unsent requests count.
+        // The unsent requests of lost agents count up to the time at which the last remaining agent
+        // ended. If the schedule was completed, all unsent requests count.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
         let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
             if let LoadPart { ticks, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] {
-                // The remaining agents ended before the next tick of this part, so the counts that
-                // are still owed are added now.
+                // The remaining agents ended before the lost agent's next tick (100 ms), so the
+                // counts that belong to this tick (`owed`) are added now.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
                     let _ = self.send_to_collector(part, index, owed, on_tick);
                 }
@@ -282,15 +285,17 @@ impl LoadPart {
     fn into_account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
-        // The share is rounded to four digits, because records keep few digits.
+        // The share of time in which the busiest worker thread worked is rounded to four digits,
+        // because records keep few digits.
         let work_share = (shares.fold(0.0, f64::max) * 1e4).round() / 1e4;
         AgentAccount { lag_p99_ns, work_share, ..self.account }
     }
 }
 
 impl UnsentArrivals {
-    /// Counts the requests of a tick that ends at `end_ns` as unsent, and adds the owed counts.
-    /// Requests before `from_ns` (the warm-up) do not count.
+    /// Counts the lost agent's requests in the tick that ends at `end_ns` as unsent, and adds the
+    /// counts from the time of the loss (`owed`). Requests before `from_ns` (the warm-up) do not
+    /// count.
     fn unsent_in_tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {

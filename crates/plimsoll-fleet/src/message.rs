@@ -3,7 +3,7 @@
 //! Each load has a number (`epoch`). A part is the share of a load that one agent sends. A frame is
 //! a numbered result message, and the seal is the last frame of a part.
 //!
-//! Not here: their byte format (`frame`), and the protocol (`agent`, `coordinator`).
+//! Not here: the byte format of messages (`frame`), and the protocol (`agent`, `coordinator`).
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
@@ -44,11 +44,12 @@ pub enum ToAgent {
     },
     /// Shows the agent that the coordinator is alive.
     Lease,
-    /// Confirms that the coordinator has recorded all frames of a load up to `sequence`.
+    /// Confirms that the coordinator has recorded all frames (result messages) of a load up to
+    /// `sequence`.
     Commit {
         /// The number of the load.
         epoch: u64,
-        /// The sequence number of the last recorded frame.
+        /// The sequence number of the last recorded frame (result message).
         sequence: u64,
     },
     /// Stops the load. A load that is still in preparation is dropped.
@@ -81,8 +82,8 @@ pub struct WatchTask {
     pub process: Option<String>,
     /// The control group of the server, if the user names one.
     pub cgroup: Option<String>,
-    /// Whether the agent takes function samples and may use more CPU for probes, as `explain`
-    /// needs.
+    /// Whether the agent takes function samples and may use more CPU for probes, as the command
+    /// `explain` needs.
     pub thorough: bool,
 }
 
@@ -159,16 +160,16 @@ pub enum ToCoordinator {
         /// The time of the agent's monotonic clock, ns.
         agent_ns: u64,
     },
-    /// The agent has opened the connections of its part.
+    /// The agent has opened the connections of its part of the load.
     Ready {
         /// The number of the load.
         epoch: u64,
-        /// The load generator settings that the agent uses for its part.
+        /// The load generator settings that the agent uses for its part of the load.
         injector: Injector,
         /// Sentences about adaptations of the load to the agent's machine.
         fitted: Vec<String>,
     },
-    /// The agent refuses its part.
+    /// The agent refuses its part of the load.
     Refused {
         /// The number of the load.
         epoch: u64,
@@ -177,7 +178,7 @@ pub enum ToCoordinator {
     },
     /// The result of a calibration.
     Calibrated {
-        /// The number of the request.
+        /// The number of the calibration request.
         number: u32,
         /// The measured capacity, or an error as a sentence without the agent's name.
         result: Result<SelfMeasurement, String>,
@@ -189,13 +190,13 @@ pub enum ToCoordinator {
         /// The phase of the agent.
         phase: AgentPhase,
     },
-    /// The last frame of a part of a load, with the part's totals.
+    /// The last frame (result message) of a part of a load, with the part's totals.
     Seal {
         /// The number of the load.
         epoch: u64,
-        /// The sequence number of the frame.
+        /// The sequence number of the frame (result message).
         sequence: u64,
-        /// The totals of the part.
+        /// The totals of the agent's part of the load.
         seal: Seal,
     },
     /// A frame with the measurements of one tick (100 ms).
@@ -203,15 +204,15 @@ pub enum ToCoordinator {
     Tick {
         /// The number of the load.
         epoch: u64,
-        /// The sequence number of the frame, from 1 and without gaps.
+        /// The sequence number of the frame (result message), from 1 and without gaps.
         sequence: u64,
-        /// The number of the tick since the start of the schedule.
+        /// The number of the tick (100 ms each) since the start of the schedule.
         index: u32,
-        /// The measurements of the tick.
+        /// The measurements of the tick (100 ms).
         interval: Box<Interval>,
     },
-    /// Says that the agent measures the server, or why it cannot. The error is a sentence without
-    /// the agent's name.
+    /// Confirms that the agent measures the server, or gives the reason why the agent cannot
+    /// measure it. The reason is a sentence without the agent's name.
     Watching(Result<(), String>),
     /// The probe readings since the agent's last message with readings.
     #[serde(skip)]
@@ -228,12 +229,12 @@ pub enum ToCoordinator {
 /// The facts that an agent reports about itself in its first message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hello {
-    /// The version of plimsoll.
+    /// The version of plimsoll on the agent.
     pub plimsoll: String,
     /// The number of CPU cores that the agent may use.
     pub cores: u32,
-    /// The id of the agent's process. The coordinator can use this id only if both machines have
-    /// the same `system`.
+    /// The id of the agent's process. The coordinator can use this process id only if agent and
+    /// coordinator have the same `system`.
     pub pid: u32,
     /// The identifier of the agent's machine and its process-id namespace; empty if unknown.
     pub system: String,
@@ -249,20 +250,21 @@ pub struct Hello {
 pub enum AgentPhase {
     /// The agent has no load.
     Idle,
-    /// The agent opens the connections of its part.
+    /// The agent opens the connections of its part of the load.
     Preparing,
-    /// The connections are open, and the agent waits for the start.
+    /// The agent has opened its connections and waits for the start of the load.
     Ready,
     /// The agent knows the start time, or the load runs.
     Running,
-    /// The load has ended, but not all its frames are recorded.
+    /// The load has ended, but the coordinator has not yet recorded all frames (result messages) of
+    /// the load.
     Sealed,
 }
 
-/// The totals of an agent's part.
+/// The totals of an agent's part of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seal {
-    /// The number of ticks that the agent sent.
+    /// The number of ticks (100 ms each) whose measurements the agent sent.
     pub ticks: u64,
     /// The sum of the ledgers (request outcomes) of all ticks.
     pub ledger: Ledger,
@@ -272,7 +274,7 @@ pub struct Seal {
     pub failed_answers: Vec<FailedAnswer>,
     /// Whether the part ended early because its requests were exhausted.
     pub used_up: bool,
-    /// The reason if the part failed and ended early; `None` otherwise.
+    /// The reason why the part of the load failed and ended early; `None` if the part did not fail.
     pub died: Option<String>,
 }
 

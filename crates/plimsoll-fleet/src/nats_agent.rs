@@ -1,8 +1,8 @@
 //! An agent on a NATS bus ([`join`]). The agent announces itself and works for one coordinator at a
-//! time. Its intervals (the measurements of 100 ms each) stay on disk until a coordinator has
-//! recorded them (`spool`).
+//! time. The agent's intervals (the measurements of 100 ms each) stay on disk until a coordinator
+//! has recorded them (`spool`).
 //!
-//! The bus acknowledges each interval once the interval is stored there. An interval that no
+//! The bus acknowledges each interval once the bus has stored the interval. An interval that no
 //! coordinator records is sent again, also after the agent was killed and restarted. Not here: the
 //! coordinator's bus connection (`nats_bus`), and running loads (`service`).
 
@@ -41,7 +41,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// The time after which an agent sends an interval again if no coordinator has recorded it.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time after which an agent drops an interval that the bus never acknowledged (24 h). The
-/// spool drops intervals after the same time.
+/// agent's storage on disk (spool) also drops intervals after 24 h.
 const UNACCEPTED_INTERVAL_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of an agent that joins a bus.
@@ -53,7 +53,8 @@ pub struct JoinTerms {
     pub name: String,
     /// The addresses to which the agent may send load.
     pub allow: AllowList,
-    /// The public key with which the agent verifies tasks. `None` accepts tasks of any coordinator.
+    /// The public key with which the agent verifies tasks. With `None`, the agent accepts tasks of
+    /// any coordinator.
     pub verifier: Option<TaskVerifier>,
     /// The folder for the agent's stored intervals.
     pub spool: PathBuf,
@@ -69,8 +70,8 @@ enum JoinOrder {
     Release,
 }
 
-/// Sends the messages of one session over the bus. Result frames are first stored in the spool on
-/// disk.
+/// Sends the messages of one session over the bus. Frames (result messages) are first stored on
+/// disk, in the spool.
 struct BusTransport {
     run: String,
     orders: UnboundedSender<JoinOrder>,
@@ -121,7 +122,7 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
             Ok(ServiceEvent::Claimed(run)) => run,
             Ok(ServiceEvent::Closed(why)) => return closed(why),
             Err(_) => return Err(connection_ended()),
-            // This event belongs to a session that has ended.
+            // Any other event belongs to a session that has ended, so the event is ignored.
             Ok(_) => continue,
         };
         let mut carrier = BusTransport { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
@@ -269,8 +270,8 @@ impl JoinWorker {
                             run = Some(claim.run.clone());
                             let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
                         }
-                        // The presence is the reply to the claim. A presence with another run
-                        // rejects the claim.
+                        // The agent replies to the claim with its presence message. A presence
+                        // message that names another run rejects the claim.
                         self.announce_presence(&client, run.as_deref(), false).await;
                     }
                 }
@@ -279,8 +280,8 @@ impl JoinWorker {
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {
-                        // `fleet fetch` sends this commit for an earlier run after writing its run
-                        // file.
+                        // The command `fleet fetch` sends a commit message for an earlier run after
+                        // writing the run file.
                         let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
                         if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
                             && is_run(&of)
@@ -297,8 +298,9 @@ impl JoinWorker {
                             }
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
-                        // The coordinator has another protocol version. The session ends because no
-                        // valid message arrives.
+                        // An invalid message means that the coordinator has another protocol
+                        // version. The session with this coordinator ends, because no valid message
+                        // arrives.
                         Some(Err(_)) => {}
                     }
                 }
@@ -326,8 +328,8 @@ impl JoinWorker {
         }
     }
 
-    /// Notes that all frames of a run up to this key (load number, sequence number) are recorded in
-    /// a run file.
+    /// Notes that all frames (result messages) of a run up to `key` (load number, sequence number)
+    /// are recorded in a run file.
     fn mark_frames_recorded(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
         self.spool.confirm_recorded(run, key);
         let _ = recorded.send((run.to_owned(), key));

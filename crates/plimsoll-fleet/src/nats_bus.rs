@@ -1,8 +1,10 @@
 //! Connects a coordinator to its agents over NATS ([`NatsBus`]): chooses and claims agents, and
-//! sends and receives messages. Intervals arrive directly like all messages, and the bus also
-//! stores them. After an outage, the coordinator reads missed intervals from the store.
+//! sends and receives messages. The coordinator receives intervals (the measurements of 100 ms
+//! each) directly like all messages, and the bus also stores the intervals. After an outage, the
+//! coordinator reads missed intervals from the bus's storage.
 //!
-//! Not here: the agents' side (`nats_agent`), and run files from the store (`fetch`).
+//! Not here: the agents' side of the bus (`nats_agent`), and run files from the bus's storage
+//! (`fetch`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
@@ -36,12 +38,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const AGENTS_WAIT: Duration = Duration::from_secs(30);
 /// The interval between repeated requests to agents: requests for presence, and claims.
 const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
-/// The wait after the wanted agents have been found. It detects two agents with the same name, and
-/// agents that become free.
+/// The time to wait after the wanted agents have been found. During the wait, the coordinator can
+/// detect two agents with the same name, and agents that become free.
 const SETTLE_WAIT: Duration = Duration::from_millis(400);
-/// The longest wait until a claimed agent confirms.
+/// The longest wait until an agent confirms the claim of a coordinator.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
-/// The interval between echo messages.
+/// The interval between echo messages, which the coordinator sends to itself to check that the bus
+/// works.
 const ECHO_EVERY: Duration = Duration::from_millis(200);
 /// The time without an echo message after which the bus counts as down, ns (1.2 s).
 const ECHO_NS_MAX: u64 = 1_200_000_000;
@@ -49,7 +52,7 @@ const ECHO_NS_MAX: u64 = 1_200_000_000;
 const DOWN_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait for a flush of the connection.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest wait for the deletion of stored frames.
+/// The longest wait for the deletion of stored frames (result messages).
 const PURGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest wait for the storage of a run file.
 const STORE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -267,8 +270,8 @@ impl BusWorker {
             let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE_WAIT);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
-                // An agent of another coordinator may become free soon. A refusal is therefore
-                // final only if it persists for `SETTLE_WAIT`.
+                // A refusal of the agents is final only if it persists for `SETTLE_WAIT`, because
+                // an agent of another coordinator may become free soon.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
@@ -340,7 +343,7 @@ impl BusWorker {
         let mut hearing = MessageAssembler::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
         let mut echo_timer = tokio::time::interval(ECHO_EVERY);
-        // Messages with smaller numbers were stored before this run.
+        // Messages in the stream with smaller sequence numbers were stored before the current run.
         let from_sequence = stream.cached_info().state.last_sequence + 1;
         let (mut number, mut was_down) = (monotonic_ns(), false);
         loop {
@@ -451,7 +454,8 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     }
 }
 
-/// Deletes the stored frames of a run from the bus, because the run file contains them.
+/// Deletes the stored frames (result messages) of a run from the bus, because the run file contains
+/// the frames.
 async fn purge(stream: &Stream, run: &str) {
     for subject in [presence::frames_subject(run, "*"), presence::load(run)] {
         let _ = tokio::time::timeout(PURGE_TIMEOUT, stream.purge().filter(subject)).await;
@@ -486,7 +490,8 @@ pub async fn replay(
 }
 
 async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
-    // Errors are ignored: an agent sends a frame again until the coordinator has recorded it.
+    // Errors of the replay are ignored, because an agent sends a frame (result message) again until
+    // the coordinator has recorded it.
     let _ = replay(&stream, &presence::frames_subject(&run, "*"), from_sequence, |subject, piece| {
         sender.send((subject, piece)).is_ok()
     })

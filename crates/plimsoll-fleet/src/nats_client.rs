@@ -56,11 +56,13 @@ pub struct BusAccess {
 
 /// The environment variable with the path of a coordinator's credentials.
 pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
-/// The environment variable with the path of the certificates of the bus's authority.
+/// The environment variable with the path of the certificates of the authority that signed the
+/// bus's certificate.
 pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
 
 impl BusAccess {
-    /// Reads the credentials of the bus's user from environment variables.
+    /// Reads the paths of the credentials and of the authority's certificates for the bus from
+    /// environment variables.
     pub fn from_environment(address: BusAddress) -> BusAccess {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
@@ -218,7 +220,7 @@ pub fn jetstream_context(client: &Client) -> Context {
 
 /// Returns the stream that stores intervals. A missing stream is created.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
-    // This timeout is for requests about the stream, not for acknowledgements of intervals.
+    // `BUS_REQUEST_TIMEOUT` limits requests about the stream, not acknowledgements of intervals.
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(BUS_REQUEST_TIMEOUT);
     let url = &access.address.url;
@@ -282,12 +284,12 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
     )))
 }
 
-/// Returns the longest piece of a message that this server accepts, bytes.
+/// Returns the largest size, in bytes, of one piece of a message that the NATS server accepts.
 pub fn piece_bytes(client: &Client) -> usize {
     client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
 }
 
-/// Returns the reason if this event of the connection makes further work impossible; `None` if the
+/// Returns why this event of the NATS connection makes further work impossible, or `None` if the
 /// work continues.
 pub fn fatal_event_reason(event: &Event, access: &BusAccess) -> Option<String> {
     let url = &access.address.url;

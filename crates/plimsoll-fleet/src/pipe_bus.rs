@@ -24,9 +24,9 @@ const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of bytes at the end of a process's standard error that are kept to explain its exit.
 const LAST_BYTES: usize = 4_096;
 
-/// A function that explains why an agent's process ended. Its input is the last lines of standard
-/// error, and the error in the received messages, if any. Its result is a sentence without the
-/// agent's name.
+/// A function that explains why an agent's process ended. The function gets the last lines of
+/// standard error, and the error in the received messages, if any. The function returns a sentence
+/// without the agent's name.
 pub type ExitFormatter = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
 /// A process to start for one agent.
@@ -41,7 +41,7 @@ pub struct PipeCommand {
     pub last_words: ExitFormatter,
 }
 
-/// The processes of all agents. Dropping this value ends the processes.
+/// The processes of all agents. Dropping the `PipeBus` ends the processes of all agents.
 pub struct PipeBus {
     ends: Vec<PipeEnd>,
     arrived: Receiver<(usize, u64, BusEvent)>,
@@ -54,8 +54,8 @@ struct PipeEnd {
 }
 
 impl PipeBus {
-    /// Starts a process for each agent. ^C in the terminal does not reach these processes. An error
-    /// names the agent whose process could not be started.
+    /// Starts a process for each agent. Ctrl-C in the terminal does not reach the agents'
+    /// processes. An error names the agent whose process could not be started.
     pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
         let (sender, arrived) = channel();
         let mut bus = PipeBus { ends: Vec::new(), arrived };
@@ -82,7 +82,8 @@ impl PipeBus {
 /// Writes the queued bytes until the queue closes or the process stops reading.
 fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec<u8>>) {
     let mut write = |bytes: &[u8]| input.write_all(bytes).and_then(|()| input.flush()).is_ok();
-    // Write errors are ignored: the reason appears when the process ends.
+    // Errors of writing to the agent's process are ignored, because the reason is reported when the
+    // process ends.
     if first.is_none_or(|bytes| write(&bytes)) && write(&PROTOCOL_GREETING) {
         while let Ok(bytes) = queue.recv()
             && write(&bytes)
@@ -124,8 +125,8 @@ fn forward_messages(
         StreamEnd::Unreadable(why) => Some(why),
         StreamEnd::Invalid(error) => Some(error.to_string()),
     };
-    // Standard error usually ends together with the process. If it stays open, this function
-    // does not wait for its text.
+    // Standard error usually ends together with the process. If standard error stays open, this
+    // function reports the end of the process without the text of standard error.
     let deadline = Instant::now() + END_TIMEOUT;
     while !last_words.is_finished() && Instant::now() < deadline {
         std::thread::sleep(EXIT_CHECK_INTERVAL);
@@ -143,7 +144,8 @@ impl Bus for PipeBus {
         if let Some(outgoing) = &self.ends[agent].outgoing {
             let mut bytes = Vec::new();
             message.encode(&mut bytes);
-            // Errors are ignored: the end of a process is reported when its output ends.
+            // An error of sending to an agent's process is ignored, because the end of the process
+            // is reported when its output ends.
             let _ = outgoing.send(bytes);
         }
     }

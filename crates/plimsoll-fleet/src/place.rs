@@ -7,7 +7,7 @@ use plimsoll_model::redact::REDACTED;
 
 /// The largest number of agents reached over ssh.
 const AGENTS_MAX: usize = 64;
-/// The longest name of a host or user, bytes. DNS names have the same limit.
+/// The longest name of a host or user, bytes: the same limit as for DNS names.
 const HOST_BYTES_MAX: usize = 253;
 /// The default port of a NATS server.
 const BUS_PORT: u16 = 4222;

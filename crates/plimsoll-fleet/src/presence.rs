@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 /// The subject on which coordinators ask all agents for their presence.
 pub const PRESENCE_REQUEST_SUBJECT: &str = "pl.who";
-/// The subject pattern of the presences of all agents.
+/// The subject pattern that matches the presence messages of all agents.
 pub const PRESENCE_SUBJECT_PATTERN: &str = "pl.here.*";
 /// The longest name of an agent on a bus, bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -41,19 +41,20 @@ pub fn claim_subject(agent: &str) -> String {
     format!("pl.claim.{agent}")
 }
 
-/// Returns the subject of messages from the coordinator of a run to an agent. `*` as the run
-/// matches any run.
+/// Returns the subject of messages from the coordinator of a run to an agent. If `run` is `*`, the
+/// subject matches every run.
 pub fn to_agent(run: &str, agent: &str) -> String {
     format!("pl.{run}.to.{agent}")
 }
 
-/// Returns the subject of messages from an agent to the coordinator of a run. `*` as the agent
-/// matches all agents.
+/// Returns the subject of messages from an agent to the coordinator of a run. If `agent` is `*`,
+/// the subject matches all agents.
 pub fn from_agent(run: &str, agent: &str) -> String {
     format!("pl.{run}.from.{agent}")
 }
 
-/// Returns the subject of an agent's stored intervals. `*` as the agent matches all agents.
+/// Returns the subject of an agent's stored intervals (measurements of 100 ms each). If `agent` is
+/// `*`, the subject matches all agents.
 pub fn frames_subject(run: &str, agent: &str) -> String {
     format!("pl.{run}.f.{agent}")
 }
@@ -78,7 +79,8 @@ pub fn run_of(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
 
-/// Whether a text is a valid name of a run. Only valid names become part of a path or subject.
+/// Whether a text is a valid name of a run. Only valid run names become part of a file path or of a
+/// bus subject.
 pub fn is_run(text: &str) -> bool {
     text.len() == RUN_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
@@ -92,8 +94,8 @@ pub fn agent_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the default name of an agent: the host name of its machine, with `-` for other
-/// characters.
+/// Returns the default name of an agent: the host name of its machine, with `-` in place of all
+/// characters except letters and digits.
 pub fn own_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = host.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -118,7 +120,7 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// Decodes and sanitises a presence; `None` if it is invalid.
+    /// Decodes and sanitises a presence message; `None` if the message is invalid.
     pub fn read(bytes: &[u8]) -> Option<Presence> {
         let mut presence: Presence = serde_json::from_slice(bytes).ok()?;
         let plimsoll = redact::line(&presence.hello.plimsoll);
@@ -132,7 +134,8 @@ impl Presence {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Returns why this plimsoll cannot work with the agent `name`; `None` if the versions match.
+    /// Returns why this version of plimsoll cannot work with the agent `name`; `None` if the
+    /// versions match.
     pub fn version_mismatch(&self, name: &str) -> Option<String> {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
         let differs = self.protocol != PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1] || theirs != own;
@@ -155,7 +158,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Decodes a claim; `None` if it is invalid.
+    /// Decodes a claim message; `None` if the message is invalid.
     pub fn read(bytes: &[u8]) -> Option<Claim> {
         serde_json::from_slice(bytes).ok().filter(|claim: &Claim| is_run(&claim.run))
     }

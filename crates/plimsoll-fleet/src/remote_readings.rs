@@ -1,9 +1,10 @@
 //! A source of measurements (readings) of a server on another machine ([`RemoteReadings`]). An
-//! agent on that machine measures the server. The source also has the generator's own readings and
-//! the server's metrics.
+//! agent on the server's machine measures the server. The source also provides the load generator's
+//! own readings and the server's metrics.
 //!
-//! If the agent is lost, loads continue. Missing readings become a gap with a reason, never zero.
-//! Not here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
+//! If the agent is lost, loads continue. Missing readings are recorded as a gap with a reason,
+//! never as zero. Not here: the connection to the agent (`watch_link`), and the choice of sources
+//! (`watching`).
 
 use crate::bus::Bus;
 use crate::watch_link::{MESSAGE_WAIT_MAX, ReadingBatch, WatchLink};
@@ -16,8 +17,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest wait for a requested sample of readings (0.5 s). The load continues without a late
-/// sample.
+/// The longest wait for a requested sample of readings (0.5 s). If the sample is later than 0.5 s,
+/// the load continues without the sample.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of readings from another machine.
@@ -40,14 +41,14 @@ struct LinkShared {
 struct LinkState {
     /// The readings since the last `take`, with times of this machine's monotonic clock.
     seen: Probes,
-    /// All series received so far: kind and unit by name.
+    /// The kind and the unit of each time series received so far, by the name of the series.
     known: BTreeMap<String, (SeriesKind, String)>,
     /// The number of the last requested sample.
     asked: u32,
     /// The number of the last received sample.
     came: u32,
-    /// The reason why no more readings come, and the time in ns from which the missing readings are
-    /// not yet reported as a gap.
+    /// The reason why no more readings come, and the start in ns of the gap in the readings that is
+    /// not reported yet.
     lost: Option<(String, u64)>,
     news: Vec<String>,
     stop: bool,
@@ -103,7 +104,8 @@ impl LinkShared {
 }
 
 impl RemoteReadings {
-    /// Receives the readings of an agent in a thread. `generator` has the readings of this machine.
+    /// Receives the readings of an agent in a thread. `generator` provides the readings of this
+    /// machine, which generates the load.
     pub fn start_receiving<B: Bus + Send + 'static>(
         link: WatchLink<B>,
         host: &str,
@@ -162,7 +164,7 @@ impl ReadingSource for RemoteReadings {
         self.generator.sample_now();
         let is_due = |state: &mut LinkState| state.came < asked && state.lost.is_none();
         let wait = self.shared.changed.wait_timeout_while(self.shared.lock(), SAMPLE_WAIT, is_due);
-        // The load continues even if the sample is late.
+        // A timeout of the wait is ignored, because the load continues even if the sample is late.
         drop(wait);
     }
 
@@ -181,7 +183,8 @@ impl Drop for RemoteReadings {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has printed its own message.
+            // The result of `join` is ignored, because a panic of the thread has already printed
+            // its own message.
             let _ = thread.join();
         }
     }

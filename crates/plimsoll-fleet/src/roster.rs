@@ -42,7 +42,7 @@ impl AgentChoice {
 /// The result of comparing the present agents with the user's choice.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RosterState {
-    /// All wanted agents are present. The values are the name and start id (`boot`) of each,
+    /// All wanted agents are present. The values are the name and start id (`boot`) of each agent,
     /// ordered by name.
     Complete(Vec<(String, String)>),
     /// Some wanted agents are missing.
@@ -55,8 +55,8 @@ pub enum RosterState {
 /// The agents that have announced their presence.
 #[derive(Debug, Default)]
 pub struct Roster {
-    /// The presences by name of the agent, and then by start id. Two start ids mean that two agents
-    /// have one name.
+    /// The presence messages, by name of the agent and then by start id, which differs for each
+    /// start of an agent. Two start ids under one name mean that two agents have the same name.
     agents: BTreeMap<String, BTreeMap<String, Presence>>,
 }
 
@@ -116,7 +116,8 @@ impl Roster {
         RosterState::Complete(complete)
     }
 
-    /// Returns the error message for agents that are missing after the wait.
+    /// Returns the error message for wanted agents that are still missing after the waiting time
+    /// `wait`.
     pub fn missing_agents_message(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
         let wait = exact_duration(wait.as_nanos() as u64);
         let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();

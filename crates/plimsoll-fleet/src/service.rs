@@ -1,6 +1,6 @@
 //! Runs an agent on this machine ([`serve_session`]). The agent runs loads for one coordinator with
-//! this program's engine, only on permitted addresses. Over standard input and output
-//! ([`serve_over_stdio`]), the agent ends when its coordinator is gone.
+//! this program's engine, only against permitted addresses. An agent that communicates over
+//! standard input and output ([`serve_over_stdio`]) ends when its coordinator is gone.
 //!
 //! Not here: the protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
 
@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest wait for an event in one turn of the session loop.
+/// The longest wait for an event in one iteration of the session loop.
 const EVENT_WAIT_MAX: Duration = Duration::from_millis(20);
 /// The timeout of the test connection to each target address before a load.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -39,9 +39,9 @@ pub enum ServiceEvent {
     Claimed(String),
     /// A message of the coordinator, with its time of arrival in ns.
     Message(u64, ToAgent),
-    /// The connection has closed; the value is the reason of an early end.
+    /// The connection has closed; if the connection ended early, the value is the reason.
     Closed(Option<String>),
-    /// The spool cannot store intervals; the value is the reason.
+    /// The spool (the agent's storage on disk) cannot store intervals; the value is the reason.
     Unstored(String),
     /// The result of preparing the load with this number.
     Prepared(u64, Result<(Injector, Vec<String>), String>),
@@ -77,9 +77,9 @@ pub struct Permissions {
 pub enum SessionEnd {
     /// The coordinator ended the session.
     Left,
-    /// No message of the coordinator arrived for longer than the agent's lease.
+    /// No message of the coordinator arrived during the agent's lease (10 s).
     Deserted,
-    /// The connection closed; the value is the reason of an early end.
+    /// The connection closed; if the connection ended early, the value is the reason.
     Closed(Option<String>),
 }
 
@@ -120,8 +120,8 @@ impl AgentTransport for StdioLink {
     }
 }
 
-/// Serves a coordinator over standard input and output until the coordinator is gone. The error is
-/// the reason of an early end.
+/// Serves a coordinator over standard input and output until the coordinator is gone. An error
+/// gives the reason why the connection ended early.
 pub fn serve_over_stdio(permissions: Permissions) -> Result<(), Failure> {
     let (sender, events) = channel();
     let mut link = StdioLink::start(sender.clone());
@@ -161,7 +161,8 @@ pub fn serve_session(
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.on_load_end(monotonic_ns(), epoch, seal, &mut acts);
             }
-            // The transport refuses claims of other runs, so this claim is for the current run.
+            // A claim that arrives during a session needs no action. The claim is for the current
+            // run, because the transport refuses claims of other runs.
             Some(ServiceEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -171,8 +172,8 @@ pub fn serve_session(
                 AgentAction::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
                 AgentAction::Calibrate(task) => calibration = Some(start_calibration(run, task, permissions, sender)),
                 AgentAction::Begin { origin_ns } => {
-                    // Sending fails only if the load has ended. The load's thread reports that end
-                    // itself.
+                    // An error of sending is ignored, because sending fails only if the load has
+                    // ended. The load's own thread reports the end of the load.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
                 AgentAction::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
@@ -187,7 +188,9 @@ pub fn serve_session(
         load.end();
     }
     if let Some(thread) = calibration.filter(|_| carrier.survives_coordinator()) {
-        // The calibration ends by itself. A panic has printed its own message.
+        // The calibration thread needs no stop signal, because the calibration ends by itself. The
+        // result of `join` is ignored, because a panic of the thread has already printed its own
+        // message.
         let _ = thread.join();
     }
     end
@@ -204,8 +207,8 @@ pub fn system_identifier() -> String {
     }
 }
 
-/// Returns a fingerprint of this machine. Another machine, number of cores or processor model gives
-/// another fingerprint.
+/// Returns a fingerprint of this machine. The fingerprint changes with the machine, the number of
+/// its cores and its processor model.
 fn machine_fingerprint() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
@@ -213,8 +216,9 @@ fn machine_fingerprint() -> String {
     redact::digest(text.as_bytes())
 }
 
-/// Measures the capacity of this machine in a thread, against a reference server on this machine.
-/// No other address gets load, so the list of permitted addresses does not apply.
+/// Measures the capacity of this machine in a thread, against a reference server on the same
+/// machine. The list of permitted addresses does not apply, because only the reference server gets
+/// load.
 fn start_calibration(
     run: &str,
     task: CalibrationTask,
@@ -234,7 +238,8 @@ fn start_calibration(
 }
 
 impl LoadHandle {
-    /// Prepares a task in a thread, and runs it when the start time arrives.
+    /// Prepares a task (the agent's part of a load) in a thread. The thread runs the task after it
+    /// has received the start time.
     fn begin(run: &str, task: PartTask, permissions: &Arc<Permissions>, events: &Sender<ServiceEvent>) -> LoadHandle {
         let (start, started) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -261,8 +266,8 @@ impl LoadHandle {
     }
 }
 
-/// Reports the end of a load whose thread panics. Without this report the coordinator would wait
-/// for results in vain.
+/// Reports the end of a load whose thread panics. Without a report of the panic, the coordinator
+/// would wait for results in vain.
 struct PanicReporter {
     epoch: u64,
     events: Sender<ServiceEvent>,

@@ -8,8 +8,9 @@ use crate::fleet_load::AgentStatus;
 use plimsoll_model::AgentCalibration;
 use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
 
-/// The largest accepted relative error (0 to 1) of an agent's share that is due to small
-/// whole-number weights. Two calibrations of the same machine differ by more than this error.
+/// The largest accepted relative error (0 to 1) of an agent's share that is due to rounding weights
+/// to small whole numbers. Two calibrations of the same machine differ by more than this error of
+/// 0.05.
 const SHARE_ERROR_MAX: f64 = 0.05;
 
 /// The weights of agents as the user writes them.
@@ -117,7 +118,7 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
 }
 
 /// Returns the smallest whole-number weights whose shares approximate the shares of these rates.
-/// Empty if the shares are equal, or if no valid weights exist.
+/// The result is empty if the shares are equal, or if no valid weights exist.
 fn integer_weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;

@@ -1,6 +1,6 @@
 //! Transports messages in simulated time between a coordinator and simulated agents, for tests
 //! ([`SimBus`]). Messages are lost, delayed, repeated and reordered; agents are killed and
-//! disconnected. A seed determines all these faults.
+//! disconnected. A seed determines the random faults of the messages.
 
 use crate::agent::{Agent, AgentAction};
 use crate::bus::{Bus, BusEvent};
@@ -59,8 +59,8 @@ pub struct SimAgent {
     /// The time in ns at which the agent is killed, and whether the transport reports the end of
     /// the agent.
     pub killed_ns: Option<(u64, bool)>,
-    /// The time from which the agent's disk is full, ns. The agent then ends its load and reports
-    /// the reason.
+    /// The time from which the agent's disk is full, ns. An agent with a full disk ends its load
+    /// and reports the reason.
     pub full_ns: u64,
     left: bool,
     /// The last time at which the agent's load was running, ns.
@@ -101,7 +101,8 @@ impl SimBus {
     }
 
     /// Sends a message between the coordinator and an agent, with the faults of the transport.
-    /// `is_to_agent` gives the direction.
+    /// `is_to_agent` is true for a message to the agent, and false for a message to the
+    /// coordinator.
     fn send_message(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.doubled);
         for _ in 0..copies {
@@ -237,7 +238,8 @@ impl Bus for SimBus {
     }
 }
 
-/// A stripe of a load with the responses of a simulated server.
+/// A stripe (one agent's share of the schedule) of a load, with the responses of a simulated
+/// server.
 pub struct SimLoad {
     epoch: u64,
     ticks: VecDeque<Interval>,
@@ -266,7 +268,7 @@ impl SimLoad {
         self.origin_ns.is_some()
     }
 
-    /// Advances the load to a time. Returns whether the load has ended.
+    /// Advances the simulated load to the time `now_ns`. Returns whether the load has ended.
     fn advance_to_time(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAction>) -> bool {
         let Some(origin_ns) = self.origin_ns else { return false };
         while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
@@ -301,15 +303,16 @@ pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// Returns the seal (the totals) of a part whose measured window ended at this time, ns.
+/// Returns the seal (the totals) of an agent's part of a load whose measured window ended at
+/// `window_end_ns`.
 pub fn seal_at(window_end_ns: u64) -> Seal {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
-/// Returns the ticks of one stripe (share) of an open-loop load on a simulated server. Response
-/// times are 1 to 250 ms, and about one request in 50 fails. The outcome of a request depends only
-/// on its number, so the stripes are independent of each other.
+/// Returns the ticks (measurements of 100 ms each) of one stripe (share) of an open-loop load on a
+/// simulated server. Response times are 1 to 250 ms, and about one request in 50 fails. The outcome
+/// of a request depends only on its number, so the stripes are independent of each other.
 pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();

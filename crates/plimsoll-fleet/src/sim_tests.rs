@@ -1,5 +1,5 @@
-//! Tests of fleets on simulated time. Whatever happens to messages and agents, loads are summed
-//! exactly, ledgers close, and every load ends.
+//! Tests of fleets in simulated time. Despite faults of messages and agents, the agents' results
+//! must add up exactly, every request must have an outcome, and every load must end.
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetOptions};
@@ -69,7 +69,8 @@ fn one_process(plan: &Plan, stripes: u64) -> Run {
     one_process_with_stripes(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
 }
 
-/// Returns the run of one process that executes the load in these stripes.
+/// Returns the run of one process that executes the load in the given stripes (shares of the
+/// schedule).
 fn one_process_with_stripes(plan: &Plan, stripes: &[Stripe]) -> Run {
     let schedule = Schedule::compile(&plan.load);
     let injectors = vec![Injector::default(); stripes.len()];
@@ -209,8 +210,8 @@ fn requests_of_a_lost_agent_count_as_unsent() {
         let why = lost.loss_reason.as_deref().unwrap_or_default();
         assert_eq!(why, if tells { "its ssh ended" } else { "the agent sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
-        // Messages that the agent sent before it was killed count, except messages that had not yet
-        // arrived.
+        // Results of the agent count if they arrived before the agent was killed. Results that were
+        // in transit when the agent was killed are lost.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
         let expect = 400.0 / 3.0 * part as f64 / 1e9;
         assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
@@ -250,7 +251,8 @@ fn an_interrupt_ends_all_loads_within_a_second() {
         let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
         let interrupted_ns = origin_ns + SECOND;
         fleet.bus_mut().interrupted_at_ns = interrupted_ns;
-        // One agent does not receive the stop message.
+        // The connection of one agent is cut during the load, so that the agent does not receive
+        // the stop message.
         fleet.bus_mut().agents[2].cut_ns = (origin_ns + 500 * MS, u64::MAX);
         let interrupted = &mut |tick: &Tick| match tick.origin_ns + tick.end_ns >= interrupted_ns {
             true => ControlFlow::Break(Stop::Interrupted),
@@ -311,9 +313,10 @@ fn a_bus_delays_messages() {
     assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
 }
 
-/// Checks the results when agents are killed and cut off at random times, with reliable and
-/// unreliable messages. Delivered results must count once, and every ledger must close. A load
-/// without a lost agent must be exact, and no load may outlive its lease.
+/// Checks that every ledger (request outcomes) closes when agents are killed and disconnected at
+/// random times, with reliable and unreliable messages. Delivered results must count exactly once.
+/// If no agent is lost, the result must equal the result of one process. No load may outlive its
+/// lease, which ends 10 s after the last message of the coordinator.
 #[test]
 fn ledgers_close_under_random_agent_faults() {
     let (mut losses, mut exact) = (0, 0);

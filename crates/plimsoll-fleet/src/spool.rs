@@ -24,12 +24,13 @@ use std::time::{Duration, SystemTime};
 const MAGIC: [u8; 8] = *b"PLIMSPL\x01";
 const HEAD_BYTES: usize = 20;
 const TAIL_BYTES: usize = 4;
-/// The longest message of an entry, bytes. The limit protects against damaged lengths.
+/// The longest message of an entry in a spool file, bytes. The limit protects against damaged
+/// length fields.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// The largest file of one run, bytes (4 GiB).
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// The time after which unrecorded entries are removed (24 h). The bus drops intervals after the
-/// same time.
+/// The time after which entries that no coordinator has recorded are removed (24 h). The bus also
+/// drops stored intervals after 24 h.
 const UNRECORDED_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 const SPOOL_FILE_EXTENSION: &str = "spool";
 const LOCK_NAME: &str = "lock";
@@ -40,7 +41,7 @@ pub struct SpoolEntry {
     /// The name of the run.
     pub run: String,
     /// The position of the entry in the run: the number of the load, and the sequence number of the
-    /// frame.
+    /// message.
     pub key: (u64, u64),
     /// The encoded message.
     pub message: Vec<u8>,
@@ -49,7 +50,8 @@ pub struct SpoolEntry {
 /// An order to the writing thread.
 enum SpoolOrder {
     Append(SpoolEntry),
-    /// All entries of the run up to this key are recorded in a run file.
+    /// All entries of the run up to this key (load number, sequence number) are recorded in a run
+    /// file.
     Commit(String, (u64, u64)),
     /// The coordinator's session for this run has ended.
     Close(String),
@@ -57,10 +59,10 @@ enum SpoolOrder {
 
 /// The callbacks of the writing thread.
 pub struct SpoolOutlet {
-    /// Called with each entry once it is on disk.
+    /// Called with each entry when the entry is on disk.
     pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
-    /// Called once per session with the reason when entries cannot be stored. The entries are still
-    /// passed to `stored`.
+    /// Called once per session with the reason when entries cannot be stored on disk. Entries that
+    /// cannot be stored are still passed to `stored`.
     pub failed: Box<dyn FnMut(String) + Send>,
 }
 
@@ -71,7 +73,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Locks a folder and passes the entries that an earlier agent left there to `outlet`. Then
+    /// Locks a folder, passes the entries that an earlier agent left in the folder to `outlet`, and
     /// starts the writing thread.
     pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
@@ -98,13 +100,14 @@ impl Spool {
         Ok(Spool { orders })
     }
 
-    /// Stores an entry on disk, then passes it to the outlet. An entry that is on disk already is
-    /// passed to the outlet without another copy on disk.
+    /// Stores an entry on disk, and then passes the entry to the callback `stored`. An entry that
+    /// is on disk already is passed to `stored` without another copy on disk.
     pub fn append_entry(&self, entry: SpoolEntry) {
         let _ = self.orders.send(SpoolOrder::Append(entry));
     }
 
-    /// Tells the writing thread that all entries of a run up to this key are recorded.
+    /// Tells the writing thread that all entries of a run up to this key (load number, sequence
+    /// number) are recorded in a run file.
     pub fn confirm_recorded(&self, run: &str, key: (u64, u64)) {
         let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
     }
@@ -157,7 +160,7 @@ fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(Strin
             continue;
         }
         let mut file = output_file::open_file(&path, plimsoll_sys::file::WriteMode::Over)?;
-        // The last entry may be incomplete, so it is cut off.
+        // The last entry of the file may be incomplete; an incomplete entry is cut off.
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;
         let open: BTreeSet<_> = entries.iter().map(|entry| entry.key).collect();
@@ -169,7 +172,8 @@ fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(Strin
 }
 
 /// Parses the complete entries of a file. Returns the entries, and the length of the file in bytes
-/// up to the last entry. The list is empty if the file is not a spool.
+/// up to the end of the last complete entry. The list of entries is empty if the file is not a
+/// spool file.
 fn parse_entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     let (mut entries, mut at) = (Vec::new(), MAGIC.len());
     if !bytes.starts_with(&MAGIC) {
@@ -253,7 +257,8 @@ impl SpoolWriter {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
-            // All waiting orders are written before one synchronisation of each changed file.
+            // All waiting orders are carried out first, so that each changed file is synchronised
+            // to disk only once.
             for order in std::iter::once(first).chain(queue.try_iter()) {
                 if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
                     self.report_failure_once(&error);
@@ -386,7 +391,8 @@ mod tests {
         assert!(open(&folder).0.is_err_and(|failure| failure.to_string().contains("running agent")));
         drop(spool);
         assert!(wait_for(|| lock_folder(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
-        // The agent was killed while it wrote an entry.
+        // The file is cut within its last entry, as if the agent was killed while writing the
+        // entry.
         fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
         let (spool, stored, _) = open(&folder);
         let spool = spool.expect("opens");
@@ -412,7 +418,8 @@ mod tests {
         let folder = fresh_folder_path();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
-        // A folder has the path of the spool file, so that it cannot be created.
+        // The test creates a folder at the path of the spool file, so that the agent cannot create
+        // the file.
         fs::create_dir_all(folder.join("r1.spool")).expect("made");
         spool.append_entry(test_entry("r1", 1));
         spool.append_entry(test_entry("r1", 2));

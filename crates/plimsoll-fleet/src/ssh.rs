@@ -9,8 +9,8 @@ use crate::ssh_login::{own_program, pipe_command};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::shell;
 
-/// Starts an agent on each host and waits until all are present. `allow` lists the addresses to
-/// which the agents may send load. With `copied`, this program is copied to the hosts first.
+/// Starts an agent on each host and waits until all agents are present. `allow` lists the addresses
+/// to which the agents may send load. With `copied`, this program is copied to the hosts first.
 pub fn start_agents(
     hosts: &[SshHost],
     copied: bool,

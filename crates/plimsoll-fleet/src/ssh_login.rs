@@ -1,7 +1,7 @@
 //! Logs in to a machine with `ssh` and starts an agent there ([`pipe_command`]). `ssh` uses the
 //! user's own configuration, keys and jump hosts. On the machine, `ssh` starts `plimsoll agent
-//! --stdio`, and the pipe of `ssh` transports the messages. Nothing stays on the machine: the agent
-//! ends with the pipe.
+//! --stdio`, and the pipe of `ssh` transports the messages. Nothing stays on the remote machine,
+//! because the agent ends when the pipe closes.
 //!
 //! `ssh` runs in batch mode, because nobody may be present to answer a question. The shell command
 //! in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments, except the options. Not here: the
@@ -29,7 +29,7 @@ const SSH_OPTIONS: [&str; 8] = [
 ];
 
 /// Reads this program's executable, to copy it to another machine. `copy_flag` is the option that
-/// requests the copy, for errors.
+/// requests the copy; error messages name this option.
 pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
     std::fs::read("/proc/self/exe").map_err(|error| {
         Failure::start(format!("{copy_flag}: this program cannot be read: {reason}", reason = system_text(&error)))
@@ -37,8 +37,9 @@ pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// Returns the command that starts an agent on a host: `plimsoll agent --stdio` with the arguments
-/// `words`. If `program` has the bytes of a plimsoll executable, a copy of it runs instead.
-/// `copy_flag` is the option that requests a copy, for messages.
+/// `words`. If `program` contains a plimsoll executable, a copy of `program` runs instead of the
+/// `plimsoll` installed on the host. `copy_flag` is the option that requests a copy; error messages
+/// name this option.
 pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
     let command = ssh_command(host, &remote_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
@@ -46,8 +47,9 @@ pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
 }
 
-/// Returns the command line for the remote shell. If plimsoll is copied, its executable arrives
-/// first over the same pipe, and the copy is removed when the agent ends.
+/// Returns the command line for the remote shell. If plimsoll is copied to the remote machine, its
+/// executable is sent over the same pipe before all messages. The copy of plimsoll is removed when
+/// the agent ends.
 fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     match copied_bytes {
         // The version is printed first, so that the error message for an old plimsoll can name the
@@ -83,8 +85,8 @@ fn ssh_command(host: &SshHost, line: &str) -> Command {
     command
 }
 
-/// Explains why an agent ended, in a sentence without the agent's name. The sentence also says how
-/// to correct the problem, if that is known. `words` are the last lines of standard error.
+/// Explains why an agent ended, in a sentence without the agent's name. For a known problem, the
+/// sentence also says how to correct the problem. `words` are the last lines of standard error.
 fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
     let SshHost { destination, .. } = host;
     let has = |part: &str| words.contains(part);

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub enum StdioEvent {
     /// A message of the coordinator, with its time of arrival in ns.
     Message(u64, ToAgent),
-    /// Standard input has ended. The value is the reason, unless the coordinator closed the stream
-    /// normally.
+    /// Standard input has ended. The value is the reason for the end, or `None` if the coordinator
+    /// closed the stream normally.
     Closed(Option<String>),
 }
 
@@ -52,8 +52,8 @@ fn forward_messages<E: From<StdioEvent>>(events: &Sender<E>) {
     let _ = events.send(StdioEvent::Closed(why).into());
 }
 
-/// Writes the queued bytes until the queue closes or the coordinator stops reading. The end of
-/// standard input then reports that the coordinator is gone.
+/// Writes the queued bytes until the queue closes or the coordinator stops reading. If the
+/// coordinator is gone, the end of standard input reports the loss.
 fn write_all(output: &mut impl Write, queue: &Receiver<Vec<u8>>) {
     while let Ok(bytes) = queue.recv()
         && output.write_all(&bytes).and_then(|()| output.flush()).is_ok()

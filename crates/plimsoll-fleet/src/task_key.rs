@@ -1,9 +1,10 @@
 //! Keys with which a coordinator signs tasks ([`TaskKey`]) and an agent verifies tasks
-//! ([`TaskVerifier`]). With these keys, access to the bus alone is not enough to start a load.
+//! ([`TaskVerifier`]). If an agent accepts only signed tasks, access to the bus alone is not enough
+//! to start a load.
 //!
 //! The signature covers the task, its plan, the name of the run and an expiry time. A recorded task
-//! cannot be used again, because another run has another name. Not here: the addresses that agents
-//! may load (`allow`).
+//! cannot be replayed in another run, because the signature covers the name of the run. Not here:
+//! the addresses that agents may load (`allow`).
 
 use crate::message::{CalibrationTask, PartTask, TaskSignature};
 use plimsoll_model::failure::Failure;
@@ -22,11 +23,11 @@ const SECRET_PREFIX: &str = "ed25519-secret:";
 /// The prefix of a text line with a public key.
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// The time for which a task is valid after it was signed, s (10 min). The calendar clocks of the
-/// two machines may differ by the same time.
+/// The time for which a task is valid after it was signed, s (10 min). The calendar clocks of
+/// coordinator and agent may also differ by 10 min.
 const VALID_S: u64 = 600;
-/// The prefix of the bytes of a task that are signed. The prefix makes the signature invalid for
-/// data with another purpose.
+/// The prefix of the bytes of a task that are signed. The prefix makes a task's signature invalid
+/// for other data, such as calibration requests.
 const SIGNED_TASK_PREFIX: &[u8] = b"plimsoll fleet task 1\0";
 /// The prefix of the signed bytes of a calibration request.
 const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
@@ -135,8 +136,8 @@ impl TaskKey {
         format!("{PUBLIC_PREFIX}{}", to_hex(self.pair.public_key().as_ref()))
     }
 
-    /// Reads the key from the file that the environment variable names; `None` if the variable is
-    /// not set.
+    /// Reads the coordinator's key from the file that the environment variable `PLIMSOLL_FLEET_KEY`
+    /// names; `None` if the variable is not set.
     pub fn key_from_environment() -> Result<Option<TaskKey>, Failure> {
         let path = std::env::var(KEY_VARIABLE).ok().filter(|path| !path.is_empty());
         let key = path.as_deref().map(TaskKey::read).transpose();

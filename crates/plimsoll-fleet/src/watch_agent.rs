@@ -2,7 +2,7 @@
 //! ([`WatchAgent`]). Time and messages go in, and actions come out.
 //!
 //! The agent runs no load, and ends when its coordinator is silent for [`LEASE_NS`]. Not here:
-//! readings (`plimsoll-probe`), and carrying messages (`watch_service`).
+//! readings (`plimsoll-probe`), and the transport of messages (`watch_service`).
 
 use crate::agent::{BEAT_NS, LEASE_NS};
 use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator, WatchTask};
@@ -82,8 +82,8 @@ impl WatchAgent {
         }
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
             self.beat_ns = Some(now_ns);
-            // Until the first task, the coordinator may not know the agent, so the agent introduces
-            // itself.
+            // Until the first task arrives, the coordinator may not know the agent, so the agent
+            // sends its hello message.
             if self.task.is_none() {
                 acts.push(WatchAgentAction::Send(ToCoordinator::Hello(self.hello.clone())));
             }

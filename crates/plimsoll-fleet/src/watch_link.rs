@@ -27,7 +27,8 @@ const MESSAGES_MAX: usize = 64;
 /// Received readings, with times of this machine's monotonic clock.
 #[derive(Debug)]
 pub struct ReadingBatch {
-    /// The number of the newest requested sample among the readings; 0 if there is none.
+    /// The number of the newest requested sample among the readings; 0 if the readings contain no
+    /// requested sample.
     pub sample: u32,
     /// The number of CPU cores that the server recently used. `None` if unknown.
     pub live_cores: Option<f64>,
@@ -96,8 +97,8 @@ impl<B: Bus> WatchLink<B> {
         if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
         }
-        // All readings of one message belong to one tick, in which the clock hardly drifts. One
-        // offset is therefore right for all readings.
+        // All readings of one message belong to one tick (100 ms), in which the agent's clock
+        // hardly drifts. One clock offset is therefore right for all readings of a message.
         let offset_ns = self.coordinator.clock_offset(AGENT_NUMBER).offset_ns();
         let came = said.into_iter().filter_map(|message| match message {
             ToCoordinator::Readings { sample, live_milli, probes } => {
@@ -121,8 +122,9 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// Receives messages once and returns the messages about the measurement. Returns an error
-    /// after `until_ns`. `what` completes the error text, for example `did not find the server`.
+    /// Receives messages once and returns the messages about the measurement. Returns an error if
+    /// the time `until_ns` has passed. `what` completes the error text, for example `did not find
+    /// the server`.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.exchange_messages(MESSAGE_WAIT_MAX);
         if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER) {
@@ -182,8 +184,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const DAY_NS: u64 = 86_400_000_000_000;
 
-    /// A simulated agent whose clock is one day ahead. Messages to and from the agent take
-    /// `way_ns`.
+    /// A simulated agent whose clock is one day ahead. A message to or from the agent takes the
+    /// time `way_ns`.
     struct WatchedBus {
         now_ns: u64,
         way_ns: u64,
@@ -267,7 +269,7 @@ mod tests {
                 self.advance_one_ms();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
-            // If the transport reports the end of the agent, it is the last event.
+            // If the transport reports the end of the agent, this report is the last event.
             if self.now_ns >= self.dies_ns && self.tells && self.to_us.is_empty() {
                 self.last_words = true;
             }
@@ -297,8 +299,8 @@ mod tests {
         let came = link.receive(Duration::from_millis(50)).expect("readings");
         let [ReadingBatch { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
-        // The sample was taken when the request arrived. The latencies in both directions are
-        // equal, so the offset is exact.
+        // The sample was taken when the request arrived at the agent. The message latencies in both
+        // directions are equal, so the measured clock offset is exact.
         assert!((asked_ns + 3 * MS..=asked_ns + 4 * MS).contains(&at_ns), "{at_ns}, asked at {asked_ns}");
     }
 
@@ -321,8 +323,8 @@ mod tests {
         let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
         link.start_watching(&watch_task()).expect("watched");
         link.request_sample(7);
-        // The agent had replied when it died, so all messages arrive together and its end arrives
-        // last.
+        // The agent sent its replies before it died, so all replies arrive together, and the report
+        // of its death arrives last.
         for _ in 0..5 {
             link.bus.advance_one_ms();
         }

@@ -19,8 +19,8 @@ use std::time::Duration;
 /// The interval at which readings are sent, ns. A tick of a load has the same length.
 const TICK_NS: u64 = 100_000_000;
 
-/// Serves a coordinator over standard input and output until the coordinator is gone. The error is
-/// the reason of an early end.
+/// Serves a coordinator over standard input and output until the coordinator is gone. An error
+/// gives the reason why the connection ended early.
 pub fn serve_watch() -> Result<(), Failure> {
     let (sender, events) = channel::<StdioEvent>();
     let link = StdioLink::start(sender);
@@ -40,7 +40,7 @@ pub fn serve_watch() -> Result<(), Failure> {
             match act {
                 WatchAgentAction::Send(message) => send(&message),
                 WatchAgentAction::Begin(task) => {
-                    // The previous measurement ends first.
+                    // The previous measurement ends before the new measurement begins.
                     drop(watcher.take());
                     let begun = begin(&task);
                     send(&agent.take_watch_result(begun.as_ref().map(|_| ()).map_err(Clone::clone)));

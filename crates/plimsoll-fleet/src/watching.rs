@@ -94,7 +94,8 @@ fn start_remote_measurement(
     Ok(RemoteReadings::start_receiving(link, &host.name, generator))
 }
 
-/// Whether an agent runs on this machine, possibly in a container. The boot ids are then equal.
+/// Whether an agent runs on this machine, possibly in a container. All processes on one machine,
+/// even in containers, have the same boot id.
 fn is_this_machine(theirs: &str) -> bool {
     let boot = |system: &str| system.split(' ').next().filter(|boot| !boot.is_empty()).map(str::to_owned);
     boot(theirs).is_some() && boot(theirs) == boot(&system_identifier())

@@ -1,8 +1,8 @@
 //! Tests of coordinators and agents on a real `nats-server`, with loads on a real server. The
 //! completed requests of agents count exactly once, even if the bus or the coordinator fails.
 //!
-//! In these tests, coordinators and agents are threads of one process. In the tests of
-//! `plimsoll/tests/e2e/fleet_nats.rs` they are separate processes.
+//! In this file, coordinators and agents are threads of one process. In the tests of
+//! `plimsoll/tests/e2e/fleet_nats.rs`, coordinators and agents are separate processes.
 
 #![forbid(unsafe_code)]
 
@@ -93,8 +93,8 @@ impl Nats {
         BusAccess { address: BusAddress::parse(&self.url).expect("an address"), creds: None, ca: None }
     }
 
-    /// Starts an agent in a thread that ends with the process, and waits until it has joined.
-    /// Returns the folder of its spool.
+    /// Starts an agent in a thread that ends with the process, and waits until the agent has joined
+    /// the bus. Returns the folder of the agent's spool (its stored intervals).
     fn agent(&self, name: &str) -> PathBuf {
         let spool = folder("spool");
         let allow = AllowList::parse("127.0.0.1").expect("a list");
@@ -215,7 +215,8 @@ fn three_agents_of_a_bus_make_one_load() {
     for _ in 0..2 {
         let run = run(&mut fleet, &plan(address, 300.0, 2));
         let ledger = run.totals().routes_sum.ledger;
-        // On a busy machine an agent may send fewer requests. The rest counts as unsent.
+        // On a busy machine, an agent may send fewer requests than scheduled. Requests that an
+        // agent did not send count as unsent.
         assert!(ledger.closes() && ledger.scheduled == 600, "{ledger:?}");
         assert_eq!(ledger.succeeded + ledger.unsent, 600, "{ledger:?}");
         assert_eq!(run.ending, Some(LoadEnd::Finished));
@@ -227,7 +228,8 @@ fn three_agents_of_a_bus_make_one_load() {
     }
     drop(fleet);
     wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
-    // The agents are free again, and a second agent with a used name is refused.
+    // After their coordinator has ended, the agents are free again. A second agent with a name that
+    // is in use is refused.
     drop(nats.fleet("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
     let second = JoinTerms {
         access: nats.access(),
@@ -271,7 +273,7 @@ fn finished_work_survives_a_lost_coordinator() {
     let spools = ["c1", "c2"].map(|name| nats.agent(name));
     let mut fleet = nats.fleet("2").unwrap_or_else(|why| panic!("{why}"));
     let plan = plan(address, 200.0, 4);
-    // The coordinator hangs forever in the middle of the load, so nothing more is recorded.
+    // The coordinator hangs forever in the middle of the load, so it records no further intervals.
     std::thread::spawn(move || {
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = monotonic_ns() + fleet.start_ahead_ns();

@@ -14,7 +14,7 @@ pub const RUN_FILE_SUFFIX: &str = ".plimsoll";
 /// tags.
 pub const MARKS_SUFFIX: &str = ".marks";
 
-/// The size, time and inode of a run file. The run file is read again when one of these values
+/// The size, time and inode of a run file. The run file is read again when its size, time or inode
 /// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
@@ -26,8 +26,8 @@ pub struct FileStamp {
     pub inode: i64,
 }
 
-/// Returns the stamps of the run files in `folder` by file name; a folder that does not exist has
-/// no run files. Links, subfolders and hidden files are skipped.
+/// Returns the stamps (size, time, inode) of the run files in `folder` by file name. A folder that
+/// does not exist has no run files. Links, subfolders and hidden files are skipped.
 pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -41,8 +41,8 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
         if stem_of_marks.is_none() && !name.ends_with(RUN_FILE_SUFFIX) || name.starts_with('.') {
             continue;
         }
-        // The metadata is that of the entry itself, so links are not followed. A file removed since
-        // the listing is skipped.
+        // The metadata is that of the folder entry itself, so symbolic links are not followed. A
+        // file that was removed after the folder was listed is skipped.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() {
             let modified_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
@@ -53,7 +53,8 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
             }
         }
     }
-    // The stamp includes the marks file, so that a run whose marks changed is read again.
+    // The stamp of a run file includes its marks file, so that a run whose marks (pin, tags)
+    // changed is read again.
     for (name, marks) in marks {
         if let Some(stamp) = files.get_mut(&name) {
             stamp.bytes = stamp.bytes.saturating_add(marks.bytes);

@@ -1,11 +1,11 @@
 //! The index of a store ([`Index`]): an SQLite file next to the run files, with a list entry for
 //! each run. A damaged index is created again. If the file cannot be written, the index is in
-//! memory, so that a read-only or full store remains readable. The index is also in memory if
-//! another program's database has the same name. That database is left unchanged.
+//! memory, so that a read-only or full store remains readable. If another program's database has
+//! the file name of the index, the index is in memory, and the database is left unchanged.
 //!
-//! Several processes may write one index. Each process waits for the lock. All processes write
-//! equal rows, because they read the rows from the same run files. Not here: the rows of the index
-//! (`rows`).
+//! Several processes may write one index. Each process waits for the lock on the index. All
+//! processes write equal rows, because they read the rows from the same run files. Not here: the
+//! rows of the index (`rows`).
 
 use crate::rows;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
@@ -31,7 +31,8 @@ impl Index {
     /// Opens the index of a store's folder. If the folder does not exist, creates no file and
     /// returns an empty index in memory.
     pub fn open(folder: &Path) -> Result<Index, Error> {
-        // SQLite follows no links, so the path must not contain a link to the folder.
+        // SQLite is opened without following symbolic links, so links in the path of the folder are
+        // resolved first.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(INDEX_FILE_NAME);
         // A file with several hard links may belong to a copy of the store, so it is not written.
@@ -56,8 +57,8 @@ impl Index {
     /// can be created.
     fn recreate_index(path: PathBuf) -> Result<Index, Error> {
         for beside in database_files(&path) {
-            // A missing file needs no removal. A file that cannot be removed fails when it is
-            // opened.
+            // Errors of removing a file are ignored, because a missing file needs no removal. A
+            // file that cannot be removed causes an error when it is opened.
             let _ = fs::remove_file(beside);
         }
         match open_file(&path) {
@@ -66,9 +67,10 @@ impl Index {
         }
     }
 
-    /// Runs `work` on the index, and repeats `work` once or twice after an error. A damaged index
-    /// is created again first; after any other error the work is repeated with an index in memory.
-    /// `work` must write all rows that it needs, because the new index is empty.
+    /// Runs `work` on the index, and repeats `work` once or twice after an error. If the index is
+    /// damaged, it is created again before `work` is repeated. After any other error, `work` is
+    /// repeated with an index in memory. `work` must write all rows that it needs, because the new
+    /// index is empty.
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
@@ -124,7 +126,7 @@ fn is_damage(error: &Error) -> bool {
             failure.code,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SchemaChanged | ErrorCode::Unknown
         ),
-        // The index has another layout, or a row that cannot be decoded.
+        // Any other error means that the index has another layout, or a row that cannot be decoded.
         _ => true,
     }
 }

@@ -37,8 +37,8 @@ pub fn create_tables(connection: &Connection) -> Result<(), Error> {
     ))
 }
 
-/// Returns whether a database has tables that no version of the index ever had. Another program
-/// created such a database.
+/// Returns whether a database has tables that no version of the index ever had. A database with
+/// other tables was created by another program.
 pub fn is_foreign(connection: &Connection) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name NOT IN ('runs', 'unreadable'))";
     connection.query_row(sql, [], |row| row.get(0))
@@ -48,8 +48,8 @@ fn read_stamp(row: &Row) -> Result<(String, FileStamp), Error> {
     Ok((row.get(0)?, FileStamp { bytes: row.get(1)?, modified_ns: row.get(2)?, inode: row.get(3)? }))
 }
 
-/// Returns the stamps (size, time, inode) of all files in the index, readable or not. If the stamp
-/// differs from that of the file, the file must be read again.
+/// Returns the stamps (size, time, inode) of all files in the index, readable or not. A file whose
+/// stamp differs from its stamp in the index must be read again.
 pub fn file_stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
     let mut statement = connection.prepare_cached(
         "SELECT file, bytes, modified_ns, inode FROM runs \
@@ -69,8 +69,8 @@ pub fn write_run(
 ) -> Result<(), Error> {
     remove(transaction, file)?;
     let FileStamp { bytes, inode, .. } = stamp;
-    // A run in progress may end without a change of its file. A modification time of 0 makes every
-    // refresh read the file again.
+    // A run in progress may end without a change of its run file. The row of a run in progress gets
+    // the modification time 0, so that every refresh reads the run file again.
     let is_under_way = read.as_ref().is_ok_and(|run| run.state == RunState::UnderWay);
     let modified_ns = if is_under_way { 0 } else { stamp.modified_ns };
     match read {

@@ -12,7 +12,8 @@ use plimsoll_sys::system_text;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-/// The length of the first read in bytes. Most heads of run files are shorter.
+/// The length of the first read of a run file in bytes (16 KiB). Most heads of run files are
+/// shorter than 16 KiB.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
 /// Reads the list entry of the run file at `path`; `name` is its file name in the store. An error
@@ -36,8 +37,8 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     Ok(HistoryRun::new(name, &head, end, state).with_marks(is_pinned, tags))
 }
 
-/// Returns the run with a summary computed from the whole file, for files that contain none. The
-/// computation takes as long as showing the run.
+/// Returns the run with a summary computed from the whole run file, for run files that contain no
+/// summary. Computing the summary takes as long as showing the run.
 pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     let computed = || {
         let bytes = files::read(path, Use::RunFile).ok()?;

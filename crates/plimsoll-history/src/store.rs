@@ -13,8 +13,8 @@ use rusqlite::TransactionBehavior;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The maximum time that one refresh spends on computing missing summaries. The next refresh
-/// computes further summaries.
+/// The maximum time that one refresh of the index spends on computing missing summaries. The next
+/// refresh computes the summaries that are still missing.
 const SUMMARY_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The conditions that a list of runs must meet.
@@ -81,8 +81,8 @@ impl Store {
             if changed.is_empty() && gone.is_empty() {
                 return Ok(());
             }
-            // Read the files before the lock is taken, so that other writers wait only for the
-            // write.
+            // The run files are read before the index is locked, so that other processes wait only
+            // while rows are written.
             let read: Vec<_> =
                 changed.into_iter().map(|(name, stamp)| (name, *stamp, read_run(&folder.join(name), name))).collect();
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -20,8 +20,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns the bytes of a `find` run. `number` sets its start time, commit and tag. `filler` is the
-/// number of bytes between head and end, where a real run has its trials.
+/// Returns the bytes of the run file of a `find` run. `number` sets the run's start time, commit
+/// and tag. `filler` is the number of bytes between head and end, where a real run has its trials.
 fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
     let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
     let asked = ExperimentSpec::Find(FindSpec {
@@ -134,7 +134,8 @@ fn a_damaged_index_is_rebuilt() {
 fn a_read_only_store_is_read() {
     let folder = folder("read-only");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
-    // The test puts a folder in the place of the index, because root ignores file permissions.
+    // The test makes the index unwritable by a folder at its path, because root ignores file
+    // permissions.
     fs::create_dir(folder.join("index.sqlite")).expect("a folder");
     assert_eq!(count(&mut refreshed_store(&folder)), 3);
     fs::remove_dir(folder.join("index.sqlite")).expect("removed");
@@ -218,14 +219,14 @@ fn unfinished_runs_have_their_own_state() {
     let mut store = refreshed_store(&folder);
     let state = |store: &mut Store| store.matching_runs(&RunFilter::default()).expect("runs")[0].state;
     assert_eq!(state(&mut store), RunState::UnderWay);
-    // The writer has released its lock, but the bytes of the file are unchanged.
+    // Dropping the file releases the writer's lock, but leaves the bytes of the run file unchanged.
     drop(file);
     store.refresh_index().expect("refreshed");
     assert_eq!(state(&mut store), RunState::BrokenOff);
     fs::write(&cut, &whole).expect("written");
     store.refresh_index().expect("refreshed");
     assert_eq!(state(&mut store), RunState::Whole);
-    // The head is cut off.
+    // A run file that is cut off within its head cannot be read.
     for length in [0, 5, 12, 200] {
         fs::write(&cut, &whole[..length]).expect("written");
         assert!(read_run(&cut, "x").is_err(), "{length}");
@@ -278,13 +279,14 @@ fn listing_reads_only_start_and_end_of_files() {
         assert_eq!(read_run(&path, "x").expect("read").series_value_rps(), Some(2000.0));
     }
     let each_us = started.elapsed().as_micros() / rounds;
-    // A test build is slow and its machine is busy. Reading the whole file would take about 100 ms.
+    // The limit of 20 ms allows for a slow test build and a busy machine. Reading the whole file
+    // would take about 100 ms.
     assert!(each_us < 20_000, "{each_us} us");
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// Prints how long 10 000 run files take. Run it with `cargo test --release -p plimsoll-history --
-/// --ignored --nocapture`.
+/// Prints how long it takes to list 10 000 run files. Run this test with `cargo test --release -p
+/// plimsoll-history -- --ignored --nocapture`.
 #[test]
 #[ignore = "writes 10 000 files"]
 fn ten_thousand_runs_are_listed_quickly() {

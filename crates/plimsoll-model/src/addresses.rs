@@ -118,7 +118,8 @@ impl std::fmt::Display for AddressRange {
     }
 }
 
-/// IPv6 addresses of cloud metadata services. Over IPv4 these services are link-local.
+/// IPv6 addresses of cloud metadata services. The IPv4 addresses of cloud metadata services are
+/// link-local.
 const METADATA_V6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
@@ -129,8 +130,9 @@ const METADATA_V6: [Ipv6Addr; 6] = [
 ];
 
 /// Returns whether an address is a cloud metadata service, which offers keys and configuration to
-/// the machine. Such an address is link-local over IPv4, or one of a few known addresses over IPv6.
-/// Such an address is private, but a load must never target it.
+/// the machine. The address of a metadata service is link-local over IPv4, or one of a few known
+/// addresses over IPv6. A load must never target a metadata service, although its address is
+/// private.
 pub fn is_metadata(address: &IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -138,9 +140,9 @@ pub fn is_metadata(address: &IpAddr) -> bool {
     }
 }
 
-/// Returns whether a load may target an address without `--allow-public`. True for loopback,
-/// private and unspecified addresses and for link-local IPv6 addresses, except cloud metadata
-/// services.
+/// Returns whether a load may target an address without `--allow-public`. The result is true for
+/// loopback, private and unspecified addresses and for link-local IPv6 addresses, except cloud
+/// metadata services.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata(address) {
         return false;
@@ -195,7 +197,8 @@ mod tests {
             match (got, expect) {
                 (Ok(range), Some((count, first, last))) => {
                     let ends = (range.nth(0).to_string(), range.nth(range.count() - 1).to_string());
-                    // A range longer than u64::MAX addresses is used only up to that count.
+                    // If a range has more than u64::MAX addresses, only its first u64::MAX
+                    // addresses are used.
                     let last = if count == u64::MAX { ends.1.clone() } else { last.to_owned() };
                     assert_eq!((range.count(), ends), (count, (first.to_owned(), last)), "{text}");
                 }

@@ -1,7 +1,7 @@
-//! What one agent of a fleet did in one load ([`AgentAccount`]): its requests, its busy share, its
-//! lag and its clock error. If the agent was lost, the account has the reason.
+//! What one agent of a fleet did in one load ([`AgentAccount`]): its requests, its utilisation, its
+//! lag behind the schedule and its clock error. If the agent was lost, the account has the reason.
 //!
-//! Not here: how agents are reached and controlled, and whether an agent was the limit.
+//! Not here: how agents are reached and controlled, and whether an agent limited the load.
 
 use crate::ledger::Ledger;
 use serde::{Deserialize, Serialize};
@@ -58,8 +58,8 @@ impl AgentAccount {
         }
     }
 
-    /// Adds the same agent's account of another load. Counts add up; other figures keep the worse
-    /// value. The order of merging does not matter.
+    /// Adds the same agent's account of another load. Counts are added; of every other figure, the
+    /// worse of the two values is kept. The order of merging does not matter.
     pub fn merge(&mut self, other: &AgentAccount) {
         self.workers = self.workers.max(other.workers);
         self.ledger.merge(&other.ledger);

@@ -1,7 +1,7 @@
 //! The rate that an agent's machine reaches against its own reference server
-//! ([`AgentCalibration`]). The shares of later loads follow from this rate.
+//! ([`AgentCalibration`]). The agent's share of later loads is computed from its calibrated rate.
 //!
-//! Not here: how the rate is measured and stored, and how shares follow from it.
+//! Not here: how the rate is measured and stored, and how shares are computed from the rate.
 
 use crate::agent_account::AGENT_NAME_BYTES_MAX;
 use crate::machine_facts::SelfMeasurement;

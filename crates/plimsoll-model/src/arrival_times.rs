@@ -1,8 +1,8 @@
-//! The intended start of every request of a load, one by one ([`ArrivalTimes`]), from a log. A plan
-//! contains the whole list. The record of a plan contains the number of times, their span and a
-//! digest.
+//! The intended start of every request of a load, one by one ([`ArrivalTimes`]), read from a log. A
+//! plan contains the whole list of start times. The record of a plan contains only the number of
+//! start times, their span and a digest.
 //!
-//! Not here: the source of these times, and the request at each time ([`crate::request_list`]).
+//! Not here: the source of the start times, and the request at each time ([`crate::request_list`]).
 
 use crate::curve::Curve;
 use crate::rng::mix;

@@ -1,6 +1,6 @@
 //! Upper bounds for the numbers of a run file. A frame with a valid checksum can still claim a load
-//! of 292 years, and a list of its intervals would then need all memory. A number that no writer
-//! writes counts as damage, so that later code needs no checks.
+//! of 292 years. A list of the intervals of a load of 292 years would need all memory. A number
+//! that plimsoll never writes counts as damage of the file, so that later code needs no checks.
 //!
 //! Not here: whether the numbers agree with each other.
 
@@ -22,8 +22,8 @@ use crate::terms::{RedactedText, Terms};
 use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
-/// The maximum number of intervals of one load. This is 11 days of 100 ms intervals, or 115 days of
-/// 1 s intervals.
+/// The maximum number of intervals of one load. The limit corresponds to 11 days of 100 ms
+/// intervals, or 115 days of 1 s intervals.
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval of a recorded load, ns.
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
@@ -39,11 +39,12 @@ const WORKERS_MAX: u32 = 1 << 20;
 pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
-/// Upper bound for a count in one interval. Sums over all intervals of all kinds fit a u64.
+/// Upper bound for a count in one interval. With this upper bound, sums over all intervals and all
+/// kinds of counts fit a u64.
 const COUNT_MAX: u64 = 1 << 36;
 /// Upper bound for an amount in one interval: bytes, or requests x ns.
 const AMOUNT_MAX: u64 = 1 << 60;
-/// Largest absolute value of a reading.
+/// Largest absolute value of a reading (a measurement of the server or host).
 const READING_MAX: f64 = 1e21;
 
 fn is_time(ns: u64) -> bool {
@@ -85,7 +86,8 @@ impl Load {
 
 /// The maximum number of levels of a sweep.
 const LEVELS_MAX: usize = 1 << 16;
-/// Possible numbers of arms of a comparison or ladder: each arm has a letter as its name.
+/// Possible numbers of arms (compared targets) of a comparison or ladder: each arm has a letter as
+/// its name.
 pub const ARM_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=26;
 /// Longest CPU profile, s.
 const PROFILE_S_MAX: u32 = 600;
@@ -150,8 +152,8 @@ impl ExperimentSpec {
 }
 
 impl Terms<RedactedText> {
-    /// Returns whether every number of the terms is in its valid range, and the terms belong to
-    /// this experiment.
+    /// Returns whether every number of the terms (the conditions of an experiment) is in its valid
+    /// range, and the terms belong to this experiment.
     pub fn is_bounded(&self, asked: &ExperimentSpec) -> bool {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
@@ -241,8 +243,8 @@ impl PlanRecord {
 }
 
 impl Injector {
-    /// Returns whether these can be the injectors of one load: the number of machines and of their
-    /// workers is in its valid range.
+    /// Returns whether `injectors` can be the injectors (load-generating machines) of one load. The
+    /// number of machines and the number of workers of each machine must be in their valid ranges.
     pub fn are_bounded(injectors: &[Injector]) -> bool {
         injectors.len() <= INJECTORS_MAX && injectors.iter().all(|injector| injector.workers <= WORKERS_MAX)
     }
@@ -303,7 +305,8 @@ impl Interval {
     }
 }
 
-/// Returns whether a chart can show this sample. Other samples are dropped.
+/// Returns whether a chart can show this sample of a measurement. Samples that a chart cannot show
+/// are dropped.
 pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
     is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
 }

@@ -1,6 +1,6 @@
 //! A budget for the expansion of untrusted input: through references, variables and compression, a
-//! few bytes can stand for very many. All parsers use this one type, so that all have the same
-//! bounds: in proportion to the input, and in total.
+//! few bytes can expand to very many bytes. All parsers use [`Budget`], so that all parsers have
+//! the same two limits: one in proportion to the input, and one in total.
 //!
 //! Not here: how many bytes of a file are read, and the message for an input over its budget.
 
@@ -8,13 +8,13 @@ use thiserror::Error;
 
 /// Number of bytes to which every input may expand, even the smallest input.
 pub const EXPANSION_BYTES_MIN: usize = 4 << 20;
-/// Largest expansion of a larger input, as a multiple of its length. Real inputs expand less than
-/// ten times.
+/// Largest expansion of an input as a multiple of its length, if this multiple exceeds
+/// [`EXPANSION_BYTES_MIN`]. Real inputs expand to less than ten times their length.
 pub const EXPANSION_FACTOR_MAX: usize = 16;
 /// Largest expansion of any input, in bytes.
 pub const EXPANSION_BYTES_MAX: usize = 256 << 20;
 
-/// The error for an input that exceeds its budget; the number is the budget in bytes.
+/// The error for an input that exceeds its budget; the number is the budget in MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the document expands to more than {0} MiB with the repetitions of its references: make the document smaller")]
 pub struct BudgetError(pub usize);
@@ -59,8 +59,8 @@ impl Budget {
         }
     }
 
-    /// Returns an error if any earlier `take` failed. Readers that cannot stop at the failure
-    /// itself use this function.
+    /// Returns an error if any earlier `take` failed. Parsers that cannot stop at a failed `take`
+    /// call this function later.
     pub fn check(&self) -> Result<(), BudgetError> {
         if self.is_over { Err(self.expansion_error()) } else { Ok(()) }
     }

@@ -5,8 +5,8 @@
 /// Formats a time in ms since 1970 as `2026-11-21 13:05:09 UTC`.
 pub fn date(unix_ms: u64) -> String {
     let (days, seconds) = ((unix_ms / 86_400_000) as i64, unix_ms / 1000 % 86_400);
-    // The computation counts years from March on, so that the leap day is the last day (Hinnant,
-    // "chrono-compatible low-level date algorithms").
+    // The computation counts years from March on, so that the leap day is the last day of a year
+    // (Hinnant, "chrono-compatible low-level date algorithms").
     let shifted = days + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -34,8 +34,8 @@ use std::net::SocketAddr;
 
 /// The first bytes of every run file; the last of these bytes is the format version.
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x03";
-/// The oldest format version that this crate reads. Version 2 has no terms, so its runs cannot be
-/// repeated.
+/// The oldest format version that this crate reads. Files of version 2 do not contain the
+/// conditions of a run (terms), so their runs cannot be repeated.
 const VERSION_MIN: u8 = 2;
 /// Longest valid payload of a frame, in bytes: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
@@ -49,7 +49,7 @@ const FRAME_TAIL_BYTES: usize = 4;
 pub enum Frame {
     /// The description of the experiment, which is always the first frame.
     Experiment(Box<Header>),
-    /// A load begins; loads are numbered from 0 in the order of these frames.
+    /// A load begins; loads are numbered from 0 in the order of their `TrialStart` frames.
     TrialStart {
         /// The purpose of the load, and its position in the experiment.
         tag: Tag,
@@ -57,7 +57,7 @@ pub enum Frame {
         start_ns: u64,
         /// The plan without its secrets.
         plan: Box<PlanRecord>,
-        /// The machines that make the load; see [`Run::injectors`].
+        /// The machines that generate the load; see [`Run::injectors`].
         injectors: Vec<Injector>,
     },
     /// The figures of one interval of the latest load.
@@ -90,7 +90,7 @@ pub enum Frame {
     },
     /// An event of the experiment that belongs to no load.
     Remark(Remark),
-    /// The experiment has ended; the last frame.
+    /// The experiment has ended; this frame is the last frame of the file.
     ExperimentEnd {
         /// Length of the experiment, ns.
         elapsed_ns: u64,
@@ -148,7 +148,8 @@ const KIND_PROBES: u8 = 6;
 const KIND_REMARK: u8 = 7;
 const KIND_SAMPLED: u8 = 8;
 const KIND_AGENTS: u8 = 9;
-/// The largest kind of frame that this version knows. Larger kinds come from later versions.
+/// The largest kind of frame that this version of plimsoll knows. Frames with a larger kind come
+/// from later versions of plimsoll.
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
@@ -322,8 +323,9 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
                 figures_unknown += unknown;
             }
             (None, _) if kind > KIND_MAX => frames_unknown += 1,
-            // The frame is valid, but no writer produces this content or a frame at this position.
-            // The rest of the file cannot be trusted.
+            // The frame has a valid checksum, but plimsoll never writes this content, or never
+            // writes a frame of this kind at this position. The rest of the file after an
+            // unexpected frame cannot be trusted.
             _ => break,
         }
         at = next;
@@ -344,8 +346,8 @@ impl Header {
     }
 }
 
-/// Number of bytes at the start of a run file that suffice to read the length of the file's head:
-/// the magic bytes and the first frame.
+/// Number of bytes at the start of a run file that suffice to compute the length of the file's
+/// head. The bytes are the magic bytes, and the length and kind of the first frame.
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + FRAME_HEAD_BYTES;
 
 /// Returns the length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
@@ -383,8 +385,8 @@ pub struct FileEnd {
 }
 
 /// Reads the end of a run file from its last bytes. `None` means that the experiment still runs or
-/// was aborted, or that the file was cut. The last frame is the frame whose length leads to the end
-/// of the file and whose checksum is right.
+/// was aborted, or that the file was cut. The last frame is recognised by its length, which leads
+/// exactly to the end of the file, and by its valid checksum.
 pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     let last = tail.len().checked_sub(FRAME_HEAD_BYTES + FRAME_TAIL_BYTES)?;
     let ends_there = |at: &usize| {
@@ -469,8 +471,8 @@ fn begin(header: Header) -> Experiment {
     }
 }
 
-/// Adds a frame to the experiment. Returns false if no writer puts the frame at this position, or
-/// if a number in the frame is out of range ([`crate::bounds`]).
+/// Adds a frame to the experiment. Returns false if plimsoll never writes the frame at this
+/// position, or if a number in the frame is out of range ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
@@ -517,13 +519,14 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     true
 }
 
-/// Completes the ledger of a recording that was cut: requests without an outcome count as in
-/// flight.
+/// Completes the ledger (request outcomes) of a recording that was cut: requests without an outcome
+/// count as in flight.
 fn close_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;
     }
-    // The ledger of each route must be complete, and so must the ledger of the whole load.
+    // The requests in flight are added route by route, because each route's ledger must be
+    // complete, and not just the ledger of the whole load.
     let mut sums: BTreeMap<RouteNumber, Ledger> = BTreeMap::new();
     for (route, figures) in run.intervals.values().flat_map(|interval| interval.routes.iter()) {
         sums.entry(route).or_default().merge(&figures.ledger);

@@ -1,6 +1,7 @@
 //! Restores an executable plan from a record, for a rerun. [`missing_inputs`] lists the redacted
-//! inputs of a record, and [`complete`] restores them. Restored inputs must lead to the same
-//! record, and superfluous inputs are refused. So a rerun repeats exactly what was recorded.
+//! inputs of a record, and [`complete`] restores them. The restored plan must have the same record
+//! as the original plan, and superfluous inputs are refused. A rerun therefore repeats exactly the
+//! recorded experiment.
 //!
 //! Not here: which texts are redacted ([`Plan::record`], [`Terms::record`]), command-line flags,
 //! and reading of files.
@@ -24,7 +25,7 @@ use std::convert::Infallible;
 pub struct MissingInput {
     /// The kind of the redacted input.
     pub kind: TextKind,
-    /// The redacted text in the record; for a header field its name.
+    /// The redacted text in the record; for a header field, the name of the field.
     pub record_text: String,
 }
 
@@ -37,7 +38,7 @@ pub struct RerunUrl {
     pub origin: Origin,
     /// Path and query.
     pub target: String,
-    /// The `Authorization` value that follows from user and password.
+    /// The `Authorization` value that is computed from the user and password in the URL.
     pub authorization: Option<String>,
 }
 
@@ -51,7 +52,7 @@ pub struct RerunInputs {
     /// The request body and its source, including a body that plimsoll read from a file named in
     /// the record.
     pub body: Option<(BodySource<String>, Vec<u8>)>,
-    /// All other texts, by kind.
+    /// All given texts except URLs, header fields and the request body, by kind.
     pub texts: BTreeMap<TextKind, VecDeque<String>>,
 }
 
@@ -175,7 +176,7 @@ impl PlanRecord {
     }
 
     /// Restores the redacted inputs of the plan. The result has no addresses or certificates, since
-    /// the caller resolves and reads these again.
+    /// the caller resolves the addresses and reads the certificates again.
     pub fn complete(&self, how: Redact, mut secrets: Secrets) -> Result<Plan, Incomplete> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
@@ -194,7 +195,8 @@ impl PlanRecord {
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
-        // Scenarios, setup and teardown come from a file, which is read again.
+        // Scenarios, setup and teardown stay empty here, because they come from a file that is read
+        // again.
         let (scenarios, around) = (Vec::new(), SetupTeardown::default());
         let origin = origin.clone();
         let traffic = Traffic {
@@ -273,8 +275,8 @@ fn check_given_text(kind: TextKind, was: &str, given: String, how: Redact) -> Re
     }
 }
 
-/// Returns the path of the body's file if the record contains the path. Then the user need not give
-/// the body again.
+/// Returns the path of the body's file if the record contains the path. If the record contains the
+/// path, the user of a rerun need not give the body again.
 pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     match &terms.body {
         Some(BodySource::File(path)) if !path.withheld => Some(&path.text),
@@ -290,7 +292,7 @@ pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
 
 /// Returns all redacted inputs that a rerun needs, in the order in which the program asks for them.
 pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
-    // The demo server has no secrets.
+    // A study of the demo server has no secrets, so no input is missing.
     if terms.demo {
         return Vec::new();
     }
@@ -298,10 +300,12 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
     for (index, plan) in asked.plans().into_iter().enumerate() {
         let mut here = plan.missing_inputs();
         if terms.mix.is_some() || terms.replay.is_some() {
-            // The traffic file provides the other inputs.
+            // The traffic file or the log provides all inputs of the plan except the path of the
+            // unix socket.
             here.retain(|it| it.kind == TextKind::Unix);
         } else if has_user_info(terms, index) {
-            // The URL contains the authorization.
+            // The URL contains user and password, so the `Authorization` header field is not a
+            // separate input.
             here.retain(|it| it.kind != TextKind::Header || !is_authorization(&it.record_text));
             if !plan.traffic.first().target_withheld {
                 here.insert(0, MissingInput { kind: TextKind::Url, record_text: plan.traffic.url() });
@@ -315,7 +319,8 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
             }
             Some(BodySource::Text | BodySource::Input) | None => {}
         }
-        // Inputs that do not belong to a target are equal for all targets.
+        // Inputs other than URLs are equal for all targets, so they are listed only for the first
+        // target.
         all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(asked))));
     }
     for (kind, texts) in rerun_texts(terms) {
@@ -336,8 +341,8 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
     all
 }
 
-/// Returns the path of the traffic file if the record contains the path. Then the user need not
-/// give the file again.
+/// Returns the path of the traffic file if the record contains the path. If the record contains the
+/// path, the user of a rerun need not give the file again.
 pub fn traffic_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
@@ -353,7 +358,8 @@ pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
-/// Returns whether all targets have one URL, as with builds that plimsoll starts in turn.
+/// Returns whether all targets have the same URL, as with builds of a server that plimsoll starts
+/// one after the other.
 pub fn has_one_url(asked: &ExperimentSpec) -> bool {
     asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
@@ -366,7 +372,8 @@ fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
 fn rerun_texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
     let listed = terms.map(|kind, text| {
-        // The body is an input of the plan, and the user chooses output paths anew.
+        // The request body and output paths are skipped: the body is an input of the plan, and the
+        // user chooses output paths anew.
         if !matches!(kind, TextKind::Body | TextKind::Place) {
             texts.entry(kind).or_default().push(text.clone());
         }
@@ -487,8 +494,8 @@ pub fn complete(
             resolve.public = terms.public;
         }
         if terms.connections_max.is_none() {
-            // The recorded limit was adapted to the machine of that run and may not suit this
-            // machine.
+            // The recorded connection limit was adapted to the machine of the recorded run, and may
+            // not suit this machine.
             plan.carriage.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
         }
         Ok(plan)
@@ -497,8 +504,8 @@ pub fn complete(
         return Err(Incomplete::Superfluous(TextKind::Url));
     }
     let user_info: Vec<bool> = terms.targets.iter().map(|target| target.user_info).collect();
-    // Different targets must stay different, and equal targets equal. Otherwise a comparison would
-    // compare A with A.
+    // Targets that differ in the record must stay different, and equal targets must stay equal. If
+    // different targets became equal, a comparison would compare A with A.
     if !terms.demo && targets(asked.plans(), &user_info) != terms.targets {
         return Err(Incomplete::Alike);
     }

@@ -24,7 +24,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// Returns `text` with its lines kept, and other control characters made visible.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    // Lines of CSV end in CR LF.
+    // CR LF also ends a line, because lines of CSV end in CR LF.
     let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");
     escape_controls(text, ends)
 }

@@ -96,7 +96,8 @@ impl Data {
         (0..self.ends.len()).map(|at| self.cell(0, at))
     }
 
-    /// Returns the cumulated weights of the rows for a Zipf choice; otherwise an empty list.
+    /// Returns the cumulated weights of the rows for a Zipf choice, and an empty list for any other
+    /// choice.
     pub fn cumulated_zipf_weights(&self) -> Vec<f64> {
         let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
         let exponent = f64::from(exponent_milli) / 1e3;
@@ -153,7 +154,7 @@ mod tests {
         let ranks = data.cumulated_zipf_weights();
         let mut counts = [0u32; 100];
         (0..100_000).for_each(|n| counts[data.row(n, rng, &ranks) as usize] += 1);
-        // The harmonic number of 100 is 5.187.
+        // The weights 1 / n of the 100 rows add up to the harmonic number of 100, which is 5.187.
         let expect = |row: usize| 1e5 / 5.187 / (row + 1) as f64;
         for row in [0, 1, 9, 50] {
             assert!((f64::from(counts[row]) - expect(row)).abs() < 5.0 * expect(row).sqrt(), "{row}: {}", counts[row]);

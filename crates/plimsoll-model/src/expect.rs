@@ -27,12 +27,12 @@ pub struct Expectations {
     pub body: Option<TextExpectation>,
 }
 
-/// The expectation of a text.
+/// The expectation of a text in a response, such as a header field or the whole content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextExpectation {
-    /// The text must contain this text.
+    /// The checked text must contain the given text.
     Holds(String),
-    /// This regular expression matches somewhere in the text.
+    /// The regular expression must match somewhere in the checked text.
     Matches(String),
 }
 
@@ -41,7 +41,7 @@ pub enum TextExpectation {
 pub enum JsonExpectation {
     /// The value must be `null`.
     Null,
-    /// The value must be this truth value.
+    /// The value must be this Boolean (`true` or `false`).
     Flag(bool),
     /// The value must be this number, as written in the document.
     Number(String),
@@ -56,24 +56,24 @@ pub struct AnswerCapture {
     pub name: String,
     /// Where the value is found in the response.
     pub from: CaptureSource,
-    /// The value used when the response lacks the captured value; `None` means that the request
-    /// then counts as failed.
+    /// The value to use if the response lacks the captured value. `None` means that a request fails
+    /// if its response lacks the captured value.
     pub default: Option<String>,
 }
 
 /// Where a value is found in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureSource {
-    /// The value is in JSON content, at this path. A text is captured without its quotation marks,
-    /// any other value as written.
+    /// The value is in the JSON content of the response, at this path. A JSON string is captured
+    /// without its quotation marks; any other JSON value is captured as written.
     Json(JsonPath),
-    /// The value is in the content. It is the first group of the first match of this regular
-    /// expression, or the whole match without a group.
+    /// The value is in the content of the response: the first group of the first match of this
+    /// regular expression. If the regular expression has no group, the value is the whole match.
     Regex(String),
     /// The value is a header field with this name.
     Header(String),
-    /// The value is in the header fields of this name. It is the first group of the first match of
-    /// the regular expression, or the whole match without a group.
+    /// The value is in the header fields of this name: the first group of the first match of the
+    /// regular expression. If the regular expression has no group, the value is the whole match.
     HeaderRegex(String, String),
     /// The value is a cookie that the response sets.
     Cookie(String),
@@ -109,7 +109,7 @@ impl CaptureSource {
     /// `cookie:sid`.
     ///
     /// # Errors
-    /// A sentence that says how to correct the text.
+    /// The error is a sentence that says how to correct the text of the capture.
     pub fn parse(text: &str) -> Result<CaptureSource, String> {
         if text.starts_with('$') {
             return JsonPath::parse(text).map(CaptureSource::Json).map_err(|error| error.to_string());
@@ -120,7 +120,8 @@ impl CaptureSource {
         };
         match text.split_once(':') {
             Some(("regex", pattern)) => Ok(CaptureSource::Regex(pattern.to_owned())),
-            // The name of a header field contains no blank.
+            // The name of a header field contains no blank, so the name ends where ` regex:`
+            // begins.
             Some(("header", rest)) if rest.contains(" regex:") => match rest.split_once(" regex:") {
                 Some((name, pattern)) if !name.trim().is_empty() => {
                     Ok(CaptureSource::HeaderRegex(name.trim().to_owned(), pattern.to_owned()))
@@ -135,8 +136,8 @@ impl CaptureSource {
         }
     }
 
-    /// Returns the regular expression that finds the value; `None` means that the value is found in
-    /// another way.
+    /// Returns the regular expression that finds the captured value; `None` means that the capture
+    /// has no regular expression.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             CaptureSource::Regex(pattern) | CaptureSource::HeaderRegex(_, pattern) => Some(pattern),
@@ -149,7 +150,7 @@ impl CaptureSource {
         matches!(self, CaptureSource::Json(_) | CaptureSource::Regex(_))
     }
 
-    /// Returns the source in the syntax that [`CaptureSource::parse`] reads.
+    /// Returns the source of the captured value, in the syntax that [`CaptureSource::parse`] reads.
     pub fn text(&self) -> String {
         match self {
             CaptureSource::Json(path) => path.text().to_owned(),

@@ -1,9 +1,10 @@
 //! The first failed response of each kind: its status line, type, length and the beginning of its
 //! content, redacted.
 //!
-//! Bytes become text only here, so that no unredacted text is recorded or shown. A failed response
-//! may repeat secrets of its request (keys, codes, passphrases). So the record contains only short
-//! plain words, unless the user wants the whole text.
+//! The bytes of failed responses are converted to text only in this file, so that no unredacted
+//! text is recorded or shown. A failed response may repeat secrets of its request (keys, codes,
+//! passphrases). To hide such secrets, the record contains only short plain words of the response,
+//! unless the user wants the whole text.
 //!
 //! Not here: which responses fail, and how the engine gets their bytes.
 
@@ -15,51 +16,53 @@ use serde::{Deserialize, Serialize};
 
 /// The maximum number of kinds of failed responses that a load records: one response for each kind.
 pub const KINDS_MAX: usize = 16;
-/// Number of first bytes of a failed response that plimsoll keeps. Most heads of responses have
-/// fewer bytes.
+/// Number of first bytes of a failed response that plimsoll keeps. The number exceeds the length of
+/// most response headers.
 pub const KEPT_BYTES: usize = 4 << 10;
 /// The maximum number of characters of a response's content that are shown.
 const SHOWN_CHARS: usize = 200;
 
-/// The first failed response of a kind.
+/// The first failed response of a kind. The kind is the HTTP status or the failed check; for gRPC,
+/// the status and the fault of the call are part of the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
-    /// The HTTP status, which is the kind of the failed response unless `miss` is set. 0 means that
-    /// the bytes were no HTTP response.
+    /// The HTTP status, by which failed responses are grouped unless `miss` is set. The status 0
+    /// means that the received bytes were no HTTP response.
     pub status: u16,
-    /// The failed check (expectation or capture) of a response with a successful status. If set,
-    /// the failed check is the kind of the response.
+    /// The failed check (expectation or capture) of a response whose status counts as success. If a
+    /// check failed, responses are grouped by the check instead of the HTTP status.
     #[serde(rename = "missed", default, skip_serializing_if = "Option::is_none")]
     pub miss: Option<MissedExpectation>,
-    /// The status of a gRPC call ([`GrpcStatus`]), which is part of the kind of the response.
+    /// The status of a gRPC call ([`GrpcStatus`]). Failed responses with different gRPC statuses
+    /// are different kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_status: Option<u16>,
-    /// The fault in the messages of a call that ended with `OK`, which is part of the kind of the
-    /// response.
+    /// The fault in the messages of a gRPC call that ended with `OK`. Failed responses with
+    /// different faults are different kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_fault: Option<CallFault>,
-    /// Schedule time of the failure, ns.
+    /// Schedule time of the failure, in ns since the start of the load.
     pub at_ns: u64,
-    /// The status line; empty without HTTP.
+    /// The status line of the response; empty if the received bytes were no HTTP response.
     pub status_line: String,
-    /// The beginning of the content, on one line. Without HTTP: the beginning of all bytes
-    /// received.
+    /// The beginning of the content, on one line. If the received bytes are no HTTP response, the
+    /// field contains the beginning of all received bytes.
     pub body: String,
-    /// The media type (`Content-Type`) of the response; empty if the head has no such field.
+    /// The media type of the response; empty if the response has no header field `Content-Type`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content_type: String,
     /// The declared length of the content, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_bytes: Option<u64>,
-    /// The fault in words; empty if the status already tells it.
+    /// The reason of the failure in words; empty if the status already tells the reason.
     pub reason: String,
-    /// Whether the response has `Retry-After`; `None` means that the head of the response was not
-    /// kept.
+    /// Whether the response has the header field `Retry-After`; `None` means that plimsoll did not
+    /// keep the response header.
     #[serde(default)]
     pub retry_after: Option<bool>,
 }
 
-/// A missed expectation or capture of a route.
+/// A failed check of a route: a response did not meet an expectation, or lacked a value to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MissedExpectation {
     /// The route of the failed request.
@@ -69,13 +72,14 @@ pub struct MissedExpectation {
 }
 
 impl FailedAnswer {
-    /// The reason text for a gRPC call whose status was derived from the HTTP status: a proxy
-    /// responded, or a server without gRPC.
+    /// The reason text for a gRPC call without a gRPC status: a proxy responded, or a server
+    /// without gRPC. The status of such a call was derived from the HTTP status.
     pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
 
     /// Returns the kind of the failed response.
     pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<MissedExpectation>) {
-        // For a missed expectation the first response is shown, whatever its status.
+        // All responses that fail the same check are one kind, whatever their HTTP status, so the
+        // kind of a failed check contains the status 0.
         (if self.miss.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.miss)
     }
 
@@ -95,7 +99,7 @@ impl FailedAnswer {
         FailedAnswer { miss: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
     }
 
-    /// Creates an entry of which only these fields are known.
+    /// Creates an entry with these fields; all other fields are empty.
     fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
         FailedAnswer {
             status,
@@ -112,11 +116,11 @@ impl FailedAnswer {
         }
     }
 
-    /// Creates the entry for a response with this status. `bytes` are its first bytes, including
-    /// interim responses.
+    /// Creates the entry for a response with this status. `bytes` are the first bytes of the
+    /// response, including interim (1xx) responses.
     pub fn answer(status: u16, at_ns: u64, bytes: &[u8], how: Redact) -> FailedAnswer {
         let (mut head, mut content) = head_and_content(bytes);
-        // Interim responses have a head each, and no content.
+        // Skip interim (1xx) responses: each interim response has a header, but no content.
         while is_interim(head) && !content.is_empty() {
             (head, content) = head_and_content(content);
         }
@@ -126,7 +130,8 @@ impl FailedAnswer {
         let field =
             |name: &str| lower.lines().find_map(|field| Some(field.strip_prefix(name)?.strip_prefix(':')?.trim()));
         let chunked = field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked"));
-        // Over HTTP/2 no header fields are kept, only a status line that plimsoll writes.
+        // For HTTP/2 no header fields are kept, only a status line that plimsoll writes, so
+        // `Retry-After` is unknown.
         let retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
         let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
         let content_type = field("content-type").map_or_else(String::new, media_type);
@@ -136,8 +141,8 @@ impl FailedAnswer {
     }
 
     /// Marks the entry as the response to a gRPC call with status `ended`, and adds the fault of
-    /// its messages, if any. `is_stated` is true if the response has a `grpc-status`; otherwise the
-    /// status follows from HTTP.
+    /// the call's messages, if any. `is_stated` is true if the response has a `grpc-status`. If
+    /// `is_stated` is false, the gRPC status was derived from the HTTP status.
     pub fn for_grpc_call(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
@@ -201,7 +206,7 @@ fn is_interim(head: &[u8]) -> bool {
     head.trim_ascii_start().strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
 }
 
-/// Returns the content of a chunked body, up to the last whole chunk size.
+/// Returns the content of a chunked body, up to the last chunk whose size was received completely.
 fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

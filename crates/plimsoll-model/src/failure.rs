@@ -1,7 +1,8 @@
-//! Why a command ends without its result, and with which exit code. The reason is one sentence that
-//! names the flag or file, and says what to do.
+//! The reason why a command ends without its result ([`Failure`]), and the exit codes. The reason
+//! is one sentence that names the flag or file, and says what to do.
 //!
-//! Not here: the sentences (they are made where something fails), and how a terminal shows them.
+//! Not here: the sentences (the code that detects a failure writes them), and how a terminal shows
+//! them.
 
 use std::fmt;
 
@@ -9,13 +10,13 @@ use std::fmt;
 pub mod exit {
     /// The command succeeded.
     pub const SUCCESS: u8 = 0;
-    /// A `--fail-if` condition became true, or nothing succeeded: there was no response, or no load
-    /// line.
+    /// A `--fail-if` condition became true, or nothing succeeded: no response arrived, or no load
+    /// line (sustained rate) was found.
     pub const NEGATIVE_RESULT: u8 = 1;
     /// The command line is wrong, or the command cannot start.
     pub const USAGE: u8 = 2;
-    /// The command has no conclusion: no verdict, or a gate that could not decide. The message says
-    /// what would decide.
+    /// The command has no conclusion: no verdict, or a `--fail-if` condition that the measurements
+    /// could not decide. The message says what would decide the verdict or the condition.
     pub const NO_CONCLUSION: u8 = 3;
     /// The user interrupted the command, which still reported its results.
     pub const INTERRUPTED: u8 = 130;

@@ -1,7 +1,7 @@
-//! gRPC as data: the statuses of calls, and which of them count as success.
+//! Data types of gRPC: the statuses of calls, and the set of statuses that count as success.
 //!
-//! A call is a request over HTTP/2. Its content is a list of length-prefixed messages; the trailers
-//! of the response carry the status ([the
+//! A call is a request over HTTP/2. The content of a call is a list of length-prefixed messages;
+//! the trailers of the response carry the status ([the
 //! protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: the
 //! content of messages, and the encoding of calls as bytes.
 
@@ -60,8 +60,8 @@ impl GrpcStatus {
         GrpcStatus::ALL.get(code as usize).copied().unwrap_or(GrpcStatus::Unknown)
     }
 
-    /// Returns the status of a response without a `grpc-status`, derived from its HTTP status. Such
-    /// a response comes from a proxy, or from a server without gRPC.
+    /// Returns the status of a response without a `grpc-status`, derived from its HTTP status. A
+    /// response without a `grpc-status` comes from a proxy, or from a server without gRPC.
     pub fn from_http_status(status: u16) -> GrpcStatus {
         match status {
             400 => GrpcStatus::Internal,
@@ -103,8 +103,9 @@ impl GrpcStatus {
     }
 }
 
-/// A fault in the messages of a response that ends with `OK`. gRPC clients count such a call as
-/// failed ([cardinality and framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
+/// A fault in the messages of a response that ends with `OK`. gRPC clients count a call with faulty
+/// messages as failed ([cardinality and
+/// framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
@@ -117,7 +118,7 @@ pub enum CallFault {
     Cut = 2,
     /// A message prefix is invalid: its compression flag is neither 0 nor 1.
     Prefix = 3,
-    /// A message is compressed, and the head names no compression.
+    /// A message is compressed, but the response header names no compression (`grpc-encoding`).
     Compressed = 4,
     /// A message has a compression that the client does not accept.
     Encoding = 5,
@@ -137,7 +138,7 @@ impl CallFault {
         CallFault::Content,
     ];
 
-    /// The status that clients report for a faulty response.
+    /// The gRPC status that clients report for a response whose messages have a fault.
     pub const REPORTED_STATUS: GrpcStatus = GrpcStatus::Internal;
 
     /// Returns the fault with this number; `None` means that only a later version of plimsoll knows
@@ -175,22 +176,22 @@ impl CallFault {
     }
 }
 
-/// The gRPC part of a request: its successful statuses and its messages.
+/// The gRPC part of a request: the statuses that count as success, and the messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrpcCall {
     /// The gRPC statuses that count as success.
     pub ok: GrpcStatusSet,
-    /// The length-prefixed messages made from the JSON body. `None` until the messages are encoded
-    /// with their types.
+    /// The length-prefixed messages made from the JSON body. The value is `None` until the messages
+    /// are encoded with their protobuf types.
     pub content: Option<Vec<u8>>,
-    /// A protobuf `FileDescriptorSet` of the messages. The set is needed to check responses, and to
-    /// fill in the body for each request.
+    /// A protobuf `FileDescriptorSet` of the messages. The `FileDescriptorSet` is needed to check
+    /// responses, and to encode a body whose template is filled in for each request.
     pub types: Option<Arc<[u8]>>,
-    /// Whether the method returns a stream, so that each message of a response has its own time.
-    /// The value is known once the messages of the request are encoded.
+    /// Whether the method returns a stream; if so, plimsoll records the time of each message of a
+    /// response. The flag is known once the messages of the request are encoded.
     pub returns_stream: bool,
     /// Whether each message of a bidirectional stream is sent only after the response to the
-    /// previous message. Otherwise all messages are sent at once.
+    /// previous message. If `in_turn` is false, all messages of the stream are sent at once.
     pub in_turn: bool,
 }
 

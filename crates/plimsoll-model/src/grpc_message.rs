@@ -12,7 +12,7 @@ pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
 /// Appends a message with its prefix.
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.push(u8::from(is_compressed));
-    // The encoder of messages refuses messages whose length does not fit 32 bits.
+    // The length fits 32 bits, because the encoder of messages refuses longer messages.
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
 }
@@ -28,11 +28,11 @@ pub trait MessageText: Send + Sync + std::fmt::Debug {
     fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
 }
 
-/// The message converter of each route, by route number; `None` if the route's messages are neither
-/// checked nor filled in.
+/// The message converter of each route, by route number. The converter is `None` if plimsoll
+/// neither checks the route's responses nor fills in its request messages.
 pub type MessageTexts = Vec<Option<Arc<dyn MessageText>>>;
 
-/// Why content does not decode into messages.
+/// The reason why the content of a response cannot be split into gRPC messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The content ends within a message.
@@ -64,7 +64,7 @@ impl<'a> Messages<'a> {
                 .map(|(message, after)| ((*packed != 0, message), after)),
             _ => None,
         };
-        // After an error the rest cannot be parsed.
+        // After a framing error, the remaining bytes cannot be split into messages.
         self.0 = taken.map_or(&[], |(_, after)| after);
         Some(taken.map(|(message, _)| message).ok_or(MessageError::Cut))
     }
@@ -87,13 +87,14 @@ impl<'a> Iterator for Messages<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageCount {
     whole: u32,
-    /// Bytes that are missing from the current message.
+    /// Number of bytes of the current message that have not arrived yet.
     left: u32,
-    /// Number of bytes received of the current message's prefix.
+    /// Number of bytes of the current message's 5-byte prefix that have arrived.
     prefix: u8,
-    /// The message length from the bytes of the prefix received so far.
+    /// The length of the current message, computed from the prefix bytes that have arrived.
     length: u32,
-    /// Whether a message had the compression flag, and whether such a flag was invalid.
+    /// `compressed`: whether a message had the compression flag 1. `odd`: whether a compression
+    /// flag was neither 0 nor 1, which is invalid.
     compressed: bool,
     odd: bool,
     large: bool,
@@ -125,7 +126,7 @@ impl MessageCount {
                 (self.prefix, self.left) = (0, self.length);
                 self.large |= self.length > MESSAGE_BYTES_USUAL;
             }
-            // On an endless stream the count wraps around.
+            // The count of messages wraps around, because a stream can be endless.
             self.whole = self.whole.wrapping_add(u32::from(self.left == 0));
         }
         self.whole.wrapping_sub(before)
@@ -141,7 +142,8 @@ impl MessageCount {
         self.compressed
     }
 
-    /// Returns whether any prefix is invalid, so that later bytes mean nothing.
+    /// Returns whether any message prefix is invalid, so that the bytes after the prefix cannot be
+    /// parsed.
     pub fn has_invalid_prefix(&self) -> bool {
         self.odd
     }

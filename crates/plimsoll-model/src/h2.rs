@@ -1,4 +1,4 @@
-//! HTTP/2 as data: why a server ended a stream or a connection.
+//! The HTTP/2 error codes: the reasons why a server ended a stream or a connection.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,17 +1,17 @@
 //! Latency histograms with one fixed geometry (bucket bounds), so that any two histograms can be
 //! added exactly.
 //!
-//! The geometry is that of HdrHistogram for three significant digits: 1 024 buckets to an octave,
-//! from 1 ns to [`HIGHEST_NS`] (one hour). Values have three exact digits from 1 us up, and values
-//! below 2 048 ns are exact. Values above one hour count in the last bucket; minimum, maximum and
-//! sum are exact.
+//! The geometry is that of HdrHistogram for three significant digits: 1 024 buckets to an octave (a
+//! doubling of the value). The buckets cover 1 ns to [`HIGHEST_NS`] (one hour). Values have three
+//! exact digits from 1 us up, and values below 2 048 ns are exact. Values above one hour count in
+//! the last bucket; minimum, maximum and sum are exact.
 //!
 //! [`CountingHistogram`] is for fast recording (a value costs a shift, a page lookup and an
-//! addition) and is drained often. [`SparseHistogram`] is its compact form for storage.
-//! [`Histogram`] sums many sparse histograms and has quantiles.
+//! addition) and is drained often. [`SparseHistogram`] is the compact form of a histogram for
+//! storage. [`Histogram`] sums many sparse histograms and has quantiles.
 //!
-//! Not here: corrections for coordinated omission. Recorders measure from the intended start
-//! instead.
+//! Not here: corrections for coordinated omission. Recorders need no correction for coordinated
+//! omission, because they measure each request from its intended start.
 
 mod geometry;
 mod pages;
@@ -23,8 +23,8 @@ pub use sparse::SparseHistogram;
 use geometry::ExactFigures;
 use pages::Pages;
 
-/// A histogram for recording times in ns. Its counts have 32 bits, which suffices because the
-/// histogram is drained long before a count overflows.
+/// A histogram for recording times in ns. Its counts have 32 bits, which suffices because a
+/// recording histogram is drained (read and emptied) long before a count overflows.
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,
@@ -45,8 +45,8 @@ impl CountingHistogram {
         self.exact.add(value_ns, 1);
     }
 
-    /// Moves the content out and leaves this histogram empty. The function reads only the occupied
-    /// range of buckets, and keeps the memory.
+    /// Returns the content as a [`SparseHistogram`], and empties this histogram. The function reads
+    /// only the occupied range of buckets, and keeps the allocated memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.bucket_range());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
@@ -90,7 +90,8 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// Creates an empty histogram (about 2 KiB; each quarter octave with values takes 2 KiB more).
+    /// Creates an empty histogram of about 2 KiB. Each quarter of an octave (a doubling of the
+    /// value) in which values occur takes 2 KiB more.
     pub fn new() -> Self {
         Histogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
     }
@@ -147,16 +148,16 @@ impl Histogram {
         (squares / self.exact.count as f64).sqrt()
     }
 
-    /// Returns the quantile `q` (0..=1), ns: the value at or below which this share of the values
-    /// lies. The result is the upper end of the bucket of the value with rank ceil(q n), at most
-    /// the exact maximum. Returns 0 when empty.
+    /// Returns the quantile `q` (0..=1), ns: the value at or below which the share `q` of the
+    /// values lies. The result is the upper end of the bucket of the value with rank ceil(q n), at
+    /// most the exact maximum. Returns 0 for an empty histogram.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let [quantile_ns] = self.quantiles_ns([q]);
         quantile_ns
     }
 
-    /// Returns the quantiles for several shares, ns, as [`Histogram::quantile_ns`] does for one.
-    /// The shares must ascend; the buckets are read once.
+    /// Returns the quantiles for several shares, ns, as [`Histogram::quantile_ns`] does for one
+    /// share. The shares must ascend, because the function reads the buckets only once.
     pub fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         debug_assert!(shares.is_sorted());
         let (mut buckets, mut seen, mut last) = (self.buckets(), 0, 0);
@@ -164,7 +165,8 @@ impl Histogram {
             if self.exact.count == 0 {
                 return 0;
             }
-            // The small subtraction undoes the rounding of products such as 0.07 * 100.
+            // Subtracting 1e-9 undoes the rounding error of products such as 0.07 * 100, which is
+            // slightly more than 7 in floating point.
             let rank = ((q * self.exact.count as f64 - 1e-9).ceil().max(1.0) as u64).min(self.exact.count);
             while seen < rank {
                 let Some((index, count)) = buckets.next() else { return self.exact.max_ns };
@@ -174,8 +176,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the number of values above `bound_ns`, by bucket. Values in the bucket of `bound_ns`
-    /// itself do not count.
+    /// Returns the number of values in the buckets above the bucket of `bound_ns`. Values in the
+    /// bucket of `bound_ns` itself do not count.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;
@@ -204,8 +206,8 @@ impl Histogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Moves the content out as a [`SparseHistogram`] and leaves this histogram empty. The function
-    /// reads only the occupied range of buckets.
+    /// Returns the content as a [`SparseHistogram`], and empties this histogram. The function reads
+    /// only the occupied range of buckets.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.bucket_range());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
@@ -260,7 +262,8 @@ mod tests {
         let mut recording = CountingHistogram::default();
         let empty = recording.bytes();
         assert!(empty < 2_200, "{empty}");
-        // The values fill one octave, and a timeout lies far above it.
+        // The recorded values fill one octave (1 ms to 2 ms), and a timeout of 30 s lies far above
+        // this octave.
         (1_000_000..2_000_000).step_by(500).for_each(|ns| recording.record(ns));
         recording.record(30_000_000_000);
         let held = recording.bytes() - empty;

@@ -18,30 +18,31 @@ pub enum Spin {
     Off,
 }
 
-/// How one machine generates its part of a load.
+/// The settings with which one machine generates its part of a load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Injector {
     /// Number of worker threads.
     pub workers: u32,
     /// Whether idle workers poll for events instead of sleeping.
     pub spin: Spin,
-    /// Local addresses, used in turn; an empty list means that the system chooses.
+    /// Local addresses from which connections are opened, in turn. If the list is empty, the
+    /// operating system chooses the local address.
     pub sources: Vec<AddressRange>,
-    /// Number of distinct local addresses that this and all earlier loads used together; `None`
-    /// means that the number was not counted, as in older files.
+    /// Number of distinct local addresses that this load and all earlier loads used together.
+    /// `None` means that the addresses were not counted, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources_so_far: Option<u64>,
 }
 
 impl Injector {
-    /// Returns the number of distinct local addresses that this and all earlier loads used
+    /// Returns the number of distinct local addresses that this load and all earlier loads used
     /// together; `None` if unknown.
     pub fn sources_so_far(&self) -> Option<u64> {
-        // A machine whose local address the system chooses uses one address.
+        // If the operating system chooses the local address, the machine uses one address.
         self.sources_so_far.or(self.sources.is_empty().then_some(1))
     }
 
-    /// Returns the same injector with at most `workers` workers, and at least one.
+    /// Returns a copy of the injector with at most `workers` workers, and at least one worker.
     pub fn at_most(&self, workers: u64) -> Injector {
         let workers = self.workers.min(u32::try_from(workers).unwrap_or(u32::MAX)).max(1);
         Injector { workers, ..self.clone() }

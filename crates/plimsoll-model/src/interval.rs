@@ -23,8 +23,8 @@ impl Interval {
         self.routes.all_routes()
     }
 
-    /// Adds the same interval of other workers or machines. Gauges (values at the end of an
-    /// interval) add up, too.
+    /// Adds the figures of other workers or machines for the same interval. Gauges (values at the
+    /// end of an interval) add up, too.
     pub fn merge_parallel(&mut self, other: &Interval) {
         self.load.merge_parallel(&other.load);
         other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_parallel(theirs));
@@ -42,7 +42,7 @@ impl Interval {
 #[derive(Debug, Clone, Default)]
 pub struct Routes {
     by_number: Vec<(RouteNumber, RouteFigures)>,
-    /// The sum of several routes, computed at first use.
+    /// The sum of the figures of several routes, computed at first use.
     whole: OnceLock<Box<RouteFigures>>,
 }
 
@@ -58,7 +58,7 @@ impl Routes {
         self.by_number.iter().map(|(number, figures)| (*number, figures))
     }
 
-    /// Returns the figures of one route; `None` without activity.
+    /// Returns the figures of one route; `None` if the route had no activity.
     pub fn get(&self, number: RouteNumber) -> Option<&RouteFigures> {
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(&self.by_number[at].1)
@@ -84,7 +84,8 @@ impl Routes {
         self.whole.take();
     }
 
-    /// Adds the figures of the next interval. A route without later activity has nothing in flight.
+    /// Adds the figures of the next interval. If the next interval has no figures of a route, the
+    /// route has no requests in flight, so its gauges become 0.
     fn merge_after(&mut self, later: &Routes) {
         self.whole.take();
         let nothing = RouteFigures::default();
@@ -105,8 +106,8 @@ impl Routes {
             [] => &EMPTY_FIGURES,
             [(_, only)] => only,
             several => self.whole.get_or_init(|| {
-                // A dense histogram is used, because merging sparse lists for every route would
-                // copy all buckets each time.
+                // The sum uses dense histograms, because merging sparse lists of buckets for every
+                // route would copy all buckets each time.
                 let mut sum = RouteFigures::<Histogram>::default();
                 several.iter().for_each(|(_, figures)| sum.add_route_figures(figures));
                 Box::new(sum.take(Histogram::drain))
@@ -115,7 +116,7 @@ impl Routes {
     }
 }
 
-/// The figures of a load with one route.
+/// Converts the figures of one route to the figures of a load with only this route.
 impl From<RouteFigures> for Routes {
     fn from(figures: RouteFigures) -> Routes {
         Routes { by_number: vec![(0, figures)], whole: OnceLock::new() }
@@ -152,7 +153,7 @@ mod tests {
         beside.merge_parallel(&other);
         after.merge_after(&other);
         assert_eq!((whole(&beside), whole(&after), whole(&interval)), (24, 24, 4));
-        // A cached sum does not affect equality.
+        // The cached sum of all routes does not affect equality.
         let again: Routes = interval.routes.iter().map(|(number, figures)| (number, figures.clone())).collect();
         assert_eq!(again, interval.routes);
     }

@@ -147,7 +147,8 @@ fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
 }
 
 fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
-    // Buckets ascend, so their number is at most the number of buckets in the geometry.
+    // The bucket indices ascend, so the number of buckets in a valid file is at most
+    // `BUCKET_COUNT`.
     let length = Some(reader.read_length()?).filter(|length| (1..=BUCKET_COUNT).contains(length))?;
     let mut buckets = Vec::with_capacity(length);
     let mut index = 0usize;
@@ -312,8 +313,8 @@ mod tests {
         let bytes = encoded_interval(5, &interval_with_all_figures());
         let whole: Vec<usize> =
             (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
-        // A cut file is valid only if the cut lies between fields of the outermost message. These
-        // fields are the load, and each route except the last.
+        // Cut bytes are valid only if the cut lies between fields of the outermost message. Five
+        // cuts are valid: at 0, and after the index, the load, and each route except the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
         (0..2).for_each(|_| append_field(&mut twice, ROUTE_FIGURES_TAG, |out| append_varint(out, 4)));

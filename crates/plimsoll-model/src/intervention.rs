@@ -1,5 +1,6 @@
-//! Interventions ([`Intervention`]): one change for a load, while everything else stays the same. A
-//! difference in the result then comes from the change.
+//! Interventions ([`Intervention`]): each intervention changes one property of a load, while
+//! everything else stays the same. A difference between the results with and without the
+//! intervention is therefore an effect of the change.
 //!
 //! Not here: which effect each cause predicts and which interventions run (`plimsoll-analysis`),
 //! and how a plan is changed (`plimsoll-study`).
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervention {
-    /// Nothing changes: the load with which loads of other interventions are compared.
+    /// A load without any change, with which the loads of other interventions are compared.
     Control,
     /// Requests go to an endpoint of the same server that does little work.
     Reference,
@@ -27,7 +28,8 @@ pub enum Intervention {
     Identities,
     /// Requests come from several local addresses.
     Sources,
-    /// The rate is just below the load line, in bursts of 100 ms.
+    /// Requests come in bursts of 100 ms, at a mean rate just below the load line (the highest
+    /// sustained rate).
     Bursts,
     /// A second process of plimsoll generates half of the load.
     SecondGenerator,
@@ -37,27 +39,29 @@ pub enum Intervention {
     SmallerBody,
     /// Requests ask for only the first byte of each response (a range request).
     SmallerAnswer,
-    /// Downstream dependencies are stopped for a part of the time ([`STOP_NS`]).
+    /// Downstream dependencies (such as a database) are paused for a part of the time
+    /// ([`STOP_NS`]).
     Stopped,
     /// Requests come in bursts of twice as many requests as the server serves concurrently. Each
-    /// burst begins after all responses to the previous burst.
+    /// burst begins after the responses to the previous burst had time to arrive.
     Together,
-    /// The number of requests in flight equals the number that the server serves concurrently.
+    /// Requests come in bursts of as many requests as the server serves concurrently.
     Abreast,
 }
 
-/// Length of each stop of a downstream process, once every [`STOP_PERIOD_NS`], ns.
+/// Length of each pause of a downstream process, ns. A pause begins once every [`STOP_PERIOD_NS`].
 pub const STOP_NS: u64 = 60_000_000;
-/// Time from one stop of a downstream process to the next, ns; see [`STOP_NS`].
+/// Time from the beginning of one pause of a downstream process to the beginning of the next pause,
+/// ns; see [`STOP_NS`].
 pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
-/// The first turn number of a load that stands for an intervention. A lower turn number of a steady
-/// load stands for no intervention.
+/// The turn number ([`Tag::turn`]) of a load with the first intervention. Steady loads with lower
+/// turn numbers have no intervention.
 const FIRST_TURN: u32 = 16;
 
 impl Intervention {
-    /// All interventions, in the order of their turn numbers. New interventions come last, since
-    /// records contain the numbers.
+    /// All interventions, in the order of their turn numbers ([`Tag::turn`]). New interventions
+    /// come last, because run files contain the turn numbers of interventions.
     pub const ALL: [Intervention; 16] = [
         Intervention::Control,
         Intervention::Reference,
@@ -133,18 +137,19 @@ impl Intervention {
     }
 }
 
-/// First turn number that stands for a changed server setting.
+/// The turn number ([`Tag::turn`]) of a load with the first value of a varied server setting.
 const FIRST_SETTING_TURN: u32 = 64;
 /// The maximum number of values that an experiment can try for a server setting.
 pub const VARIED_MAX: usize = 16;
 
-/// Returns the tag of the load for which the varied server setting has its value number `number`.
+/// Returns the tag of the load in which the varied server setting has the value with index
+/// `number`.
 pub fn varied_tag(number: usize) -> Tag {
     Tag { turn: FIRST_SETTING_TURN + number as u32, ..Tag::for_purpose(Purpose::Hold) }
 }
 
-/// Returns the number of the setting's value in the load with this tag; `None` means that the load
-/// varies no setting.
+/// Returns the index of the server setting's value in the load with this tag; `None` means that the
+/// load varies no setting.
 pub fn varied_number(tag: &Tag) -> Option<usize> {
     (0..VARIED_MAX).find(|number| varied_tag(*number) == *tag)
 }
@@ -158,7 +163,7 @@ mod tests {
         for (at, intervention) in Intervention::ALL.into_iter().enumerate() {
             assert_eq!(intervention as usize, at, "the order is that of the turns");
             assert_eq!(Intervention::from_tag(&intervention.tag()), Some(intervention));
-            // Documents and records use the same word.
+            // JSON documents and run files use the same word for an intervention.
             let recorded = serde_json::to_value(intervention).expect("serialises");
             assert_eq!(recorded, intervention.word());
         }

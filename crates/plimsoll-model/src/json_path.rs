@@ -7,8 +7,8 @@
 
 /// The maximum number of steps of a path.
 const STEPS_MAX: usize = 32;
-/// The maximum number of steps of any depth (`..`) in a path. Each of these steps searches all
-/// nested values, so every further step can multiply the search time.
+/// The maximum number of recursive steps (`..`) in a path. A recursive step searches all nested
+/// values, so every further recursive step can multiply the search time.
 const DEEP_STEPS_MAX: usize = 2;
 
 /// A parsed path into a JSON document.
@@ -39,7 +39,7 @@ pub enum JsonSelector {
     Any,
 }
 
-/// Why a text is no valid path: a sentence that says how to correct the path.
+/// The error for a text that is no valid path: a sentence that says how to correct the path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a JSONPath that plimsoll supports: {why}")]
 pub struct JsonPathError {
@@ -94,8 +94,8 @@ fn name(text: &str) -> Option<(JsonSelector, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some((JsonSelector::Any, rest));
     }
-    // More characters are accepted than the RFC allows without brackets, because many keys contain
-    // dashes.
+    // A key without brackets may contain more characters than the RFC allows, because many keys
+    // contain dashes.
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '$' || c == '@';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     (end > 0).then(|| (JsonSelector::Key(text[..end].to_owned()), &text[end..]))

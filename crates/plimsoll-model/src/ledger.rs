@@ -27,7 +27,7 @@ pub enum RequestFailure {
     /// The server sent GOAWAY with the request in flight, or refused the request repeatedly
     /// (HTTP/2).
     Goaway = 8,
-    /// The status counts as success, but the response misses an expectation.
+    /// The status of the response counts as success, but the response does not meet an expectation.
     Expectation = 9,
     /// The response meets its expectations, but lacks a value to capture.
     Capture = 10,
@@ -110,8 +110,8 @@ impl Ledger {
         self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
     }
 
-    /// Returns whether the counts agree: scheduled = succeeded + failed + unsent + in flight. This
-    /// holds for every finished run.
+    /// Returns whether the counts agree: scheduled = succeeded + failed + unsent + in flight. The
+    /// counts of every finished run agree.
     pub fn closes(&self) -> bool {
         self.scheduled == self.requests() + self.unsent + self.in_flight
     }
@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     /// Returns the share of scheduled requests that succeeded, 0..=1. Failed, unsent and in-flight
-    /// requests count as not succeeded. Returns 1 without scheduled requests.
+    /// requests count as not succeeded. Returns 1 if no request was scheduled.
     pub fn success_rate(&self) -> f64 {
         if self.scheduled == 0 { 1.0 } else { self.succeeded as f64 / self.scheduled as f64 }
     }

@@ -1,9 +1,9 @@
-//! A run as data and arithmetic: the plan ([`Plan`]), the intended starts ([`Schedule`]), the
-//! result ([`Interval`], [`Run`]), and the bytes of a run file ([`codec`]).
+//! A load-test run as data and arithmetic: the plan ([`Plan`]), the intended starts ([`Schedule`]),
+//! the result ([`Interval`], [`Run`]), and the bytes of a run file ([`codec`]).
 //!
 //! Everything in this crate is a plain value. This crate has no sockets, files, threads or current
-//! time, and no text for people beyond the messages of its own errors. Other crates have these
-//! parts.
+//! time, and no text for people beyond the messages of its own errors. Other crates have the
+//! sockets, files, threads, clocks and texts for people.
 
 #![forbid(unsafe_code)]
 

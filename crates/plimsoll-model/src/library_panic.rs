@@ -1,8 +1,8 @@
-//! The boundary around libraries that read untrusted input. If a library panics, the program does
-//! not end: the panic becomes an error of the input, with a sentence.
+//! A guard around calls of libraries that read untrusted input. If a library panics, the program
+//! does not end: the panic becomes an error that names the input in a sentence.
 //!
-//! Not here: conditions that end a process at once (no memory, stack overflow). Inputs are bounded
-//! before a library reads them ([`Budget`](crate::budget::Budget)).
+//! Not here: conditions that end a process at once (no memory, stack overflow). The size of an
+//! input is limited before a library reads the input ([`Budget`](crate::budget::Budget)).
 
 use std::any::Any;
 use std::cell::Cell;
@@ -30,7 +30,7 @@ thread_local! {
     static LIBRARY_CALL_DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A guard that counts the end of one library call, also during a panic.
+/// A guard that decrements the depth of library calls when a call ends, also during a panic.
 struct CallGuard;
 
 impl CallGuard {
@@ -46,8 +46,8 @@ impl Drop for CallGuard {
     }
 }
 
-/// Installs a panic hook that prints nothing for panics inside library calls, because the error
-/// reports these panics.
+/// Installs a panic hook that prints nothing for panics inside library calls, because [`catch`]
+/// returns an error for such a panic.
 fn quiet_hook() {
     static HOOK_INSTALL_ONCE: Once = Once::new();
     HOOK_INSTALL_ONCE.call_once(|| {

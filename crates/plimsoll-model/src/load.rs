@@ -1,5 +1,6 @@
-//! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level. A [`Load`]
-//! has a shape, and the beginning and the end of the load.
+//! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level (the number
+//! of users, or the request rate). A [`Load`] has a shape, and settings for the beginning and the
+//! end of the load.
 //!
 //! Not here: how a level changes over time ([`crate::curve`]), the requests ([`crate::traffic`]),
 //! and the intended starts ([`crate::schedule`]).
@@ -12,20 +13,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// Even spacing: equal distances between arrivals.
+    /// Even spacing: the time between two consecutive arrivals is always the same.
     #[default]
     Constant,
     /// Random spacing of a Poisson process with the same rate: requests arrive like independent
     /// users.
     Poisson,
-    /// The spacing of arrivals in a log; the sessions of the log are drawn at random
+    /// The spacing of requests within the sessions of a log; the sessions are drawn at random
     /// ([`crate::session_draws`]).
     Replayed,
 }
 
 impl Arrivals {
-    /// Returns the index of dispersion of the arrivals (variance over mean of their counts): 0 for
-    /// even spacing, 1 for a Poisson process. Arrivals of a log count as independent sessions.
+    /// Returns the index of dispersion of the arrivals (variance over mean of the numbers of
+    /// arrivals): 0 for even spacing, 1 for a Poisson process. Arrivals drawn from a log count as a
+    /// Poisson process, because their sessions start independently.
     pub fn dispersion(self) -> f64 {
         match self {
             Arrivals::Constant => 0.0,
@@ -42,13 +44,15 @@ impl Arrivals {
         }
     }
 
-    /// Returns the spacing with this word; `None` if a user cannot choose it.
+    /// Returns the spacing with this word; `None` if the word names no spacing that a user can
+    /// choose.
     pub fn named(word: &str) -> Option<Arrivals> {
         [Arrivals::Constant, Arrivals::Poisson].into_iter().find(|arrivals| arrivals.word() == word)
     }
 }
 
-/// The load model and its level over time.
+/// The load model (closed or open loop), with the level (number of users or request rate) over
+/// time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadShape {
@@ -72,7 +76,7 @@ pub enum LoadShape {
 }
 
 impl LoadShape {
-    /// Returns the curve of the load's level over time.
+    /// Returns the level of the load (number of users or request rate) over time.
     pub fn curve(&self) -> &Curve {
         match self {
             LoadShape::Closed { users } => users,
@@ -89,12 +93,13 @@ impl LoadShape {
         }
     }
 
-    /// Returns whether this is an open loop.
+    /// Returns whether the load is an open loop.
     pub fn is_open(&self) -> bool {
         self.rate().is_some()
     }
 
-    /// Returns the spacing of arrivals for a further load of the same kind.
+    /// Returns the spacing of arrivals for a further open loop, such as the load for a profile. If
+    /// this load has no rule of spacing, the result is even spacing.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
@@ -102,7 +107,8 @@ impl LoadShape {
         }
     }
 
-    /// Returns whether the load can be executed: a record may lack its arrival times.
+    /// Returns whether the load can be executed. A load from a run file may lack its arrival times,
+    /// which are needed for execution.
     pub fn is_whole(&self) -> bool {
         !matches!(self, LoadShape::Given { arrivals } if !arrivals.is_whole())
     }
@@ -113,8 +119,8 @@ impl LoadShape {
 pub struct Load {
     /// The seed of all random numbers of the load.
     pub seed: u64,
-    /// The load model and its level over time. The shape covers the measured part; the warm-up
-    /// precedes it.
+    /// The load model and its level over time, for the measured part of the load. The warm-up
+    /// precedes the measured part.
     pub shape: LoadShape,
     /// Number of measured requests after which the load ends; `None` means no limit.
     pub requests_max: Option<u64>,
@@ -129,8 +135,8 @@ pub struct Load {
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
-    /// Whether each session of a closed loop belongs to a new user without cookies, captures or
-    /// connection of an earlier session.
+    /// Whether each session of a closed loop belongs to a new user, without the cookies, captured
+    /// values and connection of an earlier session.
     #[serde(rename = "newcomers", default, skip_serializing_if = "std::ops::Not::not")]
     pub new_users: bool,
 }
@@ -166,7 +172,7 @@ impl Load {
     }
 
     /// Replaces this load by the recorded load. A record lacks the list of arrival times, so this
-    /// load's list stays if the list matches the record.
+    /// load keeps its own list if the list matches the record.
     pub fn restore_recorded(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
         if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
@@ -178,8 +184,8 @@ impl Load {
 }
 
 impl Load {
-    /// Multiplies the users or the rate by `times`. The error is the resulting number of users, if
-    /// this number is above the limit.
+    /// Multiplies the users or the rate by `times`. If the resulting number of users is outside the
+    /// allowed range, the error is the resulting number.
     pub fn scale(&mut self, times: f64) -> Result<(), f64> {
         match &mut self.shape {
             LoadShape::Open { rate, .. } => *rate = rate.times(times),
@@ -209,8 +215,8 @@ impl Load {
         }
     }
 
-    /// Returns the load with batches of `requests` as arrivals: the same number of requests, in
-    /// fewer arrivals.
+    /// Returns the load with one batch of `requests` requests for each arrival: the same number of
+    /// requests, in fewer arrivals.
     pub fn in_batches_of(&self, requests: u32) -> Load {
         let mut load = self.clone();
         let requests = requests.max(1);
@@ -237,7 +243,8 @@ mod tests {
         let load = Load { requests_max: Some(10), ..Load::new(open(300.0)) };
         assert_eq!(load.in_batches_of(1), load);
         assert_eq!(load.in_batches_of(3), Load { requests_max: Some(4), shape: open(100.0), ..load.clone() });
-        // The number of users stays, but each user sends more requests at a time.
+        // In a closed loop, batches do not change the number of users, but each user sends more
+        // requests at a time.
         let closed = Load { requests_max: Some(9), ..Load::new(LoadShape::Closed { users: Curve::constant(6.0) }) };
         assert_eq!(closed.in_batches_of(3), Load { requests_max: Some(3), ..closed.clone() });
     }

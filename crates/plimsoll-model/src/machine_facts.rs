@@ -30,7 +30,7 @@ pub struct MachineFacts {
     pub files_max: u64,
     /// Whether a thread can have its own file table.
     pub has_own_file_tables: bool,
-    /// Number of local ports for one pair of addresses.
+    /// Number of local ports for connections between one local and one remote address.
     pub local_ports: u64,
     /// Number of connections in TIME-WAIT.
     pub ports_in_time_wait: u64,
@@ -40,7 +40,7 @@ pub struct MachineFacts {
     pub memory_available_bytes: u64,
     /// CPU and memory limits of plimsoll's control group.
     pub limits: MachineLimits,
-    /// How plimsoll may sample the functions of other processes.
+    /// The permission of plimsoll to sample the functions of other processes.
     pub sampling: SamplingAccess,
     /// The value of `perf_event_paranoid`; `None` if not readable.
     pub perf_event_paranoid: Option<i64>,
@@ -60,7 +60,7 @@ pub struct InterferenceSample {
     pub busiest: Option<(String, f64)>,
 }
 
-/// How plimsoll may sample the functions of other processes.
+/// The permission of plimsoll to sample the functions of other processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SamplingAccess {
     /// plimsoll may sample all processes of the machine.
@@ -76,7 +76,7 @@ pub enum SamplingAccess {
     Refused,
 }
 
-/// A probe that gets no readings on a machine.
+/// A probe (a source of measurements) that gets no readings on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingProbe {
     /// Pressure readings from `/proc/pressure`.
@@ -89,7 +89,8 @@ pub enum MissingProbe {
     OtherUsers,
 }
 
-/// The capacity of plimsoll against its reference server, with one thread each.
+/// The measured capacity of plimsoll as a load generator against its own reference server, with one
+/// thread each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SelfMeasurement {
     /// Throughput of a closed loop with 64 connections, 1/s.
@@ -100,12 +101,13 @@ pub struct SelfMeasurement {
     pub rate_rps: f64,
     /// Lag of the open loop's requests behind the schedule, p99, ns.
     pub lag_p99_ns: u64,
-    /// What disturbed the two loads; `None` means that nothing disturbed these loads.
+    /// What disturbed the closed loop or the open loop of the measurement; `None` means that
+    /// nothing disturbed the measurement.
     #[serde(rename = "disturbed")]
     pub disturbance: Option<String>,
 }
 
-/// Upper bound for a rate of any machine, 1/s.
+/// Largest valid request rate, 1/s: no machine reaches this rate.
 const RATE_RPS_MAX: f64 = 1e9;
 
 impl SelfMeasurement {

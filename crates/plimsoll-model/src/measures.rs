@@ -1,13 +1,13 @@
 //! The table of measures: every figure of a run, declared once, with its kind, its unit, and the
-//! outputs that show it.
+//! outputs that show the figure.
 //!
 //! From the table, macros derive the fields of intervals and recorders, merging, bytes in a run
-//! file ([`crate::codec`]), and bounds. The names in CSV and JSON come from the table, too. A new
-//! figure needs one entry in the table, and code that records the figure.
+//! file ([`crate::codec`]), and checks of bounds. The names in CSV and JSON come from the table,
+//! too. A new figure needs one entry in the table, and code that records the figure.
 //!
-//! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. Both are generic
-//! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] for
-//! storage, [`Histogram`] for sums.
+//! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. [`LoadFigures`] and
+//! [`RouteFigures`] are generic over the type of histogram: [`CountingHistogram`] for recording,
+//! [`SparseHistogram`] for storage, [`Histogram`] for sums.
 //!
 //! Not here: figures computed from several other figures (rates, shares), and the meaning of
 //! figures.
@@ -18,13 +18,14 @@ use crate::histogram::{Histogram, SparseHistogram};
 use crate::ledger::Ledger;
 use crate::tally::Tally;
 
-/// The kind of a figure, which decides how it merges.
+/// The kind of a figure, which determines how two values of the figure are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A count of events, which adds up over time, workers and machines.
     Counter,
-    /// A state at the end of an interval, such as open connections. A gauge adds up over workers
-    /// and machines. Over time the later value counts; over a whole run the largest value counts.
+    /// A state at the end of an interval, such as open connections. The gauges of several workers
+    /// or machines add up. Of consecutive intervals the latest gauge counts; for a whole run the
+    /// largest gauge counts.
     Gauge,
     /// A histogram of times.
     Times,
@@ -76,7 +77,8 @@ pub enum Unit {
 /// A column that the CSV of intervals derives from a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// The value of the figure; for a ledger one column for each part.
+    /// The value of the figure. A ledger (the counts of requests by outcome) has one column for
+    /// each count.
     Value,
     /// A quantile of the histogram; the quantile is given in per mille.
     Quantile(u16),
@@ -87,11 +89,12 @@ pub enum Column {
 /// A figure of the table of measures.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The tag in a run file: never reused for another figure of the table.
+    /// The number of the figure in a run file. The number is never reused for another figure of the
+    /// table.
     pub tag: u32,
     /// The field's name in Rust.
     pub name: &'static str,
-    /// The kind of the figure, which decides how it merges.
+    /// The kind of the figure, which determines how two values of the figure are merged.
     pub kind: Kind,
     /// The unit of the figure's values.
     pub unit: Unit,
@@ -101,7 +104,8 @@ pub struct Figure {
     pub csv: Option<(&'static str, &'static [Column])>,
 }
 
-/// A histogram figure that the JSON of a load shows. An SLO or a condition may bound this figure.
+/// A histogram figure that the JSON of a load shows. An SLO or a `--fail-if` condition may limit
+/// the quantiles of such a histogram.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeMeasure {
     figure: &'static Figure,
@@ -133,13 +137,13 @@ impl TimeMeasure {
         self.figure.name
     }
 
-    /// Returns whether the measure is a time of requests, which each route has; otherwise it is a
-    /// time of connections.
+    /// Returns whether the measure is a time of requests, which each route has. Every other measure
+    /// is a time of connections.
     pub fn is_of_routes(self) -> bool {
         self.of_routes
     }
 
-    /// Returns the histogram, from the figures of a route or of the load.
+    /// Returns the histogram of the measure, from the figures of the route or of the load.
     pub fn times<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
         let mut held = route.figure_values().chain(load.figure_values());
         match held.find(|(figure, _)| figure.name == self.figure.name) {
@@ -189,7 +193,7 @@ pub struct WorkerTime {
     pub work_ns: u64,
     /// CPU time of the worker's thread, ns, including polling.
     pub cpu_ns: u64,
-    /// Wall-clock time that these figures cover, ns.
+    /// Wall-clock time in which `work_ns` and `cpu_ns` were measured, ns.
     pub wall_ns: u64,
 }
 
@@ -216,7 +220,8 @@ macro_rules! of_kind {
     (figure_values_mut Counter $value:expr) => { FigureMut::Count(&mut $value) };
     (figure_values_mut Gauge $value:expr) => { FigureMut::Count(&mut $value) };
     (figure_values_mut $kind:ident $value:expr) => { FigureMut::$kind(&mut $value) };
-    // Gauges keep their value: requests in flight stay in flight.
+    // A gauge keeps its value when a recorder is drained, because requests in flight stay in
+    // flight.
     (take Gauge $value:expr, $times:ident) => { $value };
     (take Times $value:expr, $times:ident) => { $times(&mut $value) };
     (take Tally $value:expr, $times:ident) => { $value.take() };
@@ -225,7 +230,8 @@ macro_rules! of_kind {
     (some $value:expr) => { Some($value) };
 }
 
-/// Declares a table: `tag name: Kind of Unit`, and the outputs that show the figure.
+/// Declares a table of figures. Each entry has the form `tag name: Kind of Unit`, followed by the
+/// outputs that show the figure.
 macro_rules! table {
     (
         $(#[$about:meta])*
@@ -241,8 +247,8 @@ macro_rules! table {
             $( $(#[doc = $doc])+ pub $name: of_kind!(type $kind H), )+
         }
 
-        // This implementation is written out, since `derive` does not accept items whose types are
-        // macros.
+        // The implementations of traits are written by hand, since `derive` does not accept items
+        // whose types are macros.
         impl<H: Clone> Clone for $table<H> {
             fn clone(&self) -> Self {
                 $table { $( $name: self.$name.clone() ),+ }
@@ -268,7 +274,7 @@ macro_rules! table {
         }
 
         impl $table {
-            /// The lines of the table, in the order of output.
+            /// All figures of the table, in the order of output.
             pub const FIGURES: &'static [Figure] = &[ $( Figure {
                 tag: $tag,
                 name: stringify!($name),
@@ -290,13 +296,14 @@ macro_rules! table {
                 $table::FIGURES.iter().zip([ $( of_kind!(figure_values_mut $kind self.$name) ),+ ])
             }
 
-            /// Moves the counts out, and converts each histogram with the function `times`. Gauges
-            /// keep their value.
+            /// Returns the figures, and resets all figures except gauges. Each histogram is
+            /// converted with the function `times`.
             pub fn take<G>(&mut self, mut times: impl FnMut(&mut H) -> G) -> $table<G> {
                 $table { $( $name: of_kind!(take $kind self.$name, times) ),+ }
             }
 
-            /// Adds figures of the same table, over time or over workers.
+            /// Adds the figures in `other`. `over` says whether the figures in `other` are from
+            /// other workers, from a later interval, or for the totals of a run.
             fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: AddTimes<G> {
                 self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
             }
@@ -313,7 +320,7 @@ macro_rules! table {
                 self.add(later, MergeAxis::Time);
             }
 
-            /// Returns whether there was no activity and nothing is in flight.
+            /// Returns whether all figures are empty: no activity, and no request in flight.
             pub fn is_empty(&self) -> bool {
                 self.figure_values().all(|(_, held)| match held {
                     FigureRef::Count(count) => count == 0,
@@ -343,9 +350,10 @@ table! {
     1 ledger: Ledger of Requests, json "ledger", csv "" [Column::Value];
     /// Number of requests in flight at the end of the interval, measured or not.
     2 in_flight_end: Gauge of Requests, csv "in_flight" [Column::Value];
-    /// Successes that finished inside the measured window (not in the grace period), whenever they
-    /// were scheduled. This count gives the throughput, and is not part of the ledger. In older run
-    /// files the count lacks requests scheduled in the warm-up.
+    /// Number of successes that finished inside the measured window (not in the grace period),
+    /// whenever the requests were scheduled. The throughput is computed from this count, which is
+    /// not part of the ledger. In older run files the count lacks requests scheduled in the
+    /// warm-up.
     3 succeeded_in_window: Counter of Requests;
     /// Response time, from the intended start to the last byte, of successes and timeouts.
     4 response: Times of Ns,
@@ -359,9 +367,9 @@ table! {
     7 failed: Times of Ns, json "failed_time_ns";
     /// Number of responses by status code.
     8 statuses: Tally(Status) of Requests, json "statuses";
-    /// Bytes of responses received, without TLS. Over HTTP/1.1 heads and framing count; over HTTP/2
-    /// only the content counts. The load's `bytes_in` is larger: it includes encryption, warm-up
-    /// and bytes outside requests.
+    /// Bytes of responses received, without TLS. For HTTP/1.1 the bytes include headers and
+    /// framing; for HTTP/2 the bytes include only the content. The load's `bytes_in` is larger,
+    /// because `bytes_in` includes encryption, warm-up and bytes outside requests.
     9 answers_bytes: Counter of Bytes;
     /// Number of gRPC calls by the status ([`crate::GrpcStatus`]) that their server sent.
     10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
@@ -376,13 +384,13 @@ table! {
     /// read the messages. Messages that plimsoll reads together have a gap of 0.
     14 message_gap: Times of Ns, json "message_gap_ns";
     /// Number of calls that ended with `OK` although their messages had a fault
-    /// ([`crate::CallFault`]). Such calls count as `INTERNAL`.
+    /// ([`crate::CallFault`]). Calls with a fault in their messages count as `INTERNAL`.
     15 grpc_faults: Tally(CallFault) of Requests, json "grpc_faults";
     /// Number of calls with a response message longer than clients accept by default
     /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
     16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
-    /// Bytes of `answers_bytes` received inside the measured window, including responses to
-    /// requests of the warm-up.
+    /// Bytes of responses received inside the measured window, counted as in `answers_bytes`, but
+    /// including responses to requests of the warm-up.
     17 answers_bytes_in_window: Counter of Bytes;
 }
 
@@ -414,9 +422,10 @@ table! {
     /// Number of TLS failures by reason ([`crate::TlsFailure`]).
     11 tls_errors: Tally(TlsFailure) of Connections, json "tls_errors";
     /// Bytes received outside any response: after the end of a response, or on an idle connection.
-    /// Only the bytes that were read count, because plimsoll closes such a connection at once.
+    /// Only the bytes that were read count, because plimsoll closes a connection with surplus bytes
+    /// at once.
     12 surplus_bytes: Counter of Bytes, json "surplus_bytes";
-    /// Number of connections with surplus bytes.
+    /// Number of connections on which surplus bytes (bytes outside any response) arrived.
     13 surplus_connections: Counter of Connections, json "surplus_connections";
     /// Integral of the number of requests in flight over the interval, requests x ns. A request
     /// counts from its intended start.
@@ -435,7 +444,7 @@ table! {
     19 stream_resets: Tally(H2Error) of Requests, json "stream_resets";
     /// Number of connections that the server ended with GOAWAY, by error code ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
-    /// Number of sessions whose intended start was measured.
+    /// Number of sessions whose intended start was in the measured part of the load.
     21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
     /// Number of sessions that were completed.
     22 sessions_completed: Counter of Sessions, csv "sessions_completed" [Column::Value];
@@ -446,8 +455,8 @@ table! {
     /// Time from the intended start of a session to its last response, for completed sessions.
     25 session_time: Times of Ns,
         csv "session_time" [Column::Quantile(500), Column::Quantile(990), Column::Max];
-    /// How often plimsoll's HTTP/2 flow-control window was exhausted, so that the server could not
-    /// send. The window belongs to a stream or to a connection.
+    /// Number of times that an HTTP/2 flow-control window of plimsoll was exhausted, so that the
+    /// server could not send. The count includes windows of streams and of connections.
     26 windows_empty: Counter of Requests, json "windows_empty";
     /// Number of redirects that were followed. Each followed redirect is part of the original
     /// request.
@@ -455,26 +464,28 @@ table! {
     /// Number of responses to measured requests, by worker (its number modulo 65 536).
     28 worker_answers: Tally(Worker) of Requests;
     /// Idle time: time in which workers polled without a reply, while no other thread used their
-    /// core. Other CPU time of workers is not idle, because sleeping and waking cost time, too.
+    /// core. All other CPU time of workers counts as used, because sleeping and waking cost CPU
+    /// time, too.
     29 looked_ns: Counter of Ns;
     /// Time from the arrival of a reply in the socket until plimsoll reads the reply, inside the
-    /// measured window. This wait is the client's share of a response time. If a reply arrives
-    /// while its worker is busy, the middle of the busy time counts as the arrival.
+    /// measured window. The client, not the server, adds the wait until a reply is read to the
+    /// response time. If a reply arrives while its worker is busy, the middle of the busy time
+    /// counts as the arrival.
     30 read_wait: Times of Ns;
 }
 
 /// The axis along which figures are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MergeAxis {
-    /// Workers or machines at the same time.
+    /// Figures of several workers or machines at the same time are added.
     Workers,
-    /// Time: one interval after another.
+    /// Figures of consecutive intervals are added.
     Time,
-    /// All intervals of a run, for its totals.
+    /// Figures of all intervals of a run are added to the totals of the run.
     Run,
 }
 
-/// A type of histogram to which another type can be added.
+/// A type of histogram to which another type of histogram can be added.
 trait AddTimes<G> {
     fn add(&mut self, other: &G);
 }

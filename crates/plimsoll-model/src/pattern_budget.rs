@@ -1,17 +1,17 @@
-//! The memory budget for compiled regular expressions of one input: a few bytes of a pattern can
-//! stand for megabytes.
+//! The memory budget for compiled regular expressions of one input: a pattern of a few bytes can
+//! take megabytes when compiled.
 //!
-//! Not here: the library that compiles regular expressions. Readers and the engine pass this
-//! library as a function, so that all of them have equal bounds.
+//! Not here: the library that compiles regular expressions. Readers and the engine pass the library
+//! as a function, so that the same limits apply to readers and engine.
 
 use crate::budget::Budget;
 
 /// Largest compiled size of one regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
 /// Size limits with which a pattern is compiled, in bytes, tried in ascending order until one limit
-/// suffices. A pattern is charged with the sum of all tried limits.
+/// suffices. The sum of all limits tried for a pattern is subtracted from the budget.
 const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
-/// Largest sum of the charges for all patterns of an input, in bytes. Real plans use a tenth.
+/// The memory budget for all patterns of an input, in bytes. Real plans use a tenth of the budget.
 pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 /// Why a pattern was not compiled.
@@ -35,7 +35,7 @@ pub enum PatternRefusal<E> {
     TooMany,
 }
 
-/// The remaining budget of an input.
+/// The remaining memory budget for the regular expressions of an input.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternBudget(Budget);
 
@@ -47,10 +47,11 @@ impl Default for PatternBudget {
 
 impl PatternBudget {
     /// Compiles a pattern with `build`, which gets the number of allowed bytes. `build` returns
-    /// `None` if that number does not suffice.
+    /// `None` if the compiled pattern needs more than the allowed bytes.
     pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
         for bytes in TIERS_BYTES {
-            // Each attempt costs time in proportion to its limit, so each attempt is charged.
+            // Each attempt to compile takes time in proportion to its size limit, so each attempt
+            // is subtracted from the budget.
             self.0.take(bytes).map_err(|_| PatternRefusal::TooMany)?;
             if let Some(pattern) = build(bytes).map_err(PatternRefusal::Unsound)? {
                 return Ok(pattern);

@@ -23,27 +23,30 @@ pub enum Purpose {
     /// A closed-loop trial that searches for the concurrency with the highest throughput (the
     /// peak).
     Peak,
-    /// A closed-loop trial with more users than the server serves concurrently: its queue never
-    /// empties.
+    /// A closed-loop trial with more users than the server serves concurrently, so that the
+    /// server's queue never empties.
     Saturate,
-    /// An open-loop trial while the rate rises towards the load line; only in recordings of old
-    /// versions.
+    /// An open-loop trial while the rate rises towards the load line (the highest sustained rate).
+    /// Only recordings of old versions contain a trial with this purpose.
     Climb,
     /// An open-loop trial near the load line (the highest sustained rate).
     Line,
-    /// The trial that confirms the load line.
+    /// The trial that confirms the load line (the highest sustained rate).
     Confirm,
     /// A load outside any measurement, to drain queues or to warm up the server.
     Settle,
     /// A load with a fixed rate, under which profiles of the server are taken.
     Profile,
-    /// A load of a block. A block has one load for each arm.
+    /// A load of a block. A block has one load for each arm (each compared target).
     Block,
-    /// A steady load at a share of the load line, to see what changes towards the load line.
+    /// A steady load at a share of the load line (the highest sustained rate), to see what changes
+    /// as the rate approaches the load line.
     Hold,
-    /// A load that rises in steps above the load line, and falls back.
+    /// A load whose rate rises in steps above the load line (the highest sustained rate), and falls
+    /// back.
     Overload,
-    /// A part of a long load at the load line, after a search.
+    /// A part of a long load at the load line (the highest sustained rate), after the search for
+    /// the load line.
     Soak,
 }
 
@@ -53,22 +56,24 @@ pub enum Purpose {
 pub enum ArmIndex {
     /// A side of a comparison of two builds: 0 is A, 1 is B.
     Side(u8),
-    /// A rung of a ladder (targets of which each does one thing more): 0 is the lowest.
+    /// A target (rung) of a ladder, in which each target does one thing more than the target
+    /// before. The lowest rung is 0.
     Rung(u8),
 }
 
 impl ArmIndex {
-    /// The arm of the second target, in addition to the target whose load line is searched.
+    /// The index of the second target, in addition to the target whose load line (highest sustained
+    /// rate) is searched.
     pub const SECOND_TARGET: ArmIndex = ArmIndex::Side(1);
 
-    /// Returns the index of the arm among all arms, from 0.
+    /// Returns the index of the arm (the compared target) among all arms, from 0.
     pub fn index(self) -> usize {
         match self {
             ArmIndex::Side(index) | ArmIndex::Rung(index) => usize::from(index),
         }
     }
 
-    /// Returns the letter of the arm: A, B, ... Z.
+    /// Returns the letter of the arm (the compared target): A, B, ... Z.
     pub fn letter(self) -> char {
         char::from(b'A' + self.index().min(25) as u8)
     }
@@ -89,7 +94,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Returns the tag of the first turn, for an experiment with one target.
+    /// Returns the tag of the first load with this purpose, for an experiment with one target.
     pub fn for_purpose(purpose: Purpose) -> Tag {
         Tag { purpose, arm: None, turn: 0 }
     }
@@ -100,14 +105,15 @@ impl Tag {
 pub struct Plan {
     /// The requests of the load.
     pub traffic: Traffic,
-    /// The load model, the level and the times.
+    /// The load model, the level (users or rate), and the lengths of the warm-up and the measured
+    /// part.
     pub load: Load,
     /// How connections are opened, secured and closed.
     pub carriage: ConnectionPlan,
 }
 
 impl Plan {
-    /// Length of a tick, ns.
+    /// Length of a tick, ns: a load reports its figures once every tick.
     pub const TICK_NS: u64 = Load::TICK_NS;
 
     /// Creates a plan for `GET /` of a host over plain HTTP at the given addresses. The defaults

@@ -2,8 +2,8 @@
 //! trusted certificates.
 //!
 //! The bytes are tagged fields ([`crate::tagged_fields`]). A reader refuses unknown fields, since a
-//! partly read plan would be another load. [`Plan::from_bytes`] returns valid plans only, and its
-//! memory is bounded by the length of the bytes.
+//! plan without the unknown fields would be a different load. [`Plan::from_bytes`] returns valid
+//! plans only, and its memory is bounded by the length of the bytes.
 //!
 //! Not here: the record of a plan in a run file (`codec`), which has no secrets.
 
@@ -24,10 +24,10 @@ use fields::{append_number, read, store_once};
 /// The format version that this crate writes. A reader refuses every other version.
 const PLAN_FORMAT_VERSION: u64 = 3;
 
-/// Why bytes are no executable plan.
+/// The reason why bytes cannot be decoded into an executable plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The bytes have the format of another version.
+    /// The bytes have the format of another plimsoll version.
     #[error("the plan is from another plimsoll version: use the same version on all machines")]
     OtherForm,
     /// The bytes are cut or damaged, or contain values that no plan has.

@@ -2,8 +2,8 @@
 //! ([`Probes`]).
 //!
 //! With `--watch` (the server is watched on its own machine), series of the server's machine have
-//! their usual names. The names of the load generator's machine then begin with
-//! [`GENERATOR_SERIES_PREFIX`].
+//! their usual names. With `--watch`, the names of series of the load generator's machine begin
+//! with [`GENERATOR_SERIES_PREFIX`].
 //!
 //! This file has plain data and its arithmetic. Not here: how readings are taken, and what the
 //! readings mean.
@@ -60,10 +60,10 @@ pub struct Series {
 /// A watched process of the server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WatchedServer {
-    /// Start of the watch in schedule time, ns.
+    /// Schedule time at which plimsoll began to watch the process, ns.
     pub from_ns: i64,
     /// Process id of the watched process; for a server of several processes, the id of the first
-    /// parent.
+    /// topmost (parent) process.
     pub pid: u32,
     /// Name of the watched process.
     pub name: String,
@@ -71,8 +71,8 @@ pub struct WatchedServer {
     pub found_by: String,
 }
 
-/// All readings of one load, and the CPU time for taking them. Merging is associative and
-/// commutative, so that parts written in sequence add up to the whole.
+/// All readings of one load, and the CPU time for taking them. Merging of readings is associative
+/// and commutative, so that parts written one after another add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
     /// The login name of the machine on which the server was watched. `None` means that the server
@@ -80,9 +80,10 @@ pub struct Probes {
     pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
-    /// Watched processes, ascending by time: several after a restart of the server.
+    /// Watched processes, ascending by time. The list has several processes if the server was
+    /// restarted.
     pub servers: Vec<WatchedServer>,
-    /// Why no server process was watched, or which readings are missing: sorted sentences.
+    /// Sorted sentences that say why no server process was watched, or which readings are missing.
     pub missing: Vec<String>,
     /// Sampled functions of the server's processes.
     pub sampled: SampledFunctions,
@@ -115,8 +116,9 @@ impl Series {
     }
 
     /// Returns the value at `at_ns`, by linear interpolation between the previous and the next
-    /// reading. Before the first and after the last reading, the nearest reading counts if it is
-    /// within `reach_ns`; otherwise the value is `None`.
+    /// reading. Before the first and after the last reading, the result is the nearest reading.
+    /// Outside the readings, the result is `None` if the nearest reading is more than `reach_ns`
+    /// away.
     pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
         let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
         let near = |sample: &SeriesSample| (sample.at_ns - at_ns).abs() <= reach_ns;
@@ -138,10 +140,10 @@ impl Series {
         &self.samples[first.min(end)..end]
     }
 
-    /// Returns the series as a chart shows it. A gauge stays as it is; a counter becomes its rate
-    /// at the end of each step between readings. CPU time in ns becomes cores, and waiting time
-    /// becomes the mean number of waiting threads. A step of less than half the usual length (at
-    /// the edges of a load) joins the next step, since its rate is imprecise.
+    /// Returns the samples of the series for a chart. A gauge stays unchanged; a counter becomes
+    /// its rate at the end of each step between readings. CPU time in ns becomes cores, and waiting
+    /// time becomes the mean number of waiting threads. A step shorter than half the usual length
+    /// (at the edges of a load) joins the next step, since the rate of short steps is imprecise.
     pub fn chart_samples(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
@@ -183,8 +185,8 @@ impl Series {
     }
 
     fn merge(&mut self, other: &Series) {
-        // If two observers disagree about a series, the result must not depend on the order of
-        // merging.
+        // If two observers report different kinds or units for a series, the smaller one is used,
+        // so that the order of merging does not matter.
         if (other.kind, &other.unit) < (self.kind, &self.unit) {
             (self.kind, self.unit) = (other.kind, other.unit.clone());
         }
@@ -232,14 +234,14 @@ fn join(gaps: &mut Vec<Gap>) {
 }
 
 impl Probes {
-    /// Returns whether there is neither a reading nor a reason for its absence.
+    /// Returns whether the value is empty: no readings, and no reasons for missing readings.
     pub fn is_empty(&self) -> bool {
         *self == Probes::default()
     }
 
-    /// Renames the series to the names for the load generator's machine. This is used if the server
-    /// is watched on another machine. Facts about the server are dropped, since the server's
-    /// machine reports these facts.
+    /// Renames the series to the names for the load generator's machine, for a server that is
+    /// watched on another machine. Facts about the server are dropped, since the server's machine
+    /// reports these facts.
     pub fn into_generator_series(self) -> Probes {
         let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS_SERIES_PREFIX) {
             true => (name, series),
@@ -276,7 +278,8 @@ impl Probes {
         }
     }
 
-    /// Returns the share of one core that taking the readings used, 0 or more; 0 without readings.
+    /// Returns the CPU time for taking the readings as a share of one core, 0 or more; 0 without
+    /// readings.
     pub fn cost_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
     }
@@ -294,8 +297,8 @@ impl Probes {
 
     /// Adds readings of another time or another machine.
     pub fn merge(&mut self, other: &Probes) {
-        // One study watches one machine. If two names occur, the name that sorts first stays, in
-        // any order of merging.
+        // A study watches one machine, so readings normally have one machine name. If two machine
+        // names occur, the name that sorts first is used, whatever the order of merging.
         self.host = [self.host.take(), other.host.clone()].into_iter().flatten().min();
         for (name, theirs) in &other.series {
             match self.series.get_mut(name) {
@@ -352,7 +355,8 @@ mod tests {
         let cpu = series_with_samples(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.chart_samples().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.plotted_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
-        // At an edge, readings close together join the next step. At the end there is no next step.
+        // At the beginning, a short step between two readings joins the next step. At the end, a
+        // short step is dropped, because there is no next step.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
         let edges = series_with_samples(SeriesKind::Counter, "ns", &edges).chart_samples();
         assert_eq!(

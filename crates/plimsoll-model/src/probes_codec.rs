@@ -85,7 +85,8 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
         ..Probes::default()
     };
     for SeriesHead { name, kind, unit, gaps } in head.series {
-        // Each reading takes at least two bytes, so the rest of the bytes limits the count.
+        // Each reading takes at least two bytes, so the number of remaining bytes limits the count
+        // of readings.
         let count = Some(reader.read_length()?).filter(|count| *count <= reader.bytes.len() / 2)?;
         let mut samples = Vec::with_capacity(count.min(1 << 16));
         let (mut at_ns, mut bits) = (0i64, 0u64);

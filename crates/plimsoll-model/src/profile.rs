@@ -2,9 +2,9 @@
 //! (pprof, folded stacks, `perf script`) are converted to this data.
 //!
 //! The data is flat tables that refer to each other by index, because a profile of 50 MB has tens
-//! of millions of frames. A stack is a list of places, leaf first as in pprof. A place is one code
-//! address with the functions inlined there, innermost first. Functions are interned **by name**,
-//! which pprof calls the granularity "functions".
+//! of millions of frames. A stack is a list of places (code addresses), leaf first as in pprof. A
+//! place is one code address with the functions inlined at the address, innermost first. Functions
+//! are interned **by name**, which pprof calls the granularity "functions".
 //!
 //! Not here: parsers of formats, sums over stacks (`plimsoll-analysis`), line numbers and
 //! addresses, which no figure uses.
@@ -33,8 +33,8 @@ pub type FunctionId = u32;
 /// One function of the profiled program, unique by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// The name in the source, with package and receiver. `[libc.so.6]` or `<unknown>` without a
-    /// symbol.
+    /// The name in the source, with package and receiver. A function without a symbol has the name
+    /// `[libc.so.6]` (its library) or `<unknown>`.
     pub name: String,
     /// Source file of the first function with this name; empty if unknown.
     pub file: String,
@@ -66,10 +66,10 @@ struct End {
     labels: u32,
 }
 
-/// A profile of a program. [`ProfileBuilder`] creates the profile, which is then only read.
+/// A profile of a program. [`ProfileBuilder`] creates the profile; a finished profile is only read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// The columns of every sample, at least one.
+    /// The columns of values that every sample has; at least one column.
     pub sample_types: Vec<ValueType>,
     /// Index of the default column.
     pub sample_type_default: usize,
@@ -83,7 +83,7 @@ pub struct Profile {
     pub duration_ns: i64,
     functions: Vec<Function>,
     labels: Vec<Label>,
-    /// The functions of all places. The functions of place p, innermost first, are
+    /// The functions of all places (code addresses). The functions of place p, innermost first, are
     /// `place_functions[place_ends[p - 1]..place_ends[p]]`.
     place_functions: Vec<FunctionId>,
     place_ends: Vec<u32>,
@@ -162,19 +162,20 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Returns the heap size of a text in bytes: at least the minimum of an allocation.
+/// Returns the estimated heap size of a text in bytes, including the overhead of an allocation.
 fn text_bytes(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
 }
 
-/// Builds a profile in this order: functions, then places with functions, then samples with places.
-/// Ids of another builder are a bug and cause a panic when the profile is read, or earlier.
+/// Builds a profile in this order: functions, then places (code addresses) with functions, then
+/// samples with places. Ids of another builder are a bug and cause a panic when the profile is
+/// read, or earlier.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
     by_name: HashMap<String, FunctionId>,
     by_label: HashMap<Label, u32>,
-    /// Bytes of all stored function and label texts; each stored copy counts.
+    /// Bytes of all stored function and label texts. A text that is stored twice counts twice.
     text_bytes: usize,
 }
 
@@ -232,7 +233,8 @@ impl ProfileBuilder {
         id
     }
 
-    /// Adds a place with these functions, innermost first, and returns its number.
+    /// Adds a place (code address) with these functions, innermost first, and returns the number of
+    /// the place.
     pub fn place(&mut self, functions: &[FunctionId]) -> u32 {
         self.profile.place_functions.extend_from_slice(functions);
         self.profile.place_ends.push(self.profile.place_functions.len() as u32);
@@ -253,7 +255,8 @@ impl ProfileBuilder {
         })
     }
 
-    /// Adds a place to the stack of the next sample, from the leaf on.
+    /// Adds a place (code address) to the stack of the next sample. The first place of a stack is
+    /// the leaf.
     pub fn push_place(&mut self, place: u32) {
         self.profile.stacks.push(place);
     }
@@ -272,7 +275,7 @@ impl ProfileBuilder {
         profile.samples.push(end);
     }
 
-    /// Sets the default column; without a call, the last column is the default.
+    /// Sets the default column; if this function is not called, the last column is the default.
     pub fn default_type(&mut self, index: usize) {
         assert!(index < self.profile.sample_types.len(), "the column exists");
         self.profile.sample_type_default = index;

@@ -28,7 +28,8 @@ use std::net::SocketAddr;
 pub struct PlanRecord {
     /// The requests of the load, redacted.
     pub traffic: TrafficRecord,
-    /// The load model, the level and the times.
+    /// The load model, the level (users or rate), and the lengths of the warm-up and the measured
+    /// part.
     pub load: Load,
     /// How connections are opened and closed, redacted.
     pub carriage: ConnectionPlanRecord,
@@ -52,10 +53,11 @@ pub struct TrafficRecord {
     /// Names of the variables in requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// A digest of setup and teardown requests; `None` means that there are no such requests.
+    /// A digest of setup and teardown requests; `None` means that the load has no setup and
+    /// teardown requests.
     #[serde(rename = "around_digest", default, skip_serializing_if = "Option::is_none")]
     pub setup_teardown_digest: Option<String>,
-    /// The request list, without its requests.
+    /// The record of the request list: a digest and facts, without the requests.
     #[serde(rename = "listed", default, skip_serializing_if = "Option::is_none")]
     pub request_list: Option<RequestListRecord>,
 }
@@ -74,7 +76,7 @@ pub struct ScenarioRecord {
     pub cookies: bool,
     /// The maximum number of requests that one session can send.
     pub requests_max: u64,
-    /// A digest of the scenario's program.
+    /// A digest of the scenario's program (its requests, pauses and branches).
     pub digest: String,
 }
 
@@ -96,7 +98,7 @@ pub struct DataRecord {
     pub pick: Pick,
     /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
-    /// A digest of the rows. An older record has no digest (`None`), and then no table matches the
+    /// A digest of the rows. An older record has no digest (`None`), so no table matches an older
     /// record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -121,8 +123,8 @@ pub struct RouteRecord {
     /// A digest of the body; `None` without a body, or in an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
-    /// A digest of templates, expectations and captures. `None` means that the route has none of
-    /// these, or that the record is older than this field.
+    /// A digest of templates, expectations and captures. `None` means that the route has no
+    /// templates, expectations or captures, or that the record is older than this field.
     #[serde(rename = "asked_digest", default, skip_serializing_if = "Option::is_none")]
     pub template_digest: Option<String>,
     /// The weight of the route among all routes.
@@ -132,7 +134,8 @@ pub struct RouteRecord {
     /// The gRPC statuses that count as success; `None` means that the route is no gRPC call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Whether each message of a gRPC stream waits for a response; see [`GrpcCall::in_turn`].
+    /// Whether each message of a gRPC stream waits for the response to the previous message; see
+    /// [`GrpcCall::in_turn`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
     /// The timeout of a request, ns.
@@ -194,7 +197,7 @@ pub struct TlsRecord {
     /// Protocols that the client offers (ALPN), the preferred protocol first; see
     /// [`TlsSpec::alpn`].
     pub alpn: Vec<String>,
-    /// Number of trusted issuers.
+    /// Number of trusted certificate issuers (root certificates).
     pub roots: u32,
     /// Whether the client has its own certificate.
     pub own_certificate: bool,
@@ -325,8 +328,8 @@ impl TrafficRecord {
         format!("{}{}", self.origin, self.first().target)
     }
 
-    /// Returns a text that distinguishes targets: the URL for a single request, otherwise the
-    /// origin and a short description of the requests.
+    /// Returns a text that distinguishes targets. The text is the URL for a single request, and the
+    /// origin with a short description of the requests for all other traffic.
     pub fn place(&self) -> String {
         if self.has_retries() {
             return self.url();
@@ -339,7 +342,8 @@ impl TrafficRecord {
         }
     }
 
-    /// Returns the requests in words: `GET http://h:80/items`, or the labels of several routes.
+    /// Returns the title of the traffic: method and URL of a single request (`GET
+    /// http://h:80/items`), or the labels of several routes.
     pub fn title(&self) -> String {
         if self.has_retries() {
             return self.traffic_title(self.first());
@@ -351,7 +355,8 @@ impl TrafficRecord {
             (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
         }
         match self.routes.as_slice() {
-            // In a replay, many paths of the log were folded into one route.
+            // In a replay, the single route can stand for many paths of the log, so the title shows
+            // the route's label.
             [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
             [only] => self.traffic_title(only),
             routes => {
@@ -370,8 +375,8 @@ impl TrafficRecord {
         }
     }
 
-    /// Returns whether the traffic is one request with retries; the retry route has no URL of its
-    /// own.
+    /// Returns whether the traffic is one request with retries. The route of the retries has the
+    /// same target as the route of the first attempts.
     fn has_retries(&self) -> bool {
         let is_again = |first: &RouteRecord, again: &RouteRecord| {
             again.label == retry_label(&first.label) && again.target == first.target
@@ -379,7 +384,8 @@ impl TrafficRecord {
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
-    /// Returns the word for what arrives in a load: "requests", or "sessions" of several requests.
+    /// Returns the word for the arrivals of a load: "requests", or "sessions" if each arrival is a
+    /// session of requests.
     pub fn arrivals_word(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",
@@ -392,12 +398,12 @@ impl TrafficRecord {
         self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }
 
-    /// Returns whether this status counts as success for any route.
+    /// Returns whether the HTTP status `status` counts as success for any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 
-    /// Returns whether this gRPC status counts as success for any route.
+    /// Returns whether the gRPC status `end` counts as success for any route.
     pub fn call_succeeds(&self, end: GrpcStatus) -> bool {
         self.routes.iter().any(|route| route.ok_grpc.is_some_and(|ok| ok.contains(end)))
     }

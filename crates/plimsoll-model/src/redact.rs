@@ -1,16 +1,17 @@
 //! Redaction: this module alone decides how much of a text that could contain a secret appears in a
 //! record, report or message.
 //!
-//! The rule is to deny by default. Plain text stays: words and numbers, paths of words and numbers,
-//! and the values of a few harmless headers. Any other text is replaced by [`REDACTED`] or
-//! shortened, since no list of secrets is complete. Every function but [`command`] is idempotent.
+//! Redaction denies by default. Plain text stays: words and numbers, paths of words and numbers,
+//! and the values of a few harmless headers. All text that is not plain is replaced by [`REDACTED`]
+//! or shortened, since no list of secrets is complete. Every redacting function but [`command`] is
+//! idempotent.
 //!
 //! Not here: the kind of each command-line argument (see the binary's table).
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The text in place of a secret.
+/// The text that replaces a secret in records, reports and messages.
 pub const REDACTED: &str = "[redacted]";
 
 /// Which texts are redacted in records and reports.
@@ -20,13 +21,13 @@ pub enum Redact {
     /// Redact everything that is not plainly harmless.
     #[default]
     Secrets,
-    /// Also redact every query value and every header value.
+    /// Redact as `Secrets` does, and also redact every query value and every header value.
     All,
-    /// Redact as `Secrets` does, except the content of failed responses.
+    /// Redact as `Secrets` does, but keep the content of failed responses.
     SecretsButBodies,
 }
 
-/// Header fields whose values are shown: they describe the wanted response, not the client.
+/// Header fields whose values are shown, because such values are no secrets.
 const HARMLESS_HEADERS: [&str; 14] = [
     "accept",
     "accept-charset",
@@ -44,7 +45,7 @@ const HARMLESS_HEADERS: [&str; 14] = [
     "user-agent",
 ];
 
-/// Words that mark a value as a secret if one part of the value's name is this word, as `key` in
+/// Words that mark a value as a secret if the value's name has such a word as one part: `key` in
 /// `api_key` or `apiKey`.
 const SECRET_PARTS: [&str; 18] = [
     "pass", "pwd", "pw", "pin", "otp", "sig", "sid", "key", "keys", "jwt", "auth", "oauth", "cred", "creds", "code",
@@ -96,8 +97,8 @@ pub fn is_secret_name(name: &str) -> bool {
     parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()))
 }
 
-/// Returns whether letters look like a word: consistent capitals, few consonants in a row, not too
-/// long.
+/// Returns whether a run of letters looks like a word: consistent capitals, few consonants in a
+/// row, and not too many letters.
 fn plain_letters(word: &str) -> bool {
     let count = word.chars().count();
     let uppers = word.chars().filter(|c| c.is_uppercase()).count();
@@ -115,8 +116,9 @@ fn plain_letters(word: &str) -> bool {
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
 }
 
-/// Returns whether letters look like joined words, as in names of gRPC methods:
-/// `ListUserAccountBalances`. Random letters change case far more often.
+/// Returns whether a run of letters looks like joined words, as in the gRPC method name
+/// `ListUserAccountBalances`. Random letters change between upper and lower case far more often
+/// than joined words.
 fn has_joined_words(word: &str) -> bool {
     let mut humps: Vec<usize> = Vec::new();
     for c in word.chars() {
@@ -131,8 +133,8 @@ fn has_joined_words(word: &str) -> bool {
     count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
-/// Returns whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. Other mixes of
-/// letters and digits count as plain up to `mixed_max` characters.
+/// Returns whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. A text that
+/// mixes letters and digits in another order counts as plain up to `mixed_max` characters.
 fn plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
@@ -152,9 +154,9 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
-/// Returns whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Each group alone may look
-/// like a word or number. Several groups of equal length, or with letters and digits in each, are a
-/// code.
+/// Returns whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Each group of a code alone
+/// may look like a word or number. Several groups of equal length, or several groups that each mix
+/// letters and digits, are a code.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -179,8 +181,8 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
         && has_plain_words(decoded, separators, mixed_max)
 }
 
-/// Returns whether every word of a text is plain, as in [`is_plain`], but for any number of words.
-/// The title in the path of an article may have twenty words.
+/// Returns whether every word of a text is plain. Unlike [`is_plain`], the text may have any number
+/// of words, because an article's title in a path may have twenty words.
 fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
     !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
 }
@@ -240,15 +242,15 @@ pub fn path(path: &str) -> String {
 /// Characters that separate words in a path segment.
 const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 
-/// Returns whether a path segment is a static file whose name contains a digest:
-/// `main.3f2a9b1c.js`.
+/// Returns whether a path segment has the suffix of a static file. The digest in such a name
+/// (`main.3f2a9b1c.js`) is no secret.
 fn is_asset(segment: &str) -> bool {
     const ASSET_SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     ASSET_SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
 }
 
-/// Redacts the name of a request. Words that are URLs or paths are redacted as in [`url`] and
-/// [`target`], other words as in [`line`].
+/// Redacts the name of a request. In the name, [`url`] redacts words that are URLs, [`target`]
+/// redacts words that are paths, and [`line`] redacts all other words.
 pub fn name(name: &str) -> String {
     let word = |word: &str| match word {
         _ if word.contains("://") => url(word, Redact::Secrets),
@@ -258,9 +260,10 @@ pub fn name(name: &str) -> String {
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces each part of a path and query that looks like a key by `replacement`. Such parts are
-/// segments and query values that are not plain, and values whose name marks a secret. Names of
-/// static files stay. The result is the target of a request, not a text for display.
+/// Replaces each part of a path and query that looks like a key by `replacement`. Parts that look
+/// like keys are segments and query values that are not plain, and values whose name marks a
+/// secret. Names of static files stay. The result is the target of a request, not a text for
+/// display.
 pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
@@ -305,14 +308,14 @@ fn redact_query_parameter(pair: &str, how: Redact) -> String {
             if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
         }
         None if pair.is_empty() => String::new(),
-        // A query parameter without a value can be a token or a switch, so the parameter is
-        // dropped.
+        // A query parameter without a value can be a token or a switch, so the whole parameter is
+        // redacted.
         None => REDACTED.to_owned(),
     }
 }
 
-/// Redacts a path and query. Random-looking segments are shortened. Query values are dropped if
-/// they are not plain, or if their name marks a secret.
+/// Redacts a path and query. Random-looking path segments are shortened. A query value is replaced
+/// by [`REDACTED`] if the value is not plain, or if its name marks a secret.
 pub fn target(target: &str, how: Redact) -> String {
     let target = target.split('#').next().unwrap_or_default();
     match target.split_once('?') {
@@ -325,7 +328,7 @@ pub fn target(target: &str, how: Redact) -> String {
 }
 
 /// Redacts a URL, or a text given as a URL. Scheme and host stay, [`target`] redacts path and
-/// query, and user info is always dropped.
+/// query, and user and password are always dropped.
 pub fn url(url: &str, how: Redact) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -338,7 +341,8 @@ pub fn url(url: &str, how: Redact) -> String {
     };
     let is_host = host.chars().all(|c| c.is_alphanumeric() || "-._[]:%".contains(c)) && host.len() <= 255;
     let is_port = port.is_none_or(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
-    // A text without a valid host and port may be a user and password with an unescaped slash.
+    // A URL without a valid host and port may start with a user and password that contain an
+    // unescaped slash.
     let authority = match (is_host, is_port) {
         (true, true) => authority.to_owned(),
         (true, false) if !rest.contains('@') => format!("{host}:{REDACTED}"),
@@ -360,8 +364,8 @@ pub fn digest(bytes: &[u8]) -> String {
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Redacts a shell command to the program's name and a digest. Only a shell could separate the
-/// other words of the command reliably.
+/// Redacts a shell command to the program's name and a digest of the command. The arguments are
+/// dropped, because only a shell could split the command into words reliably.
 pub fn command(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let assigned = |word: &'_ str| -> Option<String> {
@@ -371,13 +375,15 @@ pub fn command(text: &str) -> String {
     let name = loop {
         let Some(word) = words.next() else { break "" };
         match assigned(word) {
-            // Only a shell can find the end of a value with quotation marks or shell syntax.
+            // Stop at a value with quotation marks or shell syntax, because only a shell can find
+            // the end of such a value.
             Some(value) if value.contains(['"', '\'', '\\', '$', '`', '(']) => break "",
             Some(_) => {}
             None => break word.rsplit('/').next().unwrap_or_default(),
         }
     };
-    // Keep only a plain name: the text may be a secret alone, or a piece of a quoted text.
+    // Keep the program's name only if the name is plain. A name that is not plain may be a secret,
+    // or a piece of a quoted text.
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == word(name);
     let name = if plain && !name.is_empty() { name } else { "command" };
     format!("{name} (sha256 {})", digest(text.as_bytes()))
@@ -387,7 +393,8 @@ pub fn command(text: &str) -> String {
 const COMMAND_CHARS_MAX: usize = 160;
 
 /// Redacts a shell command. The command stays as typed if every word is plain, no word names a
-/// secret, and no word is nested shell code. Otherwise [`command`] redacts it.
+/// secret, and no word is nested shell code. If any of these conditions fails, [`command`] redacts
+/// the command.
 pub fn command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
@@ -399,28 +406,28 @@ pub fn command_line(text: &str) -> String {
     if shown && !words.is_empty() { words.join(" ") } else { command(text) }
 }
 
-/// The rule that finds the end of a value after a name that marks a secret.
+/// The rule that finds the end of a secret value whose name precedes the value in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretEnd {
-    /// The value ends after its first word: `token=abc`, `Bearer abc`.
+    /// The secret value ends after its first word: `token=abc`, `Bearer abc`.
     Word,
-    /// The value ends with its closing quotation mark, since a quoted passphrase may have several
-    /// words.
+    /// The secret value ends with its closing quotation mark, since a quoted passphrase may have
+    /// several words.
     Quote(char),
-    /// The value ends with a delimiter: `Passphrase: several words`.
+    /// The secret value ends with a delimiter such as a comma: `Passphrase: several words`.
     Delimiter,
 }
 
-/// Redacts a line of foreign text, such as a server's last output or the beginning of a response.
-/// Values after a secret's name are dropped, random-looking words are shortened, and control
-/// characters are removed.
+/// Redacts a line of foreign text, such as a server's last output or the beginning of a response. A
+/// value after the name of a secret is replaced by [`REDACTED`]. Random-looking words are
+/// shortened, and control characters are replaced by blanks.
 pub fn line(text: &str) -> String {
     const SECRET_DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    // How the end of the current secret is found, and whether [`REDACTED`] was already written for
-    // it.
+    // `secret` is the rule that finds the end of the current secret. `is_stated` says whether
+    // [`REDACTED`] was already written for the current secret.
     let (mut secret, mut is_stated) = (None, false);
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
@@ -428,7 +435,8 @@ pub fn line(text: &str) -> String {
         rest = after;
         if !in_word(first) {
             let is_over = match secret {
-                // A name applies to the value after `:` or `=`, with optional blanks and quotes.
+                // The name of a secret applies to the value after `:` or `=`, with optional blanks
+                // and quotes.
                 Some(SecretEnd::Word) => run.chars().any(|c| !" :=\"'\\".contains(c)),
                 Some(SecretEnd::Quote(quote)) => is_stated && run.contains(quote),
                 Some(SecretEnd::Delimiter) => is_stated && run.contains(|c| SECRET_DELIMITERS.contains(c)),
@@ -437,7 +445,7 @@ pub fn line(text: &str) -> String {
             if is_over {
                 secret = None;
             }
-            // Separators within one secret are dropped.
+            // Separators inside a secret are dropped together with the secret.
             if secret.is_none() || !is_stated {
                 out.extend(run.chars().map(|c| if c.is_control() { ' ' } else { c }));
             }
@@ -469,8 +477,8 @@ pub fn line(text: &str) -> String {
     out
 }
 
-/// Length of the shortest word of foreign text that may be a key, in characters. Shorter words
-/// always stay.
+/// Length of the shortest word of foreign text that may be a key, in characters. A word below this
+/// length always stays.
 const KEY_CHARS_MIN: usize = 8;
 
 /// Returns a run of letters, digits and `-_.`, shortened if it looks like a key.
@@ -481,8 +489,9 @@ fn shown_run(run: &str) -> Cow<'_, str> {
     }
 }
 
-/// Redacts a text that the user typed and that a message repeats: words that look like keys are
-/// shortened, as in [`line`]. Values after a secret's name stay, since the text may be a sentence.
+/// Redacts a text that the user typed and that a message repeats. Words that look like keys are
+/// shortened, as in [`line`]. A value after the name of a secret stays, since a typed text may be a
+/// sentence such as `the token is wrong`.
 pub fn words(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
@@ -502,14 +511,15 @@ pub fn words(text: &str) -> String {
 /// Longest word of an excerpt, in characters; a longer word may be a key.
 const EXCERPT_WORD_CHARS_MAX: usize = 11;
 
-/// Redacts the beginning of an arbitrary text, so that a reader can still recognise it. The rules
-/// of [`line`] apply. In addition, long words and words with letters and digits are removed.
+/// Redacts the beginning of an arbitrary text, so that a reader can still recognise the text. The
+/// rules of [`line`] apply to the text. In addition, long words and words that mix letters and
+/// digits are replaced by [`REDACTED`].
 pub fn excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = line(text);
     let mut out = String::with_capacity(line.len());
     let mut rest = line.as_str();
-    // Marks of earlier redactions stay.
+    // Marks of earlier redactions ([`REDACTED`]) stay in the text.
     while let Some(first) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix(REDACTED) {
             out.push_str(REDACTED);
@@ -517,13 +527,14 @@ pub fn excerpt(text: &str) -> String {
             continue;
         }
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
-        // A word may end directly before the mark of an earlier redaction.
+        // End the word at the mark of an earlier redaction, because the mark may directly follow
+        // the word.
         let end = rest.find(REDACTED).map_or(end, |at| end.min(at));
         let (run, after) = rest.split_at(end);
         rest = after;
         let (letters, digits) = (run.contains(|c: char| c.is_alphabetic()), run.contains(|c: char| c.is_ascii_digit()));
         let is_long = run.chars().filter(|c| c.is_alphanumeric()).count() > EXCERPT_WORD_CHARS_MAX;
-        // A short mix such as `h1` is no key.
+        // A mix of only two characters, such as `h1`, is no key.
         let is_mixed = letters && digits && run.chars().count() > 2;
         match in_word(first) && (is_long || is_mixed) {
             true => out.push_str(REDACTED),
@@ -741,7 +752,8 @@ mod tests {
             for text in
                 [canary.to_owned(), format!("<a href='/x/{canary}'>"), format!("a {canary}, b"), format!("x{canary}")]
             {
-                // Six letters can look like a word, so only the whole token is tested.
+                // The test searches for the whole token, because a piece of six letters can look
+                // like a word and stay in the excerpt.
                 assert!(!excerpt(&text).contains(canary), "{text}: {}", excerpt(&text));
             }
         }

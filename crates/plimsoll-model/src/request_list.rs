@@ -1,7 +1,7 @@
-//! A request for each arrival ([`RequestList`]), made from a log. Arrival n sends entry n: a route
-//! with its own path. A list can have tens of millions of requests, so each request takes only
-//! eight bytes besides the distinct paths. A record contains facts about the log and a digest,
-//! never the list.
+//! A list with one request for each arrival ([`RequestList`]), made from a log. Arrival n sends
+//! entry n of the list; an entry is a route with a path of its own. A list can have tens of
+//! millions of requests, so each request takes only eight bytes besides the distinct paths. A run
+//! file contains facts about the log and a digest of the list, never the list.
 //!
 //! Not here: the times of the requests ([`crate::arrival_times`]), and how requests are extracted
 //! from a log.
@@ -25,7 +25,7 @@ pub struct ListedRequest {
     pub status: u16,
 }
 
-/// Distinct paths with queries, by number.
+/// The distinct paths with queries of a request list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedTargets {
     text: String,
@@ -85,7 +85,8 @@ pub struct ReplayFacts {
     /// Number of skipped requests by reason; for unsafe methods the reason is the method's name.
     #[serde(rename = "left_out")]
     pub skip_counts: BTreeMap<String, u64>,
-    /// Whether timestamps have whole seconds only, so that requests are spread within each second.
+    /// Whether the log's timestamps have whole seconds only, so that the replay spreads requests
+    /// within each second.
     #[serde(rename = "spread")]
     pub has_whole_seconds: bool,
     /// Facts about the sessions of the log; `None` means that loads are not sampled from these
@@ -99,8 +100,8 @@ pub struct ReplayFacts {
 pub struct RequestList {
     /// The distinct paths with queries of the list.
     pub targets: Arc<ListedTargets>,
-    /// The request of arrival n. If the list has `sessions`, loads draw their requests from these
-    /// entries.
+    /// The entries of the list: arrival n sends entry n. If the list has `sessions`, loads draw
+    /// their requests randomly from the entries.
     pub entries: Vec<ListedRequest>,
     /// The sessions of the log, from which loads of any rate are sampled. `None` means that the
     /// load has an arrival time for each entry.
@@ -123,8 +124,8 @@ pub struct RequestListRecord {
 }
 
 impl RequestList {
-    /// Returns whether every entry has a valid path and a route number below `routes`, and the
-    /// sessions fit the entries.
+    /// Returns whether every entry has a valid path and a route number below `routes`. If the list
+    /// has sessions, the sessions must have as many requests as the list has entries.
     pub fn is_whole(&self, routes: usize) -> bool {
         let of =
             |entry: &ListedRequest| usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len();
@@ -148,8 +149,9 @@ impl RequestList {
         }
     }
 
-    /// Returns whether a response status agrees with the logged status, as far as the log allows. A
-    /// log lacks conditional headers, so a logged 304 or 206 is a 200 in the replay.
+    /// Returns whether a response status agrees with the logged status; an unknown logged status
+    /// agrees with every status. Logs lack conditional headers, so a request logged with 304 or 206
+    /// can get 200 in the replay.
     #[inline]
     pub fn agrees_with_log(&self, number: u64, status: u16) -> bool {
         match self.entries.get(number as usize).map_or(0, |entry| entry.status) {
@@ -159,8 +161,9 @@ impl RequestList {
         }
     }
 
-    /// Returns whether a status below 500 equals the logged status. Then even an unsuccessful
-    /// status is expected, because the server behaves as it did when the log was written.
+    /// Returns whether a response status below 500 equals the logged status. An equal status is
+    /// expected even if it is unsuccessful, because the server behaves as it did when the log was
+    /// written.
     #[inline]
     pub fn expects(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

@@ -1,6 +1,6 @@
 //! Traffic with retries ([`with_retries`]): a failed request is sent again after 100 ms. Before
-//! each further retry, the wait is twice the previous wait. Retries have their own route, so that
-//! figures by route separate them from first attempts.
+//! each further retry, the wait is twice the previous wait. Retries have a route of their own, so
+//! that figures by route separate retries from first attempts.
 //!
 //! Not here: which studies use retries, and their effect on a server.
 
@@ -19,7 +19,7 @@ pub const FIRST_ATTEMPT_ROUTE: RouteNumber = 0;
 pub const RETRY_ROUTE: RouteNumber = 1;
 
 /// Returns the traffic with up to `times` retries of each failed request. `None` means that the
-/// traffic is more than one fixed request.
+/// traffic is not a single request with constant content.
 pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
     if traffic.choice != Choice::Weighted || route.template_parts.any() {

@@ -1,5 +1,6 @@
 //! Seeded random numbers. Equal seeds give equal numbers on every machine and in every version,
-//! because schedules must be equal everywhere. These numbers must not be used for secrets.
+//! because the schedules of a load must be equal everywhere. Secrets must not be generated with
+//! these random numbers.
 
 /// The generator SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014).
@@ -23,8 +24,8 @@ impl Rng {
         Rng { state: seed }
     }
 
-    /// Creates an independent generator for part `stream` of the work under `seed`. So parts can be
-    /// computed in any order, without a shared sequence.
+    /// Creates an independent generator for part `stream` of the work under `seed`. Parts have
+    /// separate generators so that the parts can be computed in any order.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Rng { state: mix(seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))) }
     }
@@ -42,7 +43,8 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Returns a uniform number in (0, 1], of which a logarithm can be taken.
+    /// Returns a uniform number in (0, 1]. Zero is excluded, so that callers can take the
+    /// logarithm.
     #[inline]
     pub fn next_f64_open(&mut self) -> f64 {
         1.0 - self.next_f64()
@@ -61,9 +63,9 @@ impl Rng {
         -self.next_f64_open().ln()
     }
 
-    /// Returns a Poisson distributed number with the given mean. The result is exact: the number of
-    /// unit-rate arrivals before `mean`. The arrivals are counted in slices of 16 by Knuth's
-    /// product method, so that no product underflows.
+    /// Returns a Poisson distributed number with the given mean. The number is exact, not an
+    /// approximation: the number of unit-rate arrivals before time `mean`. The arrivals are counted
+    /// in slices of 16 by Knuth's product method, so that no product underflows.
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let mut left = mean;
         let mut count = 0;

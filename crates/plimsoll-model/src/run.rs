@@ -20,7 +20,7 @@ use std::collections::btree_map::Entry;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadEnd {
-    /// The schedule was completed.
+    /// The load ran to the end of its schedule.
     Finished,
     /// The load was stopped before the end of its schedule.
     Stopped(Stop),
@@ -34,16 +34,17 @@ pub enum Stop {
     Interrupted,
     /// The server process ended during the load; the text is the reason.
     Died(String),
-    /// A stop condition became true: the condition and the figure.
+    /// The user's stop condition became true; the text states the condition and the measured
+    /// figure.
     Condition(String),
     /// The result of the load was certain before the end of the schedule; the text is the reason.
     Shown(String),
-    /// A table of values whose rows are used at most once each ran out of rows.
+    /// A table of values ran out of rows, because each row is used at most once.
     UsedUp,
 }
 
-/// The result of one load: its plan and its intervals by number. Merging is associative and
-/// commutative.
+/// The result of one load: its plan and its figures in numbered intervals. Merging two results is
+/// associative and commutative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The plan of the load.
@@ -56,17 +57,18 @@ pub struct Run {
     /// How the load ended; `None` while it runs, or if the recording was cut.
     pub ending: Option<LoadEnd>,
     /// Start and end of the measured window in schedule time, ns. The window ends with the
-    /// schedule, at an early stop, or at the last response of a fixed number of requests.
+    /// schedule, at an early stop, or, for a fixed number of requests, at the last response.
     pub window_ns: (u64, u64),
     /// Readings of the server and its host during the load.
     pub probes: Probes,
     /// The first failed response of each kind, ascending by status.
     pub failed_answers: Vec<FailedAnswer>,
-    /// The account of each agent of a fleet, by name; empty without a fleet.
+    /// The account of each agent (load generator machine) of a fleet, sorted by name; empty without
+    /// a fleet.
     pub agents: Vec<AgentAccount>,
 }
 
-/// The sums over all intervals of a run; for gauges the largest value.
+/// The sums of a run's figures over all intervals; a gauge has its largest value in place of a sum.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     /// Figures of the load.
@@ -90,8 +92,8 @@ impl Run {
         }
     }
 
-    /// Adds the figures of the tick that starts at `start_ns` of schedule time. Ticks arrive in
-    /// order.
+    /// Adds the figures of the tick that starts at `start_ns` of schedule time. Callers push the
+    /// ticks of a load in order.
     pub fn push(&mut self, start_ns: u64, interval: Interval) {
         let index = (start_ns / self.plan.load.interval_ns.max(1)) as u32;
         match self.intervals.entry(index) {
@@ -100,7 +102,7 @@ impl Run {
         }
     }
 
-    /// Adds the results of other workers or machines for the same plan and time.
+    /// Adds the results of another worker or machine that ran the same plan at the same time.
     pub fn merge(&mut self, other: &Run) {
         for (index, theirs) in &other.intervals {
             self.intervals
@@ -110,7 +112,8 @@ impl Run {
         }
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
-            // Keep the more severe reason, so that the order of merging does not matter.
+            // Keep the more severe of the two stop reasons, so that the order of merging does not
+            // matter.
             (Some(LoadEnd::Stopped(a)), Some(LoadEnd::Stopped(b))) => Some(LoadEnd::Stopped(a.min(b))),
             (Some(LoadEnd::Finished), theirs) => theirs,
             (mine, Some(LoadEnd::Finished)) => mine,
@@ -118,7 +121,7 @@ impl Run {
         let (mine, theirs) = (&mut self.window_ns, other.window_ns);
         *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
         self.injectors.extend(other.injectors.iter().cloned());
-        // Sort, so that the order of merging does not matter.
+        // Sort the injectors, so that the order of merging does not matter.
         self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
         keep_first_failures(&mut self.failed_answers, &other.failed_answers);
@@ -132,7 +135,7 @@ impl Run {
 
     /// Joins several loads of one plan to one run: all warm-ups, then all measured windows, then
     /// all grace periods. Readings of the target are dropped, because the time of a reading belongs
-    /// to a single load. Returns `None` without loads.
+    /// to a single load. Returns `None` if `visits` is empty.
     pub fn join_loads(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
@@ -176,15 +179,15 @@ impl Run {
         self.window_ns.1.saturating_sub(self.window_ns.0)
     }
 
-    /// Returns the mean number of requests in flight over the measured window, counted from their
-    /// intended starts. Returns `None` without a window.
+    /// Returns the mean number of requests in flight over the measured window. A request is in
+    /// flight from its intended start. Returns `None` without a measured window.
     pub fn in_flight_mean(&self) -> Option<f64> {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
     /// Returns the count that `of` selects inside the measured window, divided by the window's
     /// length, 1/s. An interval that is partly inside the window counts in proportion. Returns 0
-    /// without a window.
+    /// without a measured window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -198,7 +201,8 @@ impl Run {
     }
 
     /// Returns the number of requests that succeeded inside the measured window and were scheduled
-    /// before the window. Such successes count as throughput, but not in the ledger.
+    /// before the window. Successes of requests from before the window count as throughput, but not
+    /// in the window's ledger.
     pub fn carried_over_successes(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.all_routes();
@@ -217,8 +221,8 @@ impl Run {
         sum
     }
 
-    /// Returns the ledger summed over all intervals. This costs less than [`Run::totals`], which
-    /// also sums the histograms.
+    /// Returns the ledger summed over all intervals. Summing ledgers alone costs less than
+    /// [`Run::totals`], which also sums the histograms.
     pub fn ledger(&self) -> Ledger {
         let mut sum = Ledger::default();
         let figures = self.intervals.values().flat_map(|interval| interval.routes.iter());
@@ -227,8 +231,8 @@ impl Run {
     }
 
     /// Returns the sums over all intervals for each route of the plan, in order. The iterator
-    /// computes one route at a time, because hundreds of routes at once would need megabytes of
-    /// memory.
+    /// computes the sums of one route at a time, because hundreds of routes at once would need
+    /// megabytes of memory.
     pub fn route_totals(&self) -> impl Iterator<Item = RouteFigures<Histogram>> {
         (0..self.plan.traffic.routes.len()).map(|number| self.route_totals_of_run(number as RouteNumber))
     }
@@ -259,7 +263,7 @@ pub struct Environment {
     pub memory_bytes: u64,
     /// Limit of open files for a process.
     pub files_max: u64,
-    /// Whether the target is on the same machine.
+    /// Whether the target is on plimsoll's machine.
     pub target_local: bool,
     /// The machines that generate the loads; a single load may use only a part of each machine.
     pub injectors: Vec<Injector>,
@@ -284,13 +288,13 @@ pub struct MachineLimits {
 }
 
 impl MachineLimits {
-    /// Returns whether no limit is known.
+    /// Returns whether no limit of the control group is known.
     pub fn is_none(&self) -> bool {
         *self == MachineLimits::default()
     }
 }
 
-/// The commit of an experiment.
+/// The Git commit that was checked out when an experiment started.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SourceRevision {
     /// The full hash of the commit.
@@ -308,7 +312,7 @@ pub struct SourceRevision {
     pub committed_unix_s: Option<u64>,
 }
 
-/// Notes from before the first load.
+/// Notes that plimsoll made before the first load of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StartNotes {
     /// Warnings, to be shown above the figures.
@@ -329,7 +333,8 @@ pub struct Trial {
     pub run: Run,
 }
 
-/// An event of an experiment that belongs to no load of the experiment.
+/// An event of an experiment that is recorded apart from the loads: an abort, a skipped load, or a
+/// profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remark {
@@ -345,12 +350,13 @@ pub enum Remark {
         /// Why the load was not executed.
         reason: LoadSkipReason,
     },
-    /// A profile of the target that was planned, whether or not it was taken.
+    /// A planned profile of the target, whether the profile was taken or not.
     Profile(ProfileRecord),
 }
 
 impl Remark {
-    /// For [`Remark::Unheld`], the load that was not executed and the reason; otherwise `None`.
+    /// Returns the tag of the load that was not executed and the reason; `None` for every remark
+    /// but [`Remark::Unheld`].
     pub fn skipped_load(&self) -> Option<(Tag, &LoadSkipReason)> {
         match self {
             Remark::Unheld { tag, reason } => Some((*tag, reason)),
@@ -372,12 +378,12 @@ pub enum LoadSkipReason {
 /// One planned profile of the target under load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileRecord {
-    /// The load or side that the profile belongs to, and its turn
-    /// ([`crate::ExperimentSpec::profile_name`]).
+    /// Identifies the profile: the load or the side (A or B) of the profile, and the number of the
+    /// profile ([`crate::ExperimentSpec::profile_name`]).
     pub tag: Tag,
     /// The kind of profile, such as `cpu` or `heap`.
     pub kind: String,
-    /// The index of the load under which the profile was taken; `None` means that no such load was
+    /// The index of the load during which the profile was taken; `None` means that the load was not
     /// executed.
     pub trial: Option<u32>,
     /// The name of the profile's file, which is next to the run file, or why there is no file.
@@ -391,19 +397,20 @@ pub struct Experiment {
     pub spec: ExperimentSpec,
     /// Start of the experiment, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
-    /// The conditions of the experiment; `None` in an older file, which cannot be repeated.
+    /// The conditions of the experiment; `None` for a run file of an older version, whose
+    /// experiment cannot be repeated.
     pub terms: Option<Box<Terms<RedactedText>>>,
-    /// The equivalent command line, without secrets.
+    /// The command line that repeats the experiment, without secrets.
     pub command: Vec<String>,
     /// The machine of the experiment, and the versions of its software.
     pub environment: Environment,
-    /// Notes from before the first load.
+    /// Notes that plimsoll made before the first load.
     pub start_notes: StartNotes,
     /// The loads, in order.
     pub trials: Vec<Trial>,
-    /// Events that belong to no load, in order.
+    /// Events that are recorded apart from the loads, in order.
     pub remarks: Vec<Remark>,
-    /// Length of the experiment in ns; `None` if its recording was cut off.
+    /// Length of the experiment in ns; `None` if the recording of the experiment was cut off.
     pub elapsed_ns: Option<u64>,
 }
 

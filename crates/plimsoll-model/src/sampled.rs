@@ -1,14 +1,14 @@
 //! Functions of the server's processes, sampled during a load by the kernel's CPU clock
 //! ([`SampledFunctions`]).
 //!
-//! This file has plain data and its arithmetic. Not here: sampling (`plimsoll-sys` and probes), and
-//! the meaning of samples (`plimsoll-analysis`).
+//! This file has the data types of samples and the arithmetic on samples. Not here: sampling
+//! (`plimsoll-sys` and probes), and the meaning of samples (`plimsoll-analysis`).
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The samples of one load, in intervals. Merging is associative and commutative, so that parts
-/// written in sequence add up to the whole.
+/// The samples of one load, in intervals. Merging is associative and commutative, so that parts of
+/// the samples that were written one after another add up to the whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SampledFunctions {
     /// The intervals, ascending by time.
@@ -29,7 +29,7 @@ pub struct SampleInterval {
     pub period_ns: u64,
     /// Number of samples that the kernel lost because its buffer was full, over all processes.
     pub lost: u64,
-    /// Whether kernel time was sampled, too.
+    /// Whether kernel time was sampled in addition to user time.
     pub in_kernel: bool,
     /// Distinct names of functions.
     pub names: Vec<String>,
@@ -64,7 +64,7 @@ impl SampleInterval {
     /// Returns whether every number is in its valid range.
     fn is_bounded(&self) -> bool {
         let names = self.names.len();
-        // A sample represents at most one second.
+        // A sample represents at most one second of CPU time.
         (1..=1_000_000_000).contains(&self.period_ns)
             && self.lost <= u64::from(u32::MAX)
             && names <= NAMES_MAX
@@ -83,7 +83,8 @@ impl SampledFunctions {
         self.stretches.extend_from_slice(&other.stretches);
         self.stretches.sort_unstable();
         self.stretches.dedup();
-        // If two reasons differ, the text that sorts first stays, in any order of merging.
+        // If two reasons for missing samples differ, keep the text that sorts first, so that the
+        // order of merging does not matter.
         self.refused = [self.refused.take(), other.refused.clone()].into_iter().flatten().min();
     }
 
@@ -94,13 +95,15 @@ impl SampledFunctions {
         }
     }
 
-    /// Returns the intervals whose middle lies between these schedule times, ns.
+    /// Returns the intervals whose middle lies between the schedule times `from_ns` and `to_ns`,
+    /// ns.
     pub fn between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
         let middle = |stretch: &SampleInterval| stretch.from_ns / 2 + stretch.to_ns / 2;
         self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
     }
 
-    /// Merges the samples between these schedule times into one interval, for a run file.
+    /// Merges the samples between the schedule times `from_ns` and `to_ns`, ns, into one interval,
+    /// for a run file.
     pub fn merge_between(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
         let mut counts: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
         for stretch in self.between(from_ns, to_ns) {

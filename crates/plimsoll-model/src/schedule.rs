@@ -1,14 +1,15 @@
 //! The intended start of every request, computed from the load's shape by arithmetic alone.
 //!
 //! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is a part
-//! of the schedule. Stripes partition the schedule exactly, so workers and machines share it
-//! without communication.
+//! of the schedule. Stripes partition the schedule exactly, so workers and machines share the
+//! schedule without communication.
 //!
-//! Let r(t) be the rate and L(t) its integral. Arrival n of a constant load starts at L(t) = n. A
-//! Poisson load is built in blocks of [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The number of
-//! points in a block has a Poisson distribution. The points are uniform in L and generated in
-//! ascending order (order statistics; Devroye 1986, V.3). So any arrival is found without
-//! generating earlier blocks. Arrival times from a list are looked up in that list.
+//! Let r(t) be the rate and L(t) the integral of r(t). Arrival n of a constant load starts at L(t)
+//! = n. A Poisson load is built in blocks of [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The
+//! number of arrivals in a block has a Poisson distribution. The arrivals of a block are uniform in
+//! L and generated in ascending order (order statistics; Devroye 1986, V.3). Any arrival can be
+//! found without generating the earlier blocks. Arrival times that are given as a list are looked
+//! up in that list.
 //!
 //! Not here: waiting, clocks, connections.
 
@@ -17,12 +18,12 @@ use crate::rng::Rng;
 use crate::stripe::Stripe;
 use std::sync::Arc;
 
-/// Expected number of arrivals in a block of a Poisson schedule. To find one arrival, only the
-/// points of its block are generated.
+/// Expected number of arrivals in a block of a Poisson schedule. To find one arrival, the generator
+/// draws only the arrivals of one block.
 const BLOCK_ARRIVALS_EXPECTED: f64 = 1024.0;
 
-/// A stage of the load in schedule time. The level is a rate in requests per second, or a number of
-/// users.
+/// A stage of the load in schedule time. The level of a stage is a rate in requests per second, or
+/// a number of users.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start_ns: f64,
@@ -30,7 +31,7 @@ struct Segment {
     length_ns: f64,
     from: f64,
     to: f64,
-    /// Integral of the level before this segment, in arrivals.
+    /// Integral of the level over all earlier stages, in arrivals.
     area_before: f64,
 }
 
@@ -53,10 +54,11 @@ impl Segment {
         self.from * s + self.slope() * s * s / 2.0
     }
 
-    /// Returns the schedule time, ns, at which the integral of the level in this segment reaches
+    /// Returns the schedule time, ns, at which the integral of the level over this stage reaches
     /// `area`.
     fn time_of_area(&self, area: f64) -> f64 {
-        // This is the root of slope/2 s^2 + from s = area, in the form that avoids cancellation.
+        // `s` is the positive root of slope/2 s^2 + from s = area, in the form that avoids
+        // cancellation.
         let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
         let s = if area <= 0.0 { 0.0 } else { 2.0 * area / (self.from + root) };
         (self.start_ns + s * 1e9).min(self.end_ns())
@@ -68,8 +70,8 @@ impl Segment {
 enum Spacing {
     /// Even spacing: arrival n starts when the integral of the rate reaches n.
     Even,
-    /// Poisson blocks: the number of arrivals before each block. The last entry is the total
-    /// number.
+    /// Poisson arrivals in blocks: the list has the number of arrivals before each block. The last
+    /// entry of the list is the total number of arrivals.
     Poisson(Arc<[u64]>),
     /// A list of arrival times, ns.
     Given(Arc<[u64]>),
@@ -89,8 +91,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Compiles the load's shape: first the warm-up, then the measured part. The warm-up has the
-    /// shape's first level, or the level at the end of the first stage if it starts at 0.
+    /// Compiles the load's shape: first the warm-up, then the measured part. The level of the
+    /// warm-up is the shape's first level. If the first level is 0, the warm-up has the level at
+    /// the end of the first stage.
     pub fn compile(load: &Load) -> Schedule {
         let mut segments = Vec::new();
         let (mut at_ns, mut area) = (0.0, 0.0);
@@ -112,8 +115,8 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            // A replayed load has the expected number of arrivals in each stage; `session_draws`
-            // draws their times.
+            // The schedule fixes the number of arrivals in each stage of a replayed load, and
+            // `session_draws` draws the arrival times.
             LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
             LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
             LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
@@ -153,8 +156,8 @@ impl Schedule {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
-                // Add blocks until the shape ends, or until there are as many arrivals as
-                // requested.
+                // Add blocks until the shape ends, or until the schedule has the requested number
+                // of arrivals.
                 loop {
                     let from = block as f64 * BLOCK_ARRIVALS_EXPECTED;
                     if area_end.is_some_and(|end| from >= end) {
@@ -192,7 +195,7 @@ impl Schedule {
         Rng::stream(self.seed, block * 2).poisson(BLOCK_ARRIVALS_EXPECTED)
     }
 
-    /// Returns the number of Poisson arrivals at which the integral of the rate is below `area`.
+    /// Returns the number of Poisson arrivals before the integral of the rate reaches `area`.
     fn poisson_before(&self, area: f64, block_first: &[u64]) -> u64 {
         let block = (area / BLOCK_ARRIVALS_EXPECTED) as usize;
         if block + 1 >= block_first.len() {
@@ -233,8 +236,8 @@ impl Schedule {
         }
     }
 
-    /// Returns an iterator over the arrivals of a stripe in order. Each time equals the result of
-    /// [`Schedule::start_ns`], but the iterator computes it at constant cost.
+    /// Returns an iterator over the arrivals of a stripe in order. The iterator gives the same
+    /// times as [`Schedule::start_ns`], but at constant cost for each arrival.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
@@ -267,14 +270,14 @@ impl Schedule {
         self.measured_from_ns
     }
 
-    /// Returns the end of the schedule, ns; `None` means that only a number of requests ends the
-    /// load.
+    /// Returns the end of the schedule, ns; `None` means that the load ends after a number of
+    /// requests and has no end time.
     pub fn end_ns(&self) -> Option<u64> {
         self.end_ns
     }
 
-    /// Returns the number of users of a closed loop at `t_ns`, rounded down; at least one while the
-    /// level is above 0.
+    /// Returns the number of users of a closed loop at `t_ns`. The number is rounded down, but is
+    /// at least one while the level is above 0.
     pub fn users_at(&self, t_ns: u64) -> u64 {
         let t_ns = t_ns as f64;
         match self.segments.iter().find(|s| t_ns < s.end_ns()) {
@@ -299,15 +302,15 @@ impl Schedule {
         } else {
             let users = segment.level_at(t).floor();
             let level = if slope > 0.0 { users + 1.0 } else { users };
-            // Add a nanosecond to the crossing, so that rounding cannot give a time before the
-            // crossing.
+            // Add a nanosecond to the time at which the level reaches a whole number of users, so
+            // that rounding cannot give an earlier time.
             (segment.start_ns + ((level - segment.from) / slope * 1e9).ceil() + 1.0).min(end)
         };
         next.is_finite().then_some((next as u64).max(t_ns + 1))
     }
 
     /// Returns the number of measured requests that a stripe sends in a closed loop with a limited
-    /// number of requests. Request k belongs to user k modulo the number of users.
+    /// number of requests. User k modulo the number of users sends request k.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
@@ -315,7 +318,7 @@ impl Schedule {
 }
 
 /// Returns the number of evenly spaced arrivals before the integral of the rate reaches `area`.
-/// Arrival n starts at integral n.
+/// Arrival n starts when the integral reaches n.
 fn even_arrivals_before(area: f64) -> u64 {
     (area - 1e-9).ceil().max(0.0) as u64
 }
@@ -324,13 +327,14 @@ fn users_of(level: f64) -> u64 {
     if level <= 0.0 { 0 } else { ((level + 1e-9).floor() as u64).max(1) }
 }
 
-/// The points of one Poisson block in ascending order, as integrals of the rate.
+/// The arrivals of one Poisson block in ascending order. Each arrival is given as the integral of
+/// the rate at the arrival's time.
 #[derive(Debug, Clone)]
 struct BlockPoints {
     rng: Rng,
     base: f64,
     left: u64,
-    /// Position within the block, 0..1.
+    /// Position of the last drawn arrival within the block, 0..1.
     position: f64,
 }
 
@@ -349,7 +353,7 @@ impl Iterator for BlockPoints {
         if self.left == 0 {
             return None;
         }
-        // Draw the smallest of `left` uniform points in the rest of the block.
+        // Draw the smallest of `left` uniform points between `position` and the end of the block.
         let share = 1.0 - (self.rng.next_f64_open().ln() / self.left as f64).exp();
         self.position += (1.0 - self.position) * share;
         self.left -= 1;
@@ -363,7 +367,8 @@ pub struct ArrivalCursor {
     schedule: Arc<Schedule>,
     stripe: Stripe,
     next: u64,
-    /// For Poisson arrivals: the current block, its points, and the number of the next arrival.
+    /// For Poisson arrivals: the number of the current block, the block's arrivals, and the number
+    /// of the next arrival.
     block: Option<(usize, BlockPoints, u64)>,
 }
 
@@ -435,8 +440,8 @@ mod tests {
 
     #[test]
     fn a_ramp_follows_its_integral() {
-        // With 0..1000/s over 10 s, arrival n starts at sqrt(n / 50) seconds. The ramp has 5 000
-        // arrivals, and 1 000 arrivals follow at 1000/s.
+        // With a rate of 0..1000/s over 10 s, arrival n starts at sqrt(n / 50) seconds. The ramp
+        // has 5 000 arrivals, and the constant stage of 1000/s after the ramp has 1 000 arrivals.
         let schedule = Schedule::compile(&open("0..1000@10s,1000@1s", Arrivals::Constant));
         assert_eq!(schedule.arrivals_total(), Some(6000));
         for n in [0u64, 50, 200, 4999, 5000, 5500] {
@@ -489,8 +494,8 @@ mod tests {
             d.max((f - i as f64 / n).abs()).max(((i + 1) as f64 / n - f).abs())
         });
         assert!(distance < 1.63 / n.sqrt(), "KS distance {distance}");
-        // Counts in 100 ms windows vary like the counts of a Poisson process: the index of
-        // dispersion is 1.
+        // Counts of arrivals in 100 ms windows vary like the counts of a Poisson process: the index
+        // of dispersion is 1.
         let mut counts = vec![0f64; 200];
         starts.iter().for_each(|t| counts[(t / 100_000_000) as usize] += 1.0);
         let mean = counts.iter().sum::<f64>() / 200.0;

@@ -1,10 +1,11 @@
-//! The table of all series that probes read ([`ALL_SERIES`]): name, interpretation of values, unit,
-//! and subject ([`SeriesSubject`]). Series from other machines are checked against this table.
+//! The table of all series that probes read ([`ALL_SERIES`]): name, kind of the values (level or
+//! growing sum), unit, and subject ([`SeriesSubject`]). Series from other machines are checked
+//! against this table.
 //!
-//! A missing reading is not a value: a series without samples near a time is unknown there, never
-//! zero.
+//! A missing reading is not a value. If a series has no samples near a time, its value at that time
+//! is unknown, never zero.
 //!
-//! Not here: how series are read (`plimsoll-probe`), and what they mean (`plimsoll-analysis`).
+//! Not here: how series are read (`plimsoll-probe`), and what series mean (`plimsoll-analysis`).
 
 use crate::probes::SeriesKind;
 
@@ -23,7 +24,7 @@ pub enum SeriesSubject {
     ControlGroup,
     /// The server's listening and accepted sockets.
     Socket,
-    /// The network interfaces, and TCP of their network namespace.
+    /// The network interfaces, and the TCP counters of the interfaces' network namespace.
     Network,
     /// Plimsoll's own processes on the machine.
     Client,
@@ -31,7 +32,7 @@ pub enum SeriesSubject {
     Metrics,
 }
 
-/// A series, or a pattern of series names.
+/// A row of the table: one series, or a pattern that several series names match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesRow {
     /// The name; `*` stands for any non-empty text.
@@ -56,7 +57,8 @@ impl SeriesRow {
         pattern_labels(self.name, name)?.first().copied()
     }
 
-    /// Returns both texts of `name` that stand for a `*`, in a series name with two `*`.
+    /// Returns the two texts of `name` that stand for the two `*` in the name of this row. `None`
+    /// means that the row has no two `*`, or that `name` does not match.
     pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         match pattern_labels(self.name, name)?.as_slice() {
             [first, second] => Some((first, second)),
@@ -91,9 +93,9 @@ series! {
     SERVER_CPU_SYSTEM: "server.cpu_system", Counter, "ns", Server;
     /// Number of major page faults of the server: pages read from storage.
     SERVER_MAJOR_FAULTS: "server.major_faults", Counter, "", Server;
-    /// Number of voluntary context switches: a server thread waited.
+    /// Number of voluntary context switches, in which a server thread waited.
     SERVER_SWITCHES_VOLUNTARY: "server.switches_voluntary", Counter, "", Server;
-    /// Number of involuntary context switches: a server thread lost its core.
+    /// Number of involuntary context switches, in which a server thread lost its core.
     SERVER_SWITCHES_INVOLUNTARY: "server.switches_involuntary", Counter, "", Server;
     /// Time that the server's threads waited for a core.
     SERVER_RUN_QUEUE_WAIT: "server.run_queue_wait", Counter, "ns waiting", Server;
@@ -139,7 +141,8 @@ series! {
     HOST_CPU_INTERRUPTS: "host.cpu_interrupts", Counter, "ns", Host;
     /// Idle time of all cores together while storage requests were pending.
     HOST_CPU_IOWAIT: "host.cpu_iowait", Counter, "ns", Host;
-    /// Time of all cores together that the hypervisor took (steal).
+    /// Time, summed over all cores, in which the hypervisor withheld the core from this machine
+    /// (steal).
     HOST_CPU_STEAL: "host.cpu_steal", Counter, "ns", Host;
     /// Idle time of all cores together.
     HOST_CPU_IDLE: "host.cpu_idle", Counter, "ns", Host;
@@ -155,15 +158,15 @@ series! {
     TARGET_LOCAL: "target.local", Gauge, "", Host;
     /// Time in which at least one thread of the machine waited for a core.
     HOST_PRESSURE_CPU_SOME: "host.pressure_cpu_some", Counter, "ns waiting", Host;
-    /// Time in which all threads that were not idle waited for a core.
+    /// Time in which all threads of the machine that were not idle waited for a core.
     HOST_PRESSURE_CPU_FULL: "host.pressure_cpu_full", Counter, "ns waiting", Host;
     /// Time in which at least one thread of the machine waited for memory.
     HOST_PRESSURE_MEMORY_SOME: "host.pressure_memory_some", Counter, "ns waiting", Host;
-    /// Time in which all threads that were not idle waited for memory.
+    /// Time in which all threads of the machine that were not idle waited for memory.
     HOST_PRESSURE_MEMORY_FULL: "host.pressure_memory_full", Counter, "ns waiting", Host;
     /// Time in which at least one thread of the machine waited for storage.
     HOST_PRESSURE_IO_SOME: "host.pressure_io_some", Counter, "ns waiting", Host;
-    /// Time in which all threads that were not idle waited for storage.
+    /// Time in which all threads of the machine that were not idle waited for storage.
     HOST_PRESSURE_IO_FULL: "host.pressure_io_full", Counter, "ns waiting", Host;
     /// Memory of the machine that is available to programs.
     HOST_MEMORY_AVAILABLE: "host.memory_available", Gauge, "bytes", Host;
@@ -187,7 +190,7 @@ series! {
     NET_PACKETS_OUT: "net.*.packets_out", Counter, "", Network;
     /// Received packets that a network interface dropped; `*` is its name.
     NET_DROPPED_IN: "net.*.dropped_in", Counter, "", Network;
-    /// Packets to be sent that a network interface dropped; `*` is its name.
+    /// Outgoing packets that a network interface dropped; `*` is the interface's name.
     NET_DROPPED_OUT: "net.*.dropped_out", Counter, "", Network;
     /// Number of TCP segments that were retransmitted.
     TCP_RETRANSMITS: "tcp.retransmits", Counter, "", Network;
@@ -217,11 +220,11 @@ series! {
     TCP_TIME_WAIT: "tcp.time_wait", Gauge, "", Network;
     /// Number of local ports that are available for connections to one peer.
     TCP_LOCAL_PORTS: "tcp.local_ports", Gauge, "", Network;
-    /// Number of ports in TIME-WAIT for the pair of addresses whose ports are nearest to
-    /// exhaustion.
+    /// Number of ports in TIME-WAIT for the address pair (local and remote) whose ports are nearest
+    /// to exhaustion.
     TCP_TIME_WAIT_PAIR: "tcp.time_wait_pair", Gauge, "", Network;
-    /// Whether the pair of [`TCP_TIME_WAIT_PAIR`] belongs to another network namespace than the
-    /// server's: 1 or 0.
+    /// Whether the address pair of [`TCP_TIME_WAIT_PAIR`] belongs to a network namespace other than
+    /// the server's: 1 for yes, 0 for no.
     TCP_TIME_WAIT_BEHIND: "tcp.time_wait_behind", Gauge, "", Network;
     /// CPU time of the control group.
     CGROUP_CPU: "cgroup.cpu", Counter, "ns", ControlGroup;
@@ -247,15 +250,17 @@ series! {
     ACCEPTED_CONNECTIONS: "accepted.connections", Gauge, "", Socket;
     /// Bytes on accepted connections that arrived and that the server has not read.
     ACCEPTED_RECEIVE_QUEUE: "accepted.receive_queue", Gauge, "bytes", Socket;
-    /// Bytes that the server has written and the client has not acknowledged.
+    /// Bytes on accepted connections that the server has written and the client has not
+    /// acknowledged.
     ACCEPTED_SEND_QUEUE: "accepted.send_queue", Gauge, "bytes", Socket;
     /// Whether the accepted connections come from clients other than the load generator: 1 or 0.
     ACCEPTED_BY_OTHERS: "accepted.by_others", Gauge, "", Socket;
-    /// Share of the sending time in which the receiver's window was closed.
+    /// Share of the server's sending time in which the client's receive window was closed.
     ACCEPTED_WINDOW_LIMITED: "accepted.window_limited", Gauge, "share", Socket;
-    /// Share of the sending time in which the send buffer was too small.
+    /// Share of the server's sending time in which the server's send buffer was too small.
     ACCEPTED_BUFFER_LIMITED: "accepted.buffer_limited", Gauge, "share", Socket;
-    /// Mean number of connections on which the server waited for the receiver's window.
+    /// Mean number of connections on which the server waited because the client's receive window
+    /// was closed.
     ACCEPTED_WINDOW_WAITING: "accepted.window_waiting", Gauge, "", Socket;
     /// CPU time of downstream dependencies on the server's machine.
     DOWNSTREAM_CPU: "downstream.cpu", Counter, "ns", Dependency;
@@ -283,9 +288,10 @@ series! {
     PEER_COMING: "peer.*.coming", Gauge, "", Dependency;
     /// Bytes from a dependency that the server has not read.
     PEER_UNREAD: "peer.*.unread", Gauge, "bytes", Dependency;
-    /// Bytes to a dependency that the server has written and that are not sent.
+    /// Bytes that the server has written to a dependency and that the dependency has not
+    /// acknowledged.
     PEER_UNSENT: "peer.*.unsent", Gauge, "bytes", Dependency;
-    /// Bytes sent to a dependency that the dependency's process has not read.
+    /// Bytes that a dependency has sent and that have not arrived at the server.
     PEER_ON_THE_WAY: "peer.*.on_the_way", Gauge, "bytes", Dependency;
     /// Number of segments with data that were sent to a dependency.
     PEER_SEGMENTS_SENT: "peer.*.segments_sent", Counter, "", Dependency;

@@ -1,6 +1,6 @@
 //! Scenarios: the steps of one kind of user, compiled to a short program. Nested steps, repetitions
-//! and conditions become a flat list of operations with jumps. So the state of a session is a
-//! position and a few counters.
+//! and conditions become a flat list of operations with jumps. With a flat list, the state of a
+//! session consists of a position and a few counters.
 //!
 //! Not here: the file format of scenarios, and their execution (the engine).
 
@@ -46,17 +46,18 @@ pub enum SessionOp {
     },
     /// Waits for a think time.
     Think(Think),
-    /// Jumps unless the filled-in text meets the condition (is empty, or is not empty).
+    /// Jumps unless the text, after its values are filled in, meets the condition: is empty, or is
+    /// not empty.
     Unless {
         /// A template, usually with one captured value.
         text: String,
-        /// Whether the condition is an empty text; otherwise the condition is a text that is not
-        /// empty.
+        /// Whether the condition is an empty text; `false` means that the condition is a text that
+        /// is not empty.
         empty: bool,
         /// Index of the operation to jump to, after the conditional operations.
         to: u32,
     },
-    /// Jumps unless this is the user's first session.
+    /// Jumps unless the current session is the user's first session.
     Once {
         /// Index of the operation to jump to.
         to: u32,
@@ -66,7 +67,7 @@ pub enum SessionOp {
         /// Index of the operation to jump to.
         to: u32,
     },
-    /// Jumps back until the number of passes is reached.
+    /// Jumps back until the repeated operations have run the wanted number of times.
     Repeat {
         /// Total number of passes through the repeated operations.
         times: u32,
@@ -107,7 +108,7 @@ impl Scenario {
             && self.ops.iter().enumerate().all(|(at, op)| match op {
                 SessionOp::Ask { route, .. } => usize::from(*route) < routes,
                 SessionOp::Think(think) => think.is_sound(),
-                // These jumps may lead forward only.
+                // Conditional jumps may lead forward only, so that the program ends.
                 SessionOp::Unless { to, .. } | SessionOp::Once { to } | SessionOp::Answered { to } => {
                     (at + 1..=ops).contains(&(*to as usize))
                 }
@@ -118,7 +119,7 @@ impl Scenario {
     }
 }
 
-/// The maximum number of choices of a think time from a list.
+/// The maximum number of times in the list of a `pick` think time.
 const PICKED_MAX: usize = 1_000;
 
 /// A think time: how long a user waits between two steps.
@@ -126,22 +127,23 @@ const PICKED_MAX: usize = 1_000;
 pub enum Think {
     /// A fixed think time, ns.
     Fixed(u64),
-    /// A time that is uniformly distributed between these two times, ns.
+    /// A think time that is uniformly distributed between two times, ns.
     Uniform(u64, u64),
-    /// A time that is exponentially distributed with this mean, ns.
+    /// A think time that is exponentially distributed with the given mean, ns.
     Exponential(u64),
     /// A time that is log-normally distributed: the median, ns, and the standard deviation of the
     /// logarithm, in thousandths.
     LogNormal(u64, u32),
-    /// One of these times, chosen with equal probability, ns; never empty.
+    /// A think time that is chosen from a list with equal probability, ns; the list is never empty.
     Pick(Box<[u64]>),
 }
 
 impl Think {
-    /// Parses `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or `pick(50ms,2s,9s)`.
+    /// Parses a think time: `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or
+    /// `pick(50ms,2s,9s)`.
     ///
     /// # Errors
-    /// A sentence that says how to correct the text.
+    /// The error is a sentence that says how to correct the text.
     pub fn parse(text: &str) -> Result<Think, String> {
         let unknown = || {
             format!(
@@ -158,8 +160,8 @@ impl Think {
             ("exp", [mean]) => Think::Exponential(time(mean)?),
             ("lognormal", [median, sigma]) => {
                 let sigma: f64 = sigma.trim().parse().map_err(|_| unknown())?;
-                // An invalid number becomes a number far above the limit, so that it is refused
-                // later.
+                // An invalid deviation becomes a number far above the limit, so that the range
+                // check below refuses the think time.
                 let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
                 Think::LogNormal(time(median)?, milli)
             }

@@ -1,13 +1,15 @@
 //! Generates open-loop loads of any rate and length from the sessions of a log
 //! ([`ListedSessions`]).
 //!
-//! Sessions begin at random times, and the requests of a session keep their distances in the log.
-//! The number of sessions follows from the wanted rate. The load is a time window of this process.
-//! So the mix of requests and the timing within sessions equal the log, and visitors arrive
-//! independently. Changes of the log's rate over hours are not reproduced.
+//! Sessions begin at random times, and the requests of a session keep the time gaps recorded in the
+//! log. The number of sessions follows from the wanted rate. The load is a time window of an
+//! endless sequence of random sessions. Therefore the mix of requests and the timing within
+//! sessions equal the log, and visitors arrive independently. Changes of the log's rate over hours
+//! are not reproduced.
 //!
-//! The result is a function of the load (its seed, rate and length) and the log. The record of a
-//! load contains the randomly drawn times, but not the list of the log's requests.
+//! The load's requests and times are a function of the load (its seed, rate and length) and the
+//! log. The record of a load contains the randomly drawn times, but not the list of the log's
+//! requests.
 //!
 //! Not here: how a log becomes a list (`plimsoll-traffic`), replay at the logged times
 //! ([`crate::arrival_times`]), and how a plan uses the draws (`ListedSessions::draw_requests`).
@@ -18,10 +20,11 @@ use crate::rng::{Rng, mix};
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-/// A number that is mixed into the seed, so that these draws are independent of other random
-/// numbers.
+/// A number that is mixed into the seed, so that the draws of sessions are independent of all other
+/// random numbers.
 const SESSION_DRAWS_SEED: u64 = 0x0044_5241_574e_2121;
-/// Longest part of a stage with a changing level, ns. Each part is drawn at its mean level.
+/// Longest part of a stage whose rate changes, ns. The requests of each part are drawn at the mean
+/// rate of the part.
 const PIECE_NS: u64 = 100_000_000;
 
 /// The sessions of a log: the time of each request, and the requests of each session.
@@ -29,7 +32,7 @@ const PIECE_NS: u64 = 100_000_000;
 pub struct ListedSessions {
     /// Time of each request, ns since the first request.
     starts_ns: Vec<u64>,
-    /// Indices of requests, session by session, in order.
+    /// Indices of the log's requests: session by session, sorted by time.
     by_session: Vec<u32>,
     /// End index of each session in `by_session`.
     ends: Vec<u32>,
@@ -42,16 +45,16 @@ pub struct SessionsFacts {
     pub sessions: u64,
     /// Length of the log, ns.
     pub span_ns: u64,
-    /// Number of requests in the busiest calendar minute, or in the whole log if the log is
-    /// shorter.
+    /// Number of requests in the busiest calendar minute. For a log shorter than a minute: the
+    /// number of requests in the whole log.
     pub busiest_minute: u64,
     /// Number of requests in the busiest calendar second.
     pub busiest_second: u64,
 }
 
 impl ListedSessions {
-    /// Creates the sessions of requests at these times, ascending. `None` means that the indices do
-    /// not partition the requests into sessions.
+    /// Creates the sessions of requests at the times `starts_ns`, ascending. `None` means that the
+    /// indices do not partition the requests into sessions.
     pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
         let count = starts_ns.len();
         let mut seen = vec![false; count];
@@ -98,13 +101,14 @@ impl ListedSessions {
         from..self.ends[session] as usize
     }
 
-    /// Appends `count` random requests in `length_ns` to `drawn`: the time of each request, ns, and
-    /// its index; unsorted.
+    /// Appends `count` random requests within `length_ns` to `drawn`: the time of each request, ns,
+    /// and the index of the request; unsorted.
     ///
-    /// A random request is placed at a random time, together with the requests of its session that
-    /// then lie in the window. A session with k requests in the window could be chosen through each
-    /// of these requests. So the choice is accepted with probability 1/k. The last session is cut
-    /// to the remaining number of requests.
+    /// A random request is placed at a random time in the window of `length_ns`. The other requests
+    /// of the session keep their recorded time gaps, and those other requests inside the window are
+    /// appended, too. A session with k requests in the window could be chosen through each of the k
+    /// requests. To correct for this higher chance, a session with k requests in the window is
+    /// accepted with probability 1/k. The last session is cut to the remaining number of requests.
     fn append_random_requests(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
@@ -127,8 +131,8 @@ impl ListedSessions {
         }
     }
 
-    /// Draws the requests of an open loop, in order of their starts: the start of each request, ns,
-    /// and its index.
+    /// Draws the requests of an open loop, sorted by start: the start of each request, ns, and the
+    /// index of the request in the log.
     pub fn draw_requests(&self, load: &Load) -> Vec<(u64, u32)> {
         let schedule = Schedule::compile(load);
         let total = schedule.arrivals_total().unwrap_or(0);
@@ -148,8 +152,8 @@ impl ListedSessions {
     }
 }
 
-/// Returns the lengths of the parts of a load, each with a constant level, ns: the warm-up and the
-/// stages.
+/// Returns the lengths of the parts of a load, ns. The parts are the warm-up and the stages; a
+/// stage with a changing level is divided into short parts.
 fn piece_lengths_ns(load: &Load) -> Vec<u64> {
     let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
     let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
@@ -173,8 +177,8 @@ mod tests {
     use crate::load::{Arrivals, LoadShape};
     use crate::units::{MS, SECOND};
 
-    /// A hundred visitors with three requests each, 200 ms apart, and another request a minute
-    /// later.
+    /// Returns the sessions of a hundred visitors. Each visitor sends three requests, 200 ms apart,
+    /// and a fourth request one minute after the third request.
     fn sample_sessions() -> ListedSessions {
         let mut starts: Vec<(u64, u32)> = Vec::new();
         for visitor in 0..100u32 {
@@ -215,8 +219,8 @@ mod tests {
         }
     }
 
-    /// A drawn window has the probabilities and the timing of the log: three requests 200 ms apart,
-    /// and a single request.
+    /// Checks that drawn requests have the mix and the timing of the log's sessions: three requests
+    /// 200 ms apart, and a single request.
     #[test]
     fn drawn_sessions_match_the_log() {
         let (sessions, load) = (sample_sessions(), load("40000@2s", 9));
@@ -229,8 +233,8 @@ mod tests {
         let mut steps = [0u32; 4];
         drawn.iter().for_each(|(_, entry)| steps[place[*entry as usize] as usize] += 1);
         assert!(steps.iter().all(|count| (19_000..=21_000).contains(count)), "{steps:?}");
-        // A single visitor is drawn hundreds of times: each first step is followed by a second
-        // step, except at the end.
+        // One visitor's session is drawn hundreds of times. The visitor's second request follows
+        // each first request, except at the end of the load.
         let of = |step: u32| -> Vec<u64> {
             let entry = sessions.by_session[(40 + step) as usize];
             drawn.iter().filter(|(_, other)| *other == entry).map(|(start, _)| *start).collect()

@@ -1,4 +1,5 @@
-//! Quotes texts for a POSIX shell: always ([`quoted`]), or only if necessary ([`word`]).
+//! Quotes texts for a POSIX shell: always ([`quoted`]), or only if the text needs quotation marks
+//! ([`word`]).
 //!
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 

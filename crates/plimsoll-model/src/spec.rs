@@ -1,7 +1,7 @@
 //! The question of an experiment ([`ExperimentSpec`]). The question and the measurements so far
-//! determine the next load and the finding. A run file begins with the question.
+//! determine the next load and the finding. A run file begins with the question of its experiment.
 //! `ExperimentSpec<Plan>` has executable plans; `ExperimentSpec` without a type parameter has the
-//! redacted records of these plans.
+//! redacted records of plans.
 //!
 //! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
 //! conditions of an experiment ([`crate::terms`]).
@@ -17,21 +17,21 @@ use std::convert::Infallible;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "study", rename_all = "snake_case")]
 pub enum ExperimentSpec<P = PlanRecord> {
-    /// What one load measures.
+    /// The question: which throughput and response times does one load show?
     Run(RunSpec<P>),
-    /// How goodput and latency change with the concurrency: one load for each of several
-    /// concurrencies.
+    /// The question: how do goodput and latency change with the concurrency? The study runs one
+    /// load for each of several concurrencies.
     Sweep(SweepSpec<P>),
-    /// The load line: the highest rate that meets an SLO indefinitely.
+    /// The question: what is the load line, the highest rate that meets an SLO indefinitely?
     Find(FindSpec<P>),
-    /// The cause that limits the load line.
+    /// The question: which cause limits the load line, the highest sustained rate?
     Explain(ExplainSpec<P>),
-    /// The server's behaviour beyond its load line.
+    /// The question: how does the server behave above its highest sustained rate?
     Overload(OverloadSpec<P>),
-    /// Whether one build is better than another.
+    /// The question: is one build of the server better than another build?
     Prove(ProveSpec<P>),
-    /// The added cost of each rung of a ladder. A rung is a target that does one thing more than
-    /// the previous rung.
+    /// The question: how much does each target of a ladder cost more than the previous target? Each
+    /// target (rung) of a ladder does one thing more than the previous target.
     Ladder(LadderSpec<P>),
 }
 
@@ -40,8 +40,8 @@ pub enum ExperimentSpec<P = PlanRecord> {
 pub struct RunSpec<P = PlanRecord> {
     /// The plan of the load.
     pub plan: P,
-    /// A stop condition, in the syntax of conditions; `None` means that only the schedule ends the
-    /// load.
+    /// A stop condition, in the syntax of `--stop-if`; `None` means that the load runs to the end
+    /// of its schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_if: Option<String>,
     /// Profiles to take after the load.
@@ -52,31 +52,33 @@ pub struct RunSpec<P = PlanRecord> {
 /// The question of a sweep: one load for each of several concurrencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec<P = PlanRecord> {
-    /// The plan that all loads share; the load in this plan is not used.
+    /// The plan that all loads of the sweep share, except for the load model and level in this
+    /// plan.
     pub base: P,
     /// The concurrencies (numbers of users), in the order of their loads.
     pub levels: Vec<u64>,
-    /// Measured time of each level.
+    /// Measured time of each level (number of users).
     pub lengths: Lengths,
-    /// Length of the unmeasured load before each level, ns.
+    /// Length of the unmeasured warm-up before each level (number of users), ns.
     pub warmup_ns: u64,
 }
 
-/// Measured time of the levels of a sweep.
+/// Measured time of the levels (numbers of users) of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lengths {
-    /// The same measured time for each level, ns.
+    /// A fixed measured time that is equal for all levels, ns.
     Fixed(u64),
-    /// Each level is measured for as long as its figures need. The value is the total time of all
-    /// levels, ns.
+    /// A time budget: each level is measured for as long as its figures need. The budget is the
+    /// total time of all levels, ns.
     Budget(u64),
 }
 
-/// A search for the load line.
+/// A search for the load line, the highest sustained rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FindSpec<P = PlanRecord> {
-    /// The plan that all trials share; the load in this plan is not used.
+    /// The plan that all trials of the search share, except for the load model and level in this
+    /// plan.
     pub base: P,
     /// The SLO that a sustained rate must meet, in the syntax of SLOs.
     pub slo: String,
@@ -86,13 +88,13 @@ pub struct FindSpec<P = PlanRecord> {
     pub max_rate: Option<f64>,
     /// Spacing of the arrivals of every trial.
     pub arrivals: Arrivals,
-    /// Response time of the preflight request (the check that the server responds) before the
-    /// search, ns; 0 without this request.
+    /// Response time of the preflight request, ns. The preflight request checks before the search
+    /// that the server responds. A value of 0 means that no preflight request was sent.
     pub first_answer_ns: u64,
     /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
-    /// The capacity planning for which the load line is used.
+    /// The capacity planning that the user requests, based on the load line that the search finds.
     #[serde(default, skip_serializing_if = "Planning::is_nothing")]
     pub planning: Planning,
 }
@@ -100,15 +102,15 @@ pub struct FindSpec<P = PlanRecord> {
 /// The capacity planning that the user requests, based on the load line.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Planning {
-    /// Share of the load line to keep unused (0.3: 30 %). A load at the remaining share of the line
-    /// (0.7) checks this headroom.
+    /// The headroom: the share of the load line to keep unused (0.3: 30 %). After the search, a
+    /// load at the remaining share of the load line (0.7) checks the headroom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
     /// The rate for which a number of instances is planned, 1/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need_rps: Option<f64>,
     /// Length of a soak (a long load at the load line) after the search, ns. The search budget does
-    /// not include this time.
+    /// not include the length of the soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak_ns: Option<u64>,
 }
@@ -120,18 +122,20 @@ impl Planning {
     }
 }
 
-/// A search for the load line, and then steady loads that show what limits the load line.
+/// A search for the load line (the highest sustained rate), and then steady loads that show what
+/// limits the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExplainSpec<P = PlanRecord> {
-    /// The search for the load line; its budget is a part of `budget_ns`.
+    /// The search for the load line; the time budget of the search is a part of `budget_ns`.
     pub search: FindSpec<P>,
     /// Time budget of the whole experiment, ns.
     pub budget_ns: u64,
     /// Interventions that may run after the search to distinguish causes; an empty list means that
-    /// none may run.
+    /// no intervention may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
-    /// Interventions that a flag requests: these always run, before all others.
+    /// Interventions that a flag requests. Requested interventions always run, before all other
+    /// interventions.
     #[serde(rename = "flagged", default, skip_serializing_if = "Vec::is_empty")]
     pub requested_interventions: Vec<Intervention>,
     /// Values of a server setting to try after the interventions, in order.
@@ -139,11 +143,11 @@ pub struct ExplainSpec<P = PlanRecord> {
     pub setting_values: Vec<f64>,
 }
 
-/// A load whose rate rises in steps above the load line.
+/// A load whose rate rises in steps above the load line (the highest sustained rate).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OverloadSpec<P = PlanRecord> {
-    /// The search for the load line, unless `line_rps` is given; its budget is a part of
-    /// `budget_ns`.
+    /// The search for the load line, used only if `line_rps` is `None`; the time budget of the
+    /// search is a part of `budget_ns`.
     pub search: FindSpec<P>,
     /// The load line, 1/s; `None` means that a search finds the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,8 +157,8 @@ pub struct OverloadSpec<P = PlanRecord> {
     /// The maximum number of retries of a failed request; 0 means none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// A second target that gets the same load afterwards, such as a proxy that protects the first
-    /// target.
+    /// A second target that gets the same load after the first target, such as a proxy that
+    /// protects the first target.
     #[serde(rename = "against", default = "nothing", skip_serializing_if = "Option::is_none")]
     pub second_target: Option<P>,
 }
@@ -170,46 +174,48 @@ fn is_zero(number: &u32) -> bool {
 /// A comparison of two builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProveSpec<P = PlanRecord> {
-    /// The loads of the comparison on A and B.
+    /// The loads of the comparison, on build A and on build B.
     pub blocks: BlocksSpec<P>,
     /// The measure that decides the comparison.
     pub criterion: Criterion,
-    /// The margin of the comparison: differences up to this share do not matter (0.02 means 2 %).
+    /// The margin of the comparison: relative differences up to the margin do not matter (0.02
+    /// means 2 %).
     pub margin: f64,
-    /// Profiles to take of both sides after the comparison.
+    /// Profiles of builds A and B to take after the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
 }
 
-/// A ladder: targets (rungs) of which each does one thing more than the target before.
+/// A ladder: a sequence of targets (rungs), each of which does one thing more than the previous
+/// target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LadderSpec<P = PlanRecord> {
-    /// The loads of the comparison, the lowest rung first.
+    /// The loads of the ladder's targets, sorted from the lowest rung to the highest.
     pub blocks: BlocksSpec<P>,
 }
 
-/// Loads in blocks: every block has one load for each arm (target).
+/// Loads in blocks: every block has one load for each compared target (arm).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlocksSpec<P = PlanRecord> {
     /// The compared targets; the plans of all targets have the same seed.
     pub arms: Vec<Arm<P>>,
-    /// Number of users in every load; `None` means as many users as saturate the arm (target).
+    /// Number of users in every load; `None` means as many users as saturate the target.
     pub users: Option<u64>,
-    /// Rate of every load for a criterion at a fixed rate, 1/s; `None` means a rate that the slower
-    /// arm easily sustains.
+    /// Rate of every load, 1/s, if the criterion is measured at a fixed rate. `None` means a rate
+    /// that the slower target easily sustains.
     pub rate: Option<f64>,
     /// Spacing of the arrivals of loads at a fixed rate.
     pub arrivals: Arrivals,
     /// Length of every load, ns; `None` means that the length is derived from the response times.
     pub load_ns: Option<u64>,
-    /// Length of the unmeasured load before each measured load, ns; `None` means that the length
-    /// follows from the needs of the arms.
+    /// Length of the unmeasured load before each measured load, ns; `None` means that plimsoll
+    /// chooses a length that suits the targets.
     pub warmup_ns: Option<u64>,
     /// Time budget of all blocks, ns.
     pub budget_ns: u64,
     /// The maximum number of valid blocks, after which the comparison ends; `None` means no limit.
     pub blocks_max: Option<u64>,
-    /// Whether to compare sides even if their responses differ.
+    /// Whether targets are compared even if their responses differ.
     #[serde(default)]
     pub answers_may_differ: bool,
 }
@@ -224,7 +230,7 @@ impl<P> FindSpec<P> {
 }
 
 impl<P> BlocksSpec<P> {
-    /// Converts the plan of every arm with `each`.
+    /// Converts the plan of every compared target (arm) with `each`.
     pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
         let BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
@@ -235,18 +241,19 @@ impl<P> BlocksSpec<P> {
 }
 
 impl BlocksSpec {
-    /// Returns the random seed for the order of the arms and for their loads.
+    /// Returns the random seed for the order of the compared targets (arms) and for their loads.
     pub fn seed(&self) -> u64 {
         self.arms.first().map_or(0, |arm| arm.plan.load.seed)
     }
 }
 
-/// One of several targets that are compared.
+/// An arm: one of the targets that an experiment compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm<P = PlanRecord> {
-    /// The name of the arm in reports: a URL or a command, redacted.
+    /// The name of the compared target in reports: a URL or a command, redacted.
     pub name: String,
-    /// The plan that all loads of the arm share; the load in this plan is not used.
+    /// The plan that all loads of the target share, except for the load model and level in this
+    /// plan.
     pub plan: P,
     /// Whether plimsoll starts the target for each load.
     pub started: bool,
@@ -258,9 +265,9 @@ pub struct Arm<P = PlanRecord> {
 pub enum Criterion {
     /// Successes a second, with enough users to saturate the server.
     Goodput,
-    /// Median response time under the same load.
+    /// Median response time, with an equal load on both builds.
     P50,
-    /// Response time that 99 % of the requests do not exceed, under the same load.
+    /// Response time that 99 % of the requests do not exceed, with an equal load on both builds.
     P99,
     /// CPU time of the server's processes for each response.
     Cpu,
@@ -280,7 +287,7 @@ impl Criterion {
         }
     }
 
-    /// Finds the criterion with this word.
+    /// Finds the criterion with the word `word`.
     pub fn named(word: &str) -> Option<Criterion> {
         Criterion::ALL.into_iter().find(|criterion| criterion.word() == word)
     }
@@ -299,7 +306,8 @@ impl Criterion {
 /// Profiles of the server to take after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesSpec {
-    /// Profile endpoints without secrets: of one target, or of each side.
+    /// Profile endpoints without secrets: one endpoint for a single target, or one for each
+    /// compared build.
     pub bases: Vec<String>,
     /// Length of a CPU profile, s.
     pub seconds: u32,
@@ -438,8 +446,9 @@ impl ExperimentSpec {
         }
     }
 
-    /// Returns the name of a profile's load in file names: `low`, `line` or `load`. In a comparison
-    /// the name consists of the side and its turn: `a1`, `b2`.
+    /// Returns the name for the file of a profile. With a single target, the name is that of the
+    /// profiled load: `low`, `line` or `load`. In a comparison, the name is the side and the number
+    /// of its profile: `a1`, `b2`.
     pub fn profile_name(&self, tag: &Tag) -> String {
         debug_assert_eq!(tag.purpose, Purpose::Profile);
         match (self, tag.arm, tag.turn) {

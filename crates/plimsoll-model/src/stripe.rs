@@ -1,15 +1,16 @@
 //! Parts of a schedule ([`Stripe`]): the arrivals or users of one worker or machine.
 //!
-//! Stripes partition the items 0, 1, 2, ... exactly, so that no item belongs to two workers or
-//! machines. Equal parts take every k-th item. Unequal parts repeat a pattern of at most
-//! [`UNITS_MAX`] items, with the items of each part spread evenly. Not here: when an item starts.
+//! Stripes partition the items 0, 1, 2, ... of a schedule exactly, so that no item belongs to two
+//! workers or machines. Each of k equal parts takes every k-th item. Unequal parts repeat a pattern
+//! of at most [`UNITS_MAX`] items, with the items of each part spread evenly. Not here: when an
+//! item starts.
 
-/// The maximum number of items of a pattern: the sum of the weights divided by their common
-/// divisor.
+/// The maximum number of items of the pattern that unequal parts repeat. A pattern has as many
+/// items as the sum of the weights divided by their common divisor.
 pub const UNITS_MAX: u64 = 128;
 
-/// A part of a schedule: every `of`-th item from item `index` on. For unequal parts, `index` and
-/// `of` count only the items of the pattern.
+/// A part of a schedule: every `of`-th item, starting with item `index`. For unequal parts, `index`
+/// and `of` count only the items that the pattern assigns to the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
     /// Number of this part, from 0 to `of` - 1.
@@ -19,7 +20,7 @@ pub struct Stripe {
     pattern: StripePattern,
 }
 
-/// The items of one unequal part.
+/// The items of one unequal part, as a repeating pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StripePattern {
     /// One bit for each item of the pattern: whether this part has the item.
@@ -48,13 +49,13 @@ impl StripePattern {
         self.items >> (n % self.period) & 1 == 1
     }
 
-    /// Returns the number of the items 0..n that belong to this part.
+    /// Returns how many of the items 0..n belong to this part.
     fn count_items_below(self, n: u64) -> u64 {
         let before = self.items & ((1u128 << (n % self.period)) - 1);
         n / self.period * self.items_per_period() + u64::from(before.count_ones())
     }
 
-    /// Returns the global number of this part's k-th item.
+    /// Returns the number, in the whole schedule, of this part's k-th item.
     fn nth_item(self, k: u64) -> u64 {
         let (mut bits, mut left, mut at) = (self.items, (k % self.items_per_period()) as u32, 0);
         for half in [64, 32, 16, 8, 4, 2, 1] {
@@ -76,8 +77,8 @@ impl Stripe {
         Stripe { index, of, pattern: StripePattern::ALL_ITEMS }
     }
 
-    /// Creates part `index` of parts with these weights; `None` means that such weights are not
-    /// possible ([`reduced_weights`]).
+    /// Creates part `index` of the parts with the weights `weights`. `None` means that a pattern
+    /// with these weights is not possible ([`reduced_weights`]).
     pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
         let weights = reduced_weights(weights)?;
         if index >= weights.len() {
@@ -87,7 +88,8 @@ impl Stripe {
             return Some(Stripe::new(index as u64, weights.len() as u64));
         }
         let period = weights.iter().sum::<u64>();
-        // Each item goes to the part that is furthest behind its share.
+        // Each item of the pattern goes to the part whose number of items is furthest below its
+        // weighted share.
         let mut credit = vec![0i64; weights.len()];
         let mut items = 0u128;
         for item in 0..period {
@@ -115,20 +117,20 @@ impl Stripe {
         self.pattern.contains_item(n) && self.pattern.count_items_below(n) % self.of == self.index
     }
 
-    /// Returns the number of the items 0..n that this stripe has.
+    /// Returns how many of the items 0..n belong to this stripe (part of the schedule).
     pub fn count_of(self, n: u64) -> u64 {
         let n = if self.pattern.is_all() { n } else { self.pattern.count_items_below(n) };
         (n + self.of - 1 - self.index) / self.of
     }
 
-    /// Returns the global number of this stripe's k-th item.
+    /// Returns the number, in the whole schedule, of this stripe's k-th item.
     #[inline]
     pub fn nth(self, k: u64) -> u64 {
         let n = self.index + self.of * k;
         if self.pattern.is_all() { n } else { self.pattern.nth_item(n) }
     }
 
-    /// Returns the number of this stripe's next item after its item n.
+    /// Returns the number, in the whole schedule, of the item that follows item n in this stripe.
     #[inline]
     pub fn after(self, n: u64) -> u64 {
         if self.pattern.is_all() {
@@ -154,8 +156,8 @@ impl Stripe {
     }
 }
 
-/// Weights divided by their common divisor; `None` means no weights, a zero weight, or a pattern
-/// above [`UNITS_MAX`].
+/// Returns the weights divided by their common divisor. `None` means that there are no weights,
+/// that a weight is zero, or that the pattern would exceed [`UNITS_MAX`].
 pub fn reduced_weights(weights: &[u32]) -> Option<Vec<u64>> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, u64::from(*b)));
     if divisor == 0 || weights.contains(&0) {

@@ -1,34 +1,37 @@
-//! A study in a few figures ([`StudySummary`]), for lists of runs. The summary is the last frame of
-//! a run file, so that a list reads only the head and the end of each file.
+//! The result of a study in a few figures ([`StudySummary`]), for lists of runs. The summary is the
+//! last frame of a run file, so that a list reads only the beginning and the end of each file.
 //!
-//! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run
-//! computes its finding again.
+//! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run does
+//! not use the summary, but computes the finding again.
 
 use serde::{Deserialize, Serialize};
 
-/// A study in a few figures, computed by the version of plimsoll that recorded it.
+/// The result of a study in a few figures, computed by the version of plimsoll that recorded the
+/// study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StudySummary {
-    /// The load line; `None` means that the study does not search for a load line.
+    /// The load line (highest sustained rate); `None` means that the study does not search for a
+    /// load line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<LineSummary>,
     /// Goodput of a single load, 1/s; `None` for a study of several loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_rps: Option<SummaryValue>,
-    /// The verdict on B of a comparison: `better`, `worse`, `same`, `small`, `inconclusive`.
+    /// The verdict of a comparison on build B: `better`, `worse`, `same`, `small`, `inconclusive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// The ratio B/A of the criterion of a comparison.
+    /// The ratio B/A of a comparison's criterion, such as goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<SummaryValue>,
-    /// The word of the cause that limits the load line; `None` without a diagnosis.
+    /// The word for the cause that limits the load line (highest sustained rate); `None` without a
+    /// diagnosis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The resource behind the cause, such as `one thread of node`.
+    /// The resource that the cause concerns, such as `one thread of node`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause_subject: Option<String>,
-    /// Response time p99, ns, at the load line or in the single load.
+    /// Response time p99, ns: at the load line, or in the load of a study with a single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
     /// CPU time of the server for a request, us.
@@ -37,15 +40,15 @@ pub struct StudySummary {
     /// Share of the requests that succeeded, 0..=1, for a single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
-    /// The server's functions with the most samples at the load line, each with its share of all
-    /// samples (0..=1), in descending order.
+    /// The server's functions with the most CPU samples at the load line. Each function has its
+    /// share of all samples (0..=1), in descending order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<(String, f64)>,
-    /// Number of trials that met the SLO, trials that broke the SLO, and void trials.
+    /// Three numbers: trials that met the SLO, trials that broke the SLO, and void trials.
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
-    /// Why the study is void, such as: the load generator was the limit. `None` means that no such
-    /// reason was found.
+    /// The reason why the study is void (says nothing about the server), such as a load generator
+    /// at its limit. `None` means that no such reason was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
 }
@@ -54,7 +57,7 @@ fn is_no_trials(trials: &[u64; 3]) -> bool {
     *trials == [0; 3]
 }
 
-/// A load line and its interval.
+/// A load line (highest sustained rate) with its 90 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineSummary {
@@ -71,14 +74,14 @@ pub struct LineSummary {
 }
 
 impl LineSummary {
-    /// Returns whether the search stated an estimate. Otherwise `rps` is the lower end of the
-    /// interval.
+    /// Returns whether the search gave an estimate of the load line. Without an estimate, `rps` is
+    /// the lower end of the interval.
     pub fn has_estimate(&self) -> bool {
         self.rps > self.lower
     }
 }
 
-/// A figure with its interval.
+/// A figure with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SummaryValue {

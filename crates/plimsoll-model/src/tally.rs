@@ -1,7 +1,7 @@
 //! Counts by a 16-bit number as key, such as the number of responses by status. A tally has few
 //! keys, and one key is far more frequent than all other keys.
 
-/// Counts by key, ascending by key. In a stored tally every count is above 0.
+/// Pairs of a key and its count, ascending by key. In a stored tally every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(Vec<(u16, u64)>);
 
@@ -48,8 +48,8 @@ impl Tally {
         other.iter().for_each(|(key, count)| self.add(key, count));
     }
 
-    /// Moves the counts out and sets them to 0. The keys stay, so that later counting allocates
-    /// nothing.
+    /// Returns the counts and sets the counts in this tally to 0. The keys stay, so that later
+    /// counting allocates no memory.
     pub fn take(&mut self) -> Tally {
         let counted = Tally(self.iter().filter(|(_, count)| *count > 0).collect());
         self.0.iter_mut().for_each(|(_, count)| *count = 0);

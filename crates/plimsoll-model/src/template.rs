@@ -1,10 +1,10 @@
-//! Templates of texts that the engine fills in for each request: `/items?page={{ int(1,50) }}`. A
-//! template is parsed once; the engine draws its values.
+//! Templates of texts whose values the engine fills in for each request: `/items?page={{ int(1,50)
+//! }}`. A template is parsed once; the engine draws new values for each request.
 //!
-//! The text between `{{` and `}}` is a function with its arguments, `env.NAME`, a column of a table
-//! (`user.name`), or the name of a capture. A text in quotation marks, such as `{{ "{{" }}`, stands
-//! for itself. An escape may follow after `|`: `json` for the inside of a JSON string, `url` for
-//! percent-encoding.
+//! The text between `{{` and `}}` is a function with arguments, `env.NAME`, a table's column
+//! (`user.name`), or the name of a captured value. A text in quotation marks, such as `{{ "{{" }}`,
+//! is inserted unchanged, without the quotation marks. A value may be followed by `|` and an
+//! escape: `json` for the inside of a JSON string, `url` for percent-encoding.
 
 use crate::redact::{self, Redact};
 
@@ -60,17 +60,17 @@ pub enum Value {
     },
     /// A random UUID (version 4).
     Uuid,
-    /// A random text of a-z and 0-9, with this length.
+    /// A random text of the characters a-z and 0-9, with the given length.
     Text(u32),
-    /// Random hexadecimal digits, with this length.
+    /// Random hexadecimal digits, with the given length.
     Hex(u32),
-    /// The current time in UTC, in this format.
+    /// The current time in UTC, in the given format.
     Now(Vec<TimeFormatPiece>),
     /// The number of the request or session, from 1.
     Seq,
-    /// One of these texts, chosen at random.
+    /// One text of the given list, chosen at random.
     Pick(Vec<String>),
-    /// The value of the environment variable with this name.
+    /// The value of the environment variable with the given name.
     Env(String),
     /// A cell of a table of values.
     Column {
@@ -79,7 +79,7 @@ pub enum Value {
         /// The name of the column.
         column: String,
     },
-    /// The captured value with this name.
+    /// The value with the given name, captured from an earlier response.
     Captured(String),
 }
 
@@ -129,7 +129,8 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Splits a text into its parts; each value comes with the text between its braces.
+    /// Splits a template text into its parts: fixed texts and values. Each value comes with the
+    /// text between its braces.
     pub fn parts_of(text: &str) -> Result<Vec<(TemplatePart, &str)>, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -193,7 +194,7 @@ impl Template {
 /// Returns a path template for reports: fixed text is redacted as in any path, and values are
 /// replaced by placeholders.
 pub fn target_shown(text: &str, how: Redact) -> String {
-    // A plain word, which redaction does not change.
+    // A plain word that redaction does not change, in place of each value during redaction.
     const PLACEHOLDER_WORD: &str = "valueofplimsoll";
     let text = Template::parse(text)
         .map_or_else(|_| redact::REDACTED.to_owned(), |template| template.replace_values(PLACEHOLDER_WORD));
@@ -261,7 +262,7 @@ fn parse_value(text: &str) -> Result<Value, TemplateError> {
     }
 }
 
-/// Returns whether a word is a valid name.
+/// Returns whether a word is a valid name of a table, capture or variable.
 pub fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
@@ -331,7 +332,7 @@ fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, Templa
     }
 }
 
-/// The syntax of each function.
+/// Examples that show the syntax of each template function.
 const USAGE: [&str; 9] = [
     "int(1,50)",
     "float(0,1)",

@@ -1,10 +1,11 @@
-//! The conditions of an experiment ([`Terms`]): all settings except its question ([`crate::spec`]).
-//! The conditions say how targets are reached, what is watched, what fails the command, and where
-//! results go.
+//! The conditions of an experiment ([`Terms`]): all settings except the experiment's question
+//! ([`crate::spec`]). The conditions say how targets are reached, what is watched, which result
+//! makes the command fail, and where results go.
 //!
-//! `Terms<String>` contains every text in full, so plimsoll can execute it. `Terms<RedactedText>`
-//! is the record of these terms in a run file. Only [`Terms::record`] converts complete terms into
-//! their record. [`Terms::map`] visits every text that may contain a secret.
+//! `Terms<String>` contains every text in full, so plimsoll can execute the experiment.
+//! `Terms<RedactedText>` is the record of the terms in a run file, with secrets redacted. Only
+//! [`Terms::record`] converts complete terms into their record. [`Terms::map`] visits every text
+//! that may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and command-line flags.
@@ -31,7 +32,7 @@ pub struct RedactedText {
 /// The kind of a text that a record may redact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextKind {
-    /// The URL of a target: user info, path or query.
+    /// The URL of a target, which may contain secrets in its user info, path or query.
     Url,
     /// A header field of requests.
     Header,
@@ -47,11 +48,11 @@ pub enum TextKind {
     Log,
     /// The path of a unix socket.
     Unix,
-    /// The path of the file with the certificates of trusted issuers.
+    /// The path of the file with the certificates of trusted certificate authorities.
     Issuers,
     /// The path of the client certificate.
     Certificate,
-    /// The path of the client certificate's key.
+    /// The path of the file with the client certificate's private key.
     Key,
     /// The path of a `.proto` file.
     Proto,
@@ -66,9 +67,9 @@ pub enum TextKind {
     /// The URL of the server's profile endpoint.
     Profiles,
     /// The URL of a server endpoint that does little work. An intervention compares the target with
-    /// this endpoint.
+    /// the endpoint that does little work.
     Reference,
-    /// A header field that identifies another client.
+    /// A header field that identifies the load generator as another client.
     Identity,
     /// The command that changes a server setting.
     Vary,
@@ -105,7 +106,8 @@ impl TextKind {
             | TextKind::Key
             | TextKind::Cgroup
             | TextKind::Place => redact::path(text),
-            // The text is a file name; a literal body is never recorded.
+            // The text is the path of a body file, because a literal body on the command line is
+            // never recorded.
             TextKind::Body => redact::path(text),
             TextKind::OtherBody => match text.strip_prefix('@') {
                 Some(path) => format!("@{}", redact::path(path)),
@@ -122,8 +124,8 @@ impl TextKind {
         }
     }
 
-    /// Returns the flag that gives the text for a rerun; empty for script arguments, which follow
-    /// at the end.
+    /// Returns the command-line flag that gives the text to a rerun. Arguments of a script follow
+    /// at the end of the command line, so their flag is empty.
     pub fn flag(self) -> &'static str {
         match self {
             TextKind::Url => "url",
@@ -163,7 +165,7 @@ impl TextKind {
     }
 }
 
-/// The conditions of an experiment.
+/// The conditions of an experiment: all settings except the experiment's question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms<T> {
     /// Whether the target is plimsoll's demo server.
@@ -192,12 +194,13 @@ pub struct Terms<T> {
     pub replay: Option<ReplayTerms<T>>,
     /// The source of the request body.
     pub body: Option<BodySource<T>>,
-    /// The source of gRPC message types; `None` means the server's reflection.
+    /// The source of gRPC message types; `None` means that the server's reflection service is the
+    /// source.
     pub schema: Option<SchemaTerms<T>>,
     /// Host and port to connect to, in place of the host and port of the URL.
     pub connect_to: Option<(String, u16)>,
-    /// The file with the certificates of trusted issuers; `None` means the issuers that the system
-    /// trusts.
+    /// The file with the certificates of trusted certificate authorities; `None` means the
+    /// authorities that the system trusts.
     pub issuers: Option<T>,
     /// The file of the client certificate.
     pub certificate: Option<T>,
@@ -207,9 +210,9 @@ pub struct Terms<T> {
     /// The maximum number of concurrent connections; `None` means the default, adapted to the
     /// machine.
     pub connections_max: Option<u32>,
-    /// The workers and local addresses with which this machine generates its load.
+    /// The workers and local addresses with which plimsoll's own machine generates its load.
     pub injector: InjectorTerms,
-    /// The machines that generate the load in place of this machine.
+    /// The fleet: other machines that generate the load in place of plimsoll's own machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetTerms>,
     /// The process, metrics and control group of the server that plimsoll watches.
@@ -223,7 +226,7 @@ pub struct Terms<T> {
     pub builds: BuildsTerms<T>,
     /// The condition (`--fail-if`) under which the command fails.
     pub fail_if: Option<String>,
-    /// The result of an undecided gate: a `--fail-if` condition without a clear answer. `None`
+    /// The result of an undecided gate (a `--fail-if` condition without a clear answer). `None`
     /// means that an undecided gate has an exit code of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
@@ -231,7 +234,7 @@ pub struct Terms<T> {
     pub output: OutputTerms<T>,
 }
 
-/// The result of an undecided gate: a `--fail-if` condition without a clear answer.
+/// The result of an undecided gate (a `--fail-if` condition without a clear answer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInconclusive {
@@ -242,7 +245,7 @@ pub enum OnInconclusive {
 }
 
 impl OnInconclusive {
-    /// Returns the exit code of an undecided gate.
+    /// Returns the exit code for a `--fail-if` condition without a clear answer.
     pub fn code(chosen: Option<OnInconclusive>) -> u8 {
         match chosen {
             Some(OnInconclusive::Pass) => exit::SUCCESS,
@@ -255,8 +258,8 @@ impl OnInconclusive {
 /// The properties by which a rerun identifies a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TargetTerms {
-    /// A number for the target's requests: targets with equal requests, secrets included, have
-    /// equal numbers.
+    /// A number that identifies the target's requests: targets whose requests are equal, including
+    /// secrets, have equal numbers.
     pub number: u32,
     /// Whether the URL has user and password, which become the `Authorization` field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -291,8 +294,8 @@ pub struct MixTerms<T> {
 pub struct ScriptTerms<T> {
     /// The path of the script.
     pub file: T,
-    /// The digest of the script's text ([`redact::digest`]). A changed script describes another
-    /// load.
+    /// The digest of the script's text ([`redact::digest`]), which shows whether the script has
+    /// changed. A changed script describes another load.
     pub digest: String,
     /// The arguments of the script after the URL, in order.
     pub args: Vec<T>,
@@ -334,8 +337,8 @@ pub struct ReplayTerms<T> {
     pub skip: Vec<String>,
     /// Whether requests with unsafe methods are sent.
     pub with_unsafe: bool,
-    /// Length of the replayed first part of the log, in ns of load time; `None` means the whole
-    /// log.
+    /// Length of the beginning of the log that is replayed, in ns of load time; `None` means that
+    /// the whole log is replayed.
     pub length_ns: Option<u64>,
     /// Whether plimsoll samples sessions of the log to generate loads of any rate, instead of a
     /// replay at the logged times.
@@ -352,7 +355,7 @@ pub struct LogReadingTerms {
     pub field: Option<String>,
     /// The field that identifies visitors; `None` means address and user agent.
     pub session: Option<String>,
-    /// Additional path patterns to fold into one route.
+    /// Path patterns, in addition to the detected patterns, whose paths count as one route.
     pub fold: Vec<String>,
     /// Whether an unreadable line is an error.
     pub strict: bool,
@@ -366,18 +369,19 @@ pub enum BodySource<T> {
     Text,
     /// Standard input, which can be read only once.
     Input,
-    /// A file with this path.
+    /// A file with the given path.
     File(T),
 }
 
-/// How this machine generates its load, as the user requested it.
+/// How plimsoll's own machine generates its load, as the user requested.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InjectorTerms {
     /// Number of worker threads; `None` means that plimsoll chooses the number for the machine.
     pub workers: Option<u32>,
     /// Whether idle workers poll for events instead of sleeping.
     pub spin: Spin,
-    /// Local addresses, used in turn; an empty list means that the system chooses.
+    /// Local addresses from which connections are opened in turn; an empty list means that the
+    /// operating system chooses the address.
     pub sources: Vec<AddressRange>,
 }
 
@@ -392,7 +396,7 @@ pub enum AgentLossPolicy {
     Stop,
 }
 
-/// A fleet: the machines that generate the load in place of this machine.
+/// A fleet: the machines that generate the load in place of plimsoll's own machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetTerms {
     /// The URL of the fleet as given: `ssh://load1,load2`.
@@ -405,15 +409,15 @@ pub struct FleetTerms {
     pub on_loss: AgentLossPolicy,
     /// Largest accepted clock error of an agent, ns.
     pub skew_ns_max: u64,
-    /// The agents to use of those on a message bus, as a number or names: `3` or `a1,a2`; `None`
-    /// means all agents that are present.
+    /// Which agents of a message bus to use, as a number or as names: `3` or `a1,a2`. `None` means
+    /// all agents that are present on the bus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
     /// Longest wait for agents, ns; `None` means the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
-    /// Shares of the load as given: `2,1,1` or `a1=2,a2=1`; `None` means shares in proportion to
-    /// calibrations, or equal shares.
+    /// Each agent's share of the load, as the user typed it: `2,1,1` or `a1=2,a2=1`. `None` means
+    /// shares in proportion to the agents' calibrations, or equal shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
 }
@@ -458,7 +462,7 @@ pub struct WatchTerms {
 pub enum EndpointChoice<T> {
     /// The default endpoint of the target.
     ByTarget,
-    /// One URL for all targets, or one URL for each target.
+    /// The endpoint is at a given URL: one URL for all targets, or one URL for each target.
     At(Vec<T>),
 }
 
@@ -476,8 +480,8 @@ impl EndpointChoice<String> {
     }
 }
 
-/// Splits a text with two URLs at the comma between the URLs. Other commas are part of a URL, so a
-/// text with a single URL is returned whole.
+/// Splits a text with two URLs at the comma between the URLs. A comma inside a URL does not split
+/// the text, so a text with a single URL is returned whole.
 fn split_url_pair(text: &str) -> Vec<String> {
     let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
     let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
@@ -498,8 +502,9 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// Declares terms in which each field is one flag. From the fields, the macro derives the redaction
-/// for a record and the command-line flags for a rerun.
+/// Declares a struct of terms (settings of a study), in which each field is one command-line flag.
+/// From the fields, the macro derives the redaction of the settings in a record and the
+/// command-line flags for a rerun.
 ///
 /// A `switch` is a flag without a value, and `words` are flag values that need no redaction. A
 /// `text` (one value) or `texts` (several values) is redacted by the rule of its [`TextKind`].
@@ -523,15 +528,16 @@ macro_rules! flag_terms {
         }
 
         impl<T> $name<T> {
-            /// Converts every text (see [`Terms::map`]).
+            /// Converts every text that may contain a secret, by calling `each` (see
+            /// [`Terms::map`]).
             fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
                 Ok($name { $($field: flag_terms!(@map $form $flag each, self.$field),)* })
             }
         }
 
         impl $name<RedactedText> {
-            /// Returns the flags that express these terms, in order: each with its name and
-            /// optional value.
+            /// Returns the command-line flags that express the recorded settings, in order. Each
+            /// flag has its name and an optional value.
             pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
                 let mut flags = Vec::new();
                 $(flag_terms!(@flags $form $flag flags, self.$field);)*
@@ -556,18 +562,22 @@ macro_rules! flag_terms {
 }
 
 flag_terms! {
-    /// Which interventions may run to distinguish causes, and what they need.
+    /// Which interventions (experiments during a diagnosis) may run to distinguish causes, and
+    /// which inputs the interventions need.
     pub struct ChangeTerms<T> {
-        /// Whether all interventions are forbidden: no request may be repeated in another form.
+        /// Whether all interventions are forbidden, so that no request is repeated in a changed
+        /// form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub none: bool = switch("no-intervene"),
         /// The URL of an endpoint of the same server that does little work. `None` means that
         /// plimsoll requests a path that the server does not have.
         pub reference: Option<T> = text(Reference),
-        /// Header fields (`Name: value`), each of which identifies another client.
+        /// Header fields (`Name: value`), each of which identifies a different client of the
+        /// server.
         #[serde(default = "Vec::new")]
         pub identities: Vec<T> = texts(Identity),
-        /// Another body for requests with a body: text, or `@` and a file.
+        /// An alternative body for requests that have a body: a text, or `@` and the path of a
+        /// file.
         #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
         pub other_body: Option<T> = text(OtherBody),
         /// Downstream processes that an intervention may stop for short times, by name or number.
@@ -605,7 +615,7 @@ pub struct BuildsTerms<T> {
     /// The command that starts a built server, with a placeholder for its port.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub start: Option<T>,
-    /// A command to run before each block.
+    /// A command to run before each block (one load on each build).
     pub before_block: Option<T>,
     /// Longest time from the start of a build to its first response, ns.
     pub start_ns_max: u64,
@@ -630,7 +640,7 @@ pub struct OutputTerms<T> {
     pub file: Option<T>,
     /// Folder and base name of several result files.
     pub files: Option<(T, T)>,
-    /// The folder of run files without their own path; `None` means the default.
+    /// The folder for run files whose path the user does not give; `None` means the default folder.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub store: Option<T>,
     /// Tags of the run: `key` and `value`. A tag that looks like a secret is refused.
@@ -663,7 +673,7 @@ impl<T> Default for BuildsTerms<T> {
 }
 
 impl<T> Default for Terms<T> {
-    /// Returns the conditions of one target, with all defaults.
+    /// Returns the settings of a study with one target, all with their default values.
     fn default() -> Self {
         Terms {
             demo: false,
@@ -705,7 +715,8 @@ impl<T> Default for Terms<T> {
 }
 
 impl<T> Terms<T> {
-    /// Converts every text that may contain a secret with `each`, which gets the kind and the text.
+    /// Applies `each` to every text that may contain a secret. The function `each` gets the kind of
+    /// the text and the text.
     pub fn map<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
         let each = &mut each;
         Ok(Terms {
@@ -845,7 +856,7 @@ fn map_endpoint<T, U, E>(
 }
 
 impl Terms<String> {
-    /// Creates the record of the terms for a run file.
+    /// Creates the record of the settings for a run file, in which secret texts are redacted.
     pub fn record(&self) -> Terms<RedactedText> {
         let mapped = self.map(|kind, text| {
             let kept = match kind.is_command() && self.builds.record_commands {

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// TLS options of a load. Certificates and keys are part of a plan, never of its record.
+/// TLS options of a load. Certificates and keys are part of a plan, but never of the plan's record
+/// in a run file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSpec {
     /// The expected name in the server's certificate, also sent as SNI unless the name is an IP
@@ -36,7 +37,8 @@ impl Default for TlsSpec {
     }
 }
 
-/// Why TLS failed on a connection. The discriminant is the number in records.
+/// Why TLS failed on a connection. The discriminant of each variant is the number of the failure
+/// reason in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
@@ -72,7 +74,7 @@ pub enum TlsFailure {
 }
 
 impl TlsFailure {
-    /// Every reason, in the order of its number.
+    /// Every reason for a TLS failure, in the order of the reasons' numbers.
     pub const ALL: [TlsFailure; 14] = [
         TlsFailure::Expired,
         TlsFailure::NotYetValid,
@@ -90,7 +92,7 @@ impl TlsFailure {
         TlsFailure::Other,
     ];
 
-    /// Returns the reason with this number; an unknown number is `Other`.
+    /// Returns the failure reason with the given number, or `Other` for an unknown number.
     pub fn for_number(number: u16) -> TlsFailure {
         TlsFailure::ALL.get(usize::from(number)).copied().unwrap_or(TlsFailure::Other)
     }

@@ -104,7 +104,7 @@ pub struct TemplateFlags {
 }
 
 impl TemplateFlags {
-    /// Returns whether any part is a template.
+    /// Returns whether any part of the request is a template.
     pub fn any(self) -> bool {
         self.target || self.headers || self.body
     }
@@ -156,25 +156,27 @@ impl Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Each request draws a route by weight, as a function of the seed and the number of the user's
-    /// request.
+    /// The route of each request is drawn at random by weight. The seed and the number of the
+    /// user's request determine the draw.
     #[default]
     Weighted,
-    /// Each user or arrival runs a session of a scenario, drawn by weight.
+    /// Each user (or each arrival in an open loop) runs a session of a scenario, which is drawn at
+    /// random by weight.
     Scenarios,
-    /// Arrival n sends entry n of a list.
+    /// Arrival n of the load sends entry n of the request list.
     Listed,
 }
 
 /// Requests that are sent once for each load: setup requests before the load, and teardown requests
-/// after the load. These requests do not count in any figure.
+/// after the load. Setup and teardown requests do not count in any figure of the results.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetupTeardown {
     /// Setup requests, in order; a failure prevents the load.
     pub setup: Vec<OneOffRoute>,
     /// Teardown requests, in order; plimsoll sends these requests however the load ended.
     pub cleanup: Vec<OneOffRoute>,
-    /// Values captured by the setup, by name; never recorded.
+    /// Values captured from responses to setup requests, by name; run files never contain the
+    /// values.
     pub captured_values: Vec<(String, String)>,
 }
 
@@ -200,7 +202,7 @@ impl SetupTeardown {
         self.setup.iter().chain(&self.cleanup)
     }
 
-    /// Returns the value that the setup captured under this name.
+    /// Returns the value that the setup requests captured under `name`.
     pub fn captured_value(&self, name: &str) -> Option<&str> {
         self.captured_values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -211,18 +213,19 @@ impl SetupTeardown {
 pub struct Traffic {
     /// Scheme, host and port of every request.
     pub origin: Origin,
-    /// The routes; never empty.
+    /// The routes (kinds of requests) of the load; never empty.
     pub routes: Vec<Route>,
     /// The rule that chooses a user's next route.
     pub choice: Choice,
-    /// Scenarios of sessions; empty without sessions.
+    /// The scenarios that sessions of users follow; empty if the load has no sessions.
     pub scenarios: Vec<Scenario>,
     /// The route of the preflight request, which checks that the server responds; `None` means that
-    /// no route can safely be sent an additional time.
+    /// no route's request can safely be sent once more.
     pub first: Option<RouteNumber>,
-    /// Tables of values for requests.
+    /// Tables of values that are inserted into requests.
     pub data: Vec<Arc<Data>>,
-    /// Variables for requests, with their values; never recorded.
+    /// Variables that are inserted into requests, with their values; run files never contain the
+    /// values.
     pub variables: Vec<(String, String)>,
     /// Setup and teardown requests.
     pub setup_teardown: SetupTeardown,
@@ -254,7 +257,7 @@ impl Traffic {
         self.routes.get(usize::from(self.first?))
     }
 
-    /// Returns the distinct names of captured values.
+    /// Returns the distinct names of the values that are captured from responses.
     pub fn captured(&self) -> Vec<&str> {
         let mut known = HashSet::new();
         let routes = self.routes.iter().chain(self.setup_teardown.requests().map(|asked| &asked.route));
@@ -262,7 +265,7 @@ impl Traffic {
         names.filter(|name| known.insert(*name)).collect()
     }
 
-    /// Returns whether this status counts as success for any route.
+    /// Returns whether `status` counts as success for any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
@@ -293,7 +296,8 @@ pub struct StatusSet {
 pub struct StatusSetError(String);
 
 impl StatusSet {
-    /// Reads `200`, `200-299`, `2xx` and lists of these.
+    /// Parses a set of HTTP statuses: entries of the form `200`, `200-299` or `2xx`, with commas
+    /// between the entries.
     pub fn parse(text: &str) -> Result<StatusSet, StatusSetError> {
         let error = || StatusSetError(text.to_owned());
         let code = |text: &str| text.trim().parse::<u16>().ok().filter(|c| (100..600).contains(c)).ok_or_else(error);

@@ -1,9 +1,10 @@
 //! A digest of requests and load options ([`ExperimentSpec::traffic_digest`]): runs with different
 //! digests must not be compared.
 //!
-//! The address is not included, because a service that moved is the same service. The seed is not
-//! included, because loads with different seeds measure the same traffic. The digest is computed
-//! from a record, so that older files have the same digest.
+//! The digest does not include the server's address, because a service that moved to another
+//! address is still the same service. The digest does not include the seed, because loads with
+//! different seeds measure the same traffic. The digest is computed from the recorded plan, so that
+//! older run files with the same traffic have the same digest.
 
 use crate::load::LoadShape;
 use crate::record::{PlanRecord, TrafficRecord};
@@ -11,7 +12,7 @@ use crate::redact::digest;
 use crate::spec::ExperimentSpec;
 use serde::Serialize;
 
-/// The digested parts of one plan.
+/// The parts of one plan that the digest includes.
 #[derive(Serialize)]
 struct DigestedPlan<'a> {
     traffic: DigestedTraffic<'a>,
@@ -22,7 +23,7 @@ struct DigestedPlan<'a> {
     unix: bool,
     /// Spacing of arrivals in a search for the load line; `None` for other studies.
     search_arrivals: Option<&'static str>,
-    /// The load of a single run; `None` for other studies, which set their own loads.
+    /// The load of a single run; `None` for studies that choose their loads themselves.
     load: Option<DigestedLoad>,
 }
 

@@ -1,7 +1,8 @@
-//! The transport of a load: how connections are opened, secured and closed, and their number.
+//! The transport of a load: how connections are opened, secured and closed, and the number of
+//! connections.
 //!
-//! This file has plain data. Not here: the requests ([`crate::traffic`]), local addresses (these
-//! belong to one machine, [`crate::injector`]), sockets, and TLS itself.
+//! This file has plain data. Not here: the requests ([`crate::traffic`]), local addresses, which
+//! belong to one machine ([`crate::injector`]), sockets, and TLS itself.
 
 use crate::tls::TlsSpec;
 use serde::{Deserialize, Serialize};
@@ -22,20 +23,20 @@ pub struct ConnectionPlan {
     pub tls: Option<TlsSpec>,
     /// The HTTP version of the connections.
     pub http: HttpChoice,
-    /// The maximum number of concurrent requests on an HTTP/2 connection; HTTP/1.1 has one. At
-    /// least 1.
+    /// The maximum number of concurrent requests on an HTTP/2 connection, at least 1. An HTTP/1.1
+    /// connection has one request at a time.
     pub streams_max: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
     /// Whether connections are closed with a reset, which leaves no port in TIME-WAIT.
     pub close_reset: bool,
-    /// The maximum number of concurrent connections of an open loop. A closed loop has one for each
-    /// user.
+    /// The maximum number of concurrent connections of an open loop. A closed loop has one
+    /// connection for each user.
     pub connections_max: u32,
 }
 
 impl ConnectionPlan {
-    /// Creates the plan for plain TCP to these addresses with keep-alive, and at most 10 000
+    /// Creates the plan for plain TCP to `addresses` with keep-alive, and at most 10 000
     /// connections.
     pub fn tcp(addresses: Vec<SocketAddr>) -> ConnectionPlan {
         ConnectionPlan {
@@ -51,8 +52,8 @@ impl ConnectionPlan {
         }
     }
 
-    /// Returns whether the HTTP version is still open: client and server negotiate the version over
-    /// TLS.
+    /// Returns whether the HTTP version is undecided until client and server negotiate the version
+    /// over TLS.
     pub fn is_open(&self) -> bool {
         self.tls.is_some() && self.http == HttpChoice::Auto
     }
@@ -77,7 +78,8 @@ pub enum HttpChoice {
     /// Connections use HTTP/1.1.
     #[serde(rename = "1.1")]
     H1,
-    /// Connections use HTTP/2; without TLS by prior knowledge.
+    /// Connections use HTTP/2. Without TLS, the client sends HTTP/2 from the start of a connection
+    /// (prior knowledge).
     #[serde(rename = "2")]
     H2,
 }

@@ -5,10 +5,10 @@
 pub const MS: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
-/// Longest accepted time, ns: ten years. The sum of several such times still fits an i64.
+/// Longest accepted time, ns: ten years. The sum of several times of ten years still fits an i64.
 pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
-/// Why a number or time could not be read. The text has the input and the expected form.
+/// Why a number or time could not be read. The error text contains the input and the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The text is not a number with an optional SI suffix.
@@ -80,7 +80,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         total_ns += number * factor;
         rest = &rest[unit..];
     }
-    // A time above ten years is a mistake of the user.
+    // A time above ten years is refused as a mistake of the user.
     if total_ns > TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of records: an executable experiment becomes a record and is restored. The record lacks
-//! only secrets, which the user must give again. Different inputs are refused.
+//! only secrets, which the user must give again. Inputs that differ from the original inputs are
+//! refused.
 
 use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing_inputs, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
@@ -8,7 +9,7 @@ use plimsoll_model::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A text that looks like a typical token.
+/// A secret that looks like a typical token and must never be in a record.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 fn plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
@@ -70,8 +71,8 @@ fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
     texts
 }
 
-/// Checks the record of an experiment, which inputs it lacks, and that `given` restores the
-/// experiment.
+/// Checks that the record of an experiment contains no secret and lacks the inputs `expect`. Also
+/// checks that the inputs `given` restore the experiment.
 fn assert_restored(
     name: &str,
     asked: &ExperimentSpec<Plan>,
@@ -106,7 +107,8 @@ fn a_record_is_restored_with_its_inputs() {
     let secret = run(plan(&query, &headers, "s3cret body"));
     let given = RerunInputs {
         urls: [url(&query)].into(),
-        // The order of headers may differ from the record, except among headers of one name.
+        // The user may give headers in a different order than the record, except headers with the
+        // same name.
         headers: vec![header("X-Any", "s3cret"), header("x-any", "s3cret2"), header("Cookie", "s3cret1")],
         body: body("s3cret body"),
         ..RerunInputs::default()
@@ -140,8 +142,8 @@ fn a_record_is_restored_with_its_inputs() {
     complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
-    // Both header fields have one name. Each field is a separate input, and the inputs keep their
-    // order.
+    // Both header fields have the same name. Each header field is a separate input, and the inputs
+    // keep their order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),
@@ -293,8 +295,8 @@ fn a_rerun_with_different_inputs_is_refused() {
     }
 }
 
-/// A rerun repeats a number of connections that the user requested, but not a number that was
-/// adapted to the machine.
+/// Checks that a rerun repeats a number of connections that the user requested, but not a number
+/// that plimsoll adapted to the machine.
 #[test]
 fn a_requested_number_of_connections_is_repeated() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
@@ -307,8 +309,8 @@ fn a_requested_number_of_connections_is_repeated() {
     }
 }
 
-/// A rerun reads the traffic file again, and refuses the file if its traffic differs from the
-/// recorded traffic.
+/// Checks that a rerun reads the traffic file again, and refuses the file if its traffic differs
+/// from the recorded traffic.
 #[test]
 fn a_rerun_reads_the_traffic_file_again() {
     let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
@@ -361,7 +363,7 @@ fn a_rerun_reads_the_traffic_file_again() {
     }
 }
 
-/// A load of four requests from a log.
+/// Creates a load that replays four requests from an access log.
 fn replayed(last_ns: u64, status: u16) -> Plan {
     let mut plan = plan("/items?token=abc", &[("X-Any", "s3cret")], "");
     let mut targets = ListedTargets::default();
@@ -399,7 +401,7 @@ fn a_rerun_needs_the_same_log() {
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
     let given = RerunInputs {
         headers: vec![header("X-Any", "s3cret")],
-        // If the record does not name one of the logs, the user must give all of them again.
+        // If the record does not name one of the logs, the user must give all logs again.
         ..texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])
     };
     let read = |last_ns: u64, status: u16| {

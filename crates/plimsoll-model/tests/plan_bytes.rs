@@ -273,8 +273,8 @@ proptest! {
         prop_assert_eq!(Plan::from_bytes(&bytes[..at.index(bytes.len())]), Err(PlanError::NotAPlan));
     }
 
-    /// Damaged bytes that still decode give a valid plan: the plan can be encoded again, and its
-    /// numbers are bounded.
+    /// Checks that damaged bytes which still decode give a valid plan. A valid plan can be encoded
+    /// again, and its numbers are bounded.
     #[test]
     fn damaged_plan_bytes_are_a_valid_plan_or_refused(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = plan(seed).to_bytes();
@@ -303,10 +303,10 @@ fn invalid_plan_bytes_are_refused() {
     for (bytes, expect) in [
         (Vec::new(), PlanError::NotAPlan),
         (b"hello, world".to_vec(), PlanError::NotAPlan),
-        // Another format version, with any content.
+        // A plan in another format version is refused, whatever its content.
         (other, PlanError::OtherForm),
         (vec![1, 1, 9], PlanError::OtherForm),
-        // An unknown field, and a field that occurs twice.
+        // An unknown field, and a field that occurs twice, are refused.
         (with(&[9, 1, 0]), PlanError::NotAPlan),
         (with(&whole[3..]), PlanError::NotAPlan),
     ] {

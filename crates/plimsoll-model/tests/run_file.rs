@@ -43,7 +43,8 @@ fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     }
 }
 
-/// A random interval with the figures of the table of measures, so that every new figure is tested.
+/// A random interval with all figures of the table of measures, so that a figure added to the table
+/// is tested too.
 fn interval(rng: &mut Rng) -> Interval {
     let mut interval = Interval::default();
     interval.load.figure_values_mut().for_each(|(_, held)| fill(held, rng));
@@ -158,7 +159,7 @@ fn run(rng: &mut Rng) -> Run {
     };
     run.window_ns = (0, rng.below(600_000_000));
     run.probes = probes(rng);
-    // These parts are written with the end of a load.
+    // Failed responses and the agents' figures are written to the run file only when the load ends.
     if run.ending.is_some() {
         run.failed_answers = failed_answers(rng);
         run.agents = agents(rng);
@@ -166,7 +167,8 @@ fn run(rng: &mut Rng) -> Run {
     run
 }
 
-/// An experiment whose kind depends on the seed. Its plan has no secrets, as in a record.
+/// An experiment whose kind depends on the seed. The experiment's plan has no secrets, as in a
+/// record.
 fn run_spec(seed: u64) -> ExperimentSpec {
     let plan = plan().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
@@ -300,7 +302,8 @@ proptest! {
         }
         let beside = |x: &Interval, y: &Interval| { let mut sum = x.clone(); sum.merge_parallel(y); sum };
         prop_assert_eq!(beside(&a, &b), beside(&b, &a));
-        // The sum over all routes does not depend on when it is computed.
+        // The sum over all routes is the same, whether routes are summed before or after the
+        // intervals are merged.
         prop_assert_eq!(beside(&a, &b).all_routes().clone(), {
             let mut whole = Interval { routes: a.all_routes().clone().into(), ..a.clone() };
             whole.merge_parallel(&Interval { routes: b.all_routes().clone().into(), ..b.clone() });
@@ -321,8 +324,8 @@ proptest! {
                 for (got, whole) in decoded.experiment.trials.iter().zip(&experiment.trials) {
                     prop_assert_eq!(&got.run.plan, &whole.run.plan);
                     for (index, interval) in &got.run.intervals {
-                        // Requests without an outcome when the recording was cut count as in
-                        // flight. Nothing else may differ.
+                        // Requests that have no outcome where the file is cut count as in flight.
+                        // No other figure of an interval may differ from the complete file.
                         let mut interval = interval.clone();
                         let whole = whole.run.intervals.get(index);
                         if got.run.ending.is_none() && let Some(whole) = whole {
@@ -333,7 +336,7 @@ proptest! {
                                 }
                             }
                             // A route without activity in the last interval may have empty figures
-                            // now.
+                            // in the truncated file.
                             let kept = interval.routes.iter().filter(|(route, figures)| {
                                 !figures.is_empty() || whole.routes.get(*route).is_some()
                             });
@@ -344,8 +347,8 @@ proptest! {
                     }
                     let ledger = got.run.totals().routes_sum.ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
-                        // Some of the random intervals have more outcomes than starts, so their
-                        // ledgers do not close.
+                        // Some random intervals have more outcomes than scheduled requests, so the
+                        // sums of their ledgers do not agree.
                         let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
                         prop_assert!(ledger.closes() || ends > ledger.scheduled);
                     }
@@ -355,8 +358,8 @@ proptest! {
     }
 }
 
-/// Frames that arrive in pieces of any size equal the frames that were sent. Damaged bytes are
-/// refused, and nothing panics.
+/// Checks that frames which arrive in pieces of any size equal the frames that were sent. Damaged
+/// bytes are refused, and the decoder never panics.
 #[test]
 fn frames_decode_from_any_split() {
     let file = codec::encode(&experiment(7));
@@ -434,7 +437,7 @@ fn damage_is_reported_and_never_panics() {
     };
     assert_eq!(complete(&file), Some(true));
     let (damaged, whole) = fuzz(&file, &mut Rng::new(seed), 20_000, complete);
-    // A damaged copy may be accepted only if the noise restored the same bytes.
+    // A damaged copy may be accepted only if the random noise restored the original bytes.
     assert!(whole <= 20, "{whole} damaged files were believed, {damaged} were not");
 }
 
@@ -463,7 +466,8 @@ fn files_of_other_formats_are_recognised() {
     }
 }
 
-/// Files of the previous version are readable, but lack the terms that a rerun needs.
+/// Checks that files of the previous version are readable, but lack the settings that a rerun
+/// needs.
 #[test]
 fn files_of_the_previous_version_are_read() {
     let experiment = Experiment { terms: None, ..experiment(5) };

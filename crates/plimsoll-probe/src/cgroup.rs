@@ -1,6 +1,6 @@
-//! Reads CPU quota, throttling and memory of the control group that limits the server. That group
-//! is the server's own group, an enclosing group with a lower limit, or the group that `--cgroup`
-//! names.
+//! Reads CPU quota, throttling and memory of the control group that limits the server. The limiting
+//! group is the server's own group, an enclosing group with a lower limit, or the group that
+//! `--cgroup` names.
 
 use super::probe::Probe;
 use super::sink::Sink;
@@ -24,7 +24,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Returns the group that `--cgroup` names. The value is the path of a folder, either as
+    /// Returns the group that `--cgroup` names. The flag's value is the path of a folder, either as
     /// written or below /sys/fs/cgroup.
     pub fn named(path: &str) -> Result<Folder, Failure> {
         let bad = |why: String| Failure::start(format!("--cgroup: {why}"));

@@ -2,7 +2,7 @@
 //! metrics and profiles use this module. The protocol code is the same as for loads ([`Conn`]).
 //!
 //! Every request has a deadline, and the user may interrupt every request. The caller limits the
-//! received bytes. Not here: the choice of the address, redirects, keep-alive.
+//! number of received bytes. Not here: the choice of the address, redirects, keep-alive.
 
 use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
@@ -22,13 +22,14 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// The reason why a request got no response.
 #[derive(Debug)]
 pub enum NoResponse {
-    /// No connection was opened. The error kind `TimedOut` means that the deadline passed first.
+    /// No connection was opened. The error kind `TimedOut` means that the deadline passed before
+    /// the connection was open.
     Connect(io::Error),
     /// The TLS handshake was not complete before the deadline.
     LateHandshake,
     /// The response was not complete before the deadline.
     LateAnswer,
-    /// The TLS handshake or an established TLS connection failed for this reason.
+    /// The TLS handshake or an established TLS connection failed for the contained reason.
     Tls(TlsFailure),
     /// The request used HTTP/1.1, and the response is HTTP/2.
     SpeaksH2,
@@ -45,8 +46,9 @@ pub enum NoResponse {
 }
 
 impl NoResponse {
-    /// Returns the error text for a request with the timeout `within`. The text completes "ADDRESS
-    /// ...". `is_call` says whether the request was a gRPC call.
+    /// Returns the error text for a request with the timeout `within`. The text completes a
+    /// sentence that begins with the server's address. `is_call` says whether the request was a
+    /// gRPC call.
     pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
@@ -139,8 +141,8 @@ impl BlockingSocket {
         Ok(line)
     }
 
-    /// Waits for an event, at most until the next check of the user's stop. Returns whether the
-    /// socket is writable.
+    /// Waits for an event on the socket, at most until the next check whether the user has asked to
+    /// stop. Returns whether the socket is writable.
     fn wait(&mut self) -> io::Result<bool> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -170,7 +172,8 @@ pub struct FirstReply {
     pub grpc_status: Option<u16>,
     /// The text of the `grpc-message` field, decoded or empty.
     pub call_message: Vec<u8>,
-    /// The fault in the messages of a gRPC response, although the server sent `OK`.
+    /// The fault in the messages of a gRPC response whose status is `OK`; `None` if the messages
+    /// have no fault.
     pub call_fault: Option<CallFault>,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,
@@ -231,7 +234,7 @@ impl Question<'_> {
         }
         let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
         // A server may respond and close the connection before it has read a long request. A
-        // response of this kind counts.
+        // response to a partly sent request counts as a response.
         let mut unsent = None;
         loop {
             if unsent.is_none() {
@@ -267,8 +270,8 @@ impl Question<'_> {
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     // Pending bytes are sent before the next read.
                     Fact::Piece { .. } | Fact::HasBytesToSend | Fact::WindowEmpty => {}
-                    // This cannot happen here, because a request of this module has only one
-                    // message.
+                    // A response that is followed by further responses cannot arrive here, because
+                    // a request of this module has only one message.
                     Fact::AnsweredWithMore { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     Fact::Answered { status, grpc_status, .. } => {
@@ -286,13 +289,14 @@ impl Question<'_> {
                         return Err(NoResponse::Exchange(error));
                     }
                     Fact::Broke(error) => return Err(NoResponse::Exchange(error.into())),
-                    // An exchange in flight still gets a response after GOAWAY.
+                    // A request in flight still gets a response after the server has sent the frame
+                    // GOAWAY.
                     Fact::Leaves { .. } => {}
                     Fact::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
                     Fact::Ended => return handle_close(&mut conn, stands),
                     Fact::TlsFailed(reason) => {
-                        // The alert tells the server the reason; a failure to send it does not
-                        // matter.
+                        // The TLS alert tells the server why TLS failed; a failure to send the
+                        // alert does not matter.
                         let _ = self.send(&line, &mut conn, &mut scratch);
                         return Err(NoResponse::Tls(reason));
                     }
@@ -326,7 +330,7 @@ impl Question<'_> {
 }
 
 /// Whether `bytes` start with an HTTP/2 SETTINGS frame, the first frame that a server sends. The
-/// length of this frame is a multiple of six bytes.
+/// length of a SETTINGS frame is a multiple of six bytes.
 fn begins_h2(bytes: &[u8]) -> bool {
     matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
 }
@@ -336,8 +340,9 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
-/// Handles the server's close of the connection. Returns the response if the close completes it.
-/// `stands` says whether the connection was ready for the request (over TLS: after the handshake).
+/// Handles the server's close of the connection. Returns the response if the close completes the
+/// response. `stands` says whether the connection was ready for the request (over TLS: after the
+/// handshake).
 fn handle_close(conn: &mut Conn, stands: bool) -> Result<FirstReply, NoResponse> {
     match conn.end() {
         _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),

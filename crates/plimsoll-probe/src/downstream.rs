@@ -1,6 +1,6 @@
 //! Measures the server's downstream dependencies on this machine. A dependency is a process, such
 //! as a database, to which the server has connections over TCP or unix sockets. The dependencies of
-//! such a process count too.
+//! a dependency count too.
 //!
 //! The CPU time of dependencies belongs to the server's work, so it does not count as interference.
 //! The probe also reads the CPU quotas of the dependencies' control groups. For databases, the
@@ -30,13 +30,13 @@ const GROUPS_MAX: usize = 16;
 /// `update_process_title`, which is on by default).
 const TITLED_DATABASE: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
-/// The process names of databases that run each session in a thread. A statement that waits for a
-/// lock waits on a futex with a timeout, whereas an idle session waits for data.
+/// The process names of databases that run each session in a thread. The thread of a session waits
+/// on a futex with a timeout during a lock wait, and waits for data while the session is idle.
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
-/// Addresses on this machine to which the server is known to send requests. These addresses reveal
-/// dependencies with short connections. A connection that is closed after each request is gone
-/// before the search through open files finds it.
+/// Addresses on this machine to which the server is known to send requests. The known addresses
+/// reveal dependencies to which the server opens only short connections. A connection that is
+/// closed after each request is gone before the search through open files finds it.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
@@ -45,7 +45,7 @@ pub struct Downstream {
     look: ExpensiveReading,
     titles: ExpensiveReading,
     /// CPU time of every process at the latest start or end of a load, ns, by process id. For a
-    /// dependency that is found later, CPU time counts from this value.
+    /// dependency that is found later, CPU time counts from the process's entry in this map.
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
@@ -61,8 +61,8 @@ pub struct Downstream {
 
 struct DownstreamProcess {
     is_titled: bool,
-    /// Whether the server is restricted to some cores of the machine, and this process to those
-    /// cores.
+    /// Whether the server is restricted to some cores of the machine, and the dependency may run
+    /// only on the server's cores.
     shares_cores: bool,
     clock: CpuClock,
     base_ns: u64,
@@ -70,8 +70,8 @@ struct DownstreamProcess {
 }
 
 impl Downstream {
-    /// Creates the probe. `port` is the server's own port, whose incoming connections are no
-    /// dependencies.
+    /// Creates the probe. `port` is the server's own port: connections to the server's port come
+    /// from clients, not from dependencies.
     pub fn new(port: u16) -> Downstream {
         Downstream {
             port,
@@ -179,8 +179,8 @@ impl Downstream {
         let held = cores_of_processes(server.iter().copied()).filter(|cores| cores.count() < cores_online());
         for pid in new {
             let Ok(clock) = CpuClock::for_process(pid) else { continue };
-            // A process without a base value has started since the latest start or end of a load,
-            // so all of its CPU time counts.
+            // A process without a recorded CPU time has started since the latest start or end of a
+            // load, so all of its CPU time counts.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = read_process_stat(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED_DATABASE;
@@ -214,14 +214,14 @@ impl Downstream {
 }
 
 /// Whether a process's title says that the process waits for a lock. The title replaces the
-/// arguments, and ends with zeros or spaces.
+/// arguments in the process's command line, and ends with zeros or spaces.
 fn waits_for_a_lock(title: &[u8]) -> bool {
     let title = String::from_utf8_lossy(title);
     title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
 }
 
-/// Reports the names of the processes that accept the server's connections. `takers` has few
-/// entries, because the server connects to few addresses.
+/// Reports the names of the processes that accept the server's connections. The map `takers`
+/// (process id by address) has few entries, because the server connects to few addresses.
 fn report_dependency_names(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
     for (address, pid) in takers.iter().take(NAMED_DEPENDENCIES_MAX) {
         if let Ok((_, name)) = read_process_stat(*pid, &mut Vec::new()) {

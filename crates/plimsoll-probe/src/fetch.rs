@@ -1,6 +1,6 @@
-//! Fetches one document over plain HTTP with a deadline, and blocks until it arrives. Probes fetch
-//! profiles and metrics with this module during a load, but these requests are not part of the
-//! load.
+//! Fetches one document over plain HTTP with a deadline, and blocks until the document arrives.
+//! Probes fetch profiles and metrics with this module during a load, but requests for profiles and
+//! metrics are not part of the load.
 //!
 //! Not here: the exchange (`client`), redirects, TLS.
 
@@ -37,8 +37,8 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Targets of requests to the server of a load, in addition to the load itself. These requests go
-/// to the addresses of the load, without another name lookup.
+/// Targets of requests to the server of a load, in addition to the requests of the load. The
+/// additional requests go to the addresses of the load, without another name lookup.
 impl FetchTarget {
     /// Returns the target for requests to the server of a load. The user has already permitted
     /// requests to that server.
@@ -75,7 +75,7 @@ impl ByteBudget {
         ByteBudget(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Takes bytes from the budget. Returns `false` if too few are left.
+    /// Takes `bytes` bytes from the budget. Returns `false` if the budget has fewer bytes left.
     fn take(&self, bytes: usize) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -86,12 +86,13 @@ impl ByteBudget {
 pub enum FetchError {
     /// The response was not complete before the deadline.
     Late,
-    /// The fetch failed for another reason. The text completes "ADDRESS ...".
+    /// The fetch failed for another reason. The text completes a sentence that begins with the
+    /// server's address.
     Other(String),
 }
 
 impl FetchError {
-    /// Returns the text that completes "ADDRESS ...".
+    /// Returns the error text, which completes a sentence that begins with the server's address.
     pub fn text(&self) -> &str {
         match self {
             FetchError::Late => "sent no complete response in time",
@@ -144,7 +145,7 @@ pub fn fetch(
     Err(FetchError::Other(reasons.join("; ")))
 }
 
-/// Waits for the result of a thread that fetches. The user may interrupt the wait.
+/// Waits for the result of a thread that fetches a document. The user may interrupt the wait.
 pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
         if signal::interrupted() {

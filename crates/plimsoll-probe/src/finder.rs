@@ -49,8 +49,8 @@ pub struct Finder {
     /// The path of the target's unix socket; `None` for a TCP target.
     unix: Option<String>,
     local: bool,
-    /// Whether to compare only the port. The addresses by which another machine reaches the server
-    /// may differ on this machine.
+    /// Whether only the port of a listening socket is compared with the target. The addresses by
+    /// which another machine reaches the server may differ on this machine.
     by_port: bool,
     /// The server found at the start, or why none was found.
     first: Result<FoundServer, String>,
@@ -80,8 +80,8 @@ impl Finder {
         Ok(self)
     }
 
-    /// Creates a finder for the process that listens on the target's address, whatever `--pid`
-    /// says.
+    /// Creates a finder for the process that listens on the target's address, even if `--pid` or
+    /// `--process` names another process.
     pub fn find_listener_process(watched: &WatchTarget) -> Finder {
         let mut finder = Finder::create_for_selector(ServerSelector::Listener, watched);
         finder.first = finder.find_server();
@@ -129,8 +129,9 @@ impl Finder {
     /// restarted server.
     pub fn find_successor(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            // The process id is free or reused, so the process that now listens on the address took
-            // over. A name alone could belong to another program.
+            // The given process id is free or reused, so the successor is the process that now
+            // listens on the target's address. A process with the name of the ended process could
+            // be another program.
             ServerSelector::Pid(pid) => self.find_by_listener().map_err(|_| format!("process {pid} has ended")),
             ServerSelector::Listener => self.find_by_listener(),
             ServerSelector::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
@@ -156,7 +157,7 @@ impl Finder {
             format!("the process that listens on {shown} cannot be found: {reason}", reason = system_text(&error))
         };
         // The kernel reports the owner of a TCP socket. The owner of a unix socket is the owner of
-        // its file.
+        // the socket's file.
         let (inodes, user) = match &self.unix {
             Some(path) => {
                 let found = unix::unix_listeners_at(path).map_err(blocked)?;
@@ -195,7 +196,8 @@ impl Finder {
         }
         pids.retain(|pid| *pid != me);
         if pids.len() > 1 {
-            // A service manager (process 1) keeps copies of the sockets that it passed on.
+            // A service manager (process 1) keeps copies of the sockets that it passed to servers,
+            // so process 1 is not the server.
             pids.retain(|pid| *pid != 1);
         }
         if pids.is_empty() {
@@ -279,15 +281,16 @@ impl Finder {
 }
 
 /// Returns the name of a process, with its interpreter if the names differ: `flask (python3.12)`. A
-/// script that was started by its own name has this name as a process, although an interpreter runs
-/// the script.
+/// script that was started by its own name gives its name to the process, although an interpreter
+/// runs the script.
 fn with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETER_NAMES: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = program.as_deref().and_then(std::path::Path::file_name).and_then(std::ffi::OsStr::to_str);
     let known =
         |program: &&str| INTERPRETER_NAMES.iter().any(|known| program.starts_with(known) && !name.starts_with(known));
-    // If the program file was replaced or deleted, the target of its link ends with ` (deleted)`.
+    // If the program file was replaced or deleted, the target of the link `/proc/PID/exe` ends with
+    // ` (deleted)`.
     let program = program.map(|program| program.trim_end_matches(" (deleted)")).filter(known);
     program.map_or_else(|| name.clone(), |program| format!("{name} ({program})"))
 }
@@ -297,7 +300,7 @@ pub fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
     if name == wanted {
         return true;
     }
-    // The kernel stores only 15 bytes of a name; the command line has the whole name.
+    // The kernel stores only 15 bytes of a process name; the command line has the whole name.
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
     let program = String::from_utf8_lossy(program);

@@ -1,7 +1,9 @@
 //! Samples the functions that the server runs, by name, with a timer of the kernel. Every reading
-//! empties the kernel's sample buffers, and each address is looked up once.
+//! empties the kernel's sample buffers, and the function name of each code address is looked up
+//! once.
 //!
-//! If the kernel forbids sampling, a message says how to permit it, and all other probes work.
+//! If the kernel forbids sampling, a message says how to permit sampling, and all other probes
+//! work.
 
 use super::probe::Probe;
 use super::server::Tables;
@@ -69,7 +71,7 @@ pub struct FunctionSampling {
 }
 
 impl FunctionSampling {
-    /// Creates the sampling of these processes.
+    /// Creates the probe that samples the processes in `tables`.
     pub fn new(tables: Tables) -> FunctionSampling {
         FunctionSampling {
             tables,
@@ -78,8 +80,8 @@ impl FunctionSampling {
             symbols: Symbols::default(),
             pids: Vec::new(),
             stretch: OpenSampleInterval::new(monotonic_ns()),
-            // The list of threads is updated at every sample, unless that costs more than a 700th
-            // of a core. Some servers start a thread for each connection.
+            // The list of threads is updated at every sample, unless the updates cost more than a
+            // 700th of a core. Some servers start a thread for each connection.
             threads_schedule: ExpensiveReading::add_edge_part(0, 700),
             walked: Vec::new(),
         }
@@ -97,13 +99,14 @@ impl FunctionSampling {
         }
         self.symbols.keep(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
-            // If the parser panics on a symbol table, functions of that file have no names.
+            // If the parser panics on the symbol table of a program file, the functions of that
+            // file have no names.
             let _ = library_panic::catch(SYMBOL_INPUT_NAME, || self.symbols.prepare(*pid));
         }
         self.pids = pids;
     }
 
-    /// Updates the list of threads, if threads are sampled one by one.
+    /// Updates the list of threads, if the kernel permits sampling only thread by thread.
     fn update_threads(&mut self, sink: &mut Sink) {
         let FunctionSampling { sampler: Some(sampler), pids, threads_schedule, .. } = self else { return };
         if !sampler.wants_threads() {
@@ -140,7 +143,7 @@ impl FunctionSampling {
                     None => places,
                 };
                 for (depth, place) in places.iter().enumerate() {
-                    // An address without code ends the chain of callers.
+                    // An address that belongs to no code ends the chain of callers of a stack.
                     match library_panic::catch(SYMBOL_INPUT_NAME, || symbols.name(pid, *place, depth > 0))
                         .unwrap_or_default()
                     {
@@ -158,7 +161,7 @@ impl FunctionSampling {
     }
 }
 
-/// Returns the reason why there are no function samples, and how to permit them.
+/// Returns the reason why the kernel gives no function samples, and how to permit sampling.
 fn refusal_reason(error: &io::Error, restriction: Option<i64>) -> String {
     match (error.kind(), restriction) {
         (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
@@ -218,8 +221,9 @@ mod tests {
         assert!(of(24, Some(2)).starts_with("too many open files"), "{}", of(24, Some(2)));
     }
 
-    /// The CPU time of one call of a test function, ns. The kernel's ring buffers hold a second of
-    /// samples of all processes, and on a busy machine this CPU time takes up to half a second.
+    /// The CPU time of one call of a test function, ns. The kernel's ring buffers hold one second
+    /// of samples of all processes. On a busy machine, a call with this CPU time lasts up to half a
+    /// second.
     const TEST_CALL_NS: u64 = 30_000_000;
 
     #[inline(never)]
@@ -272,7 +276,8 @@ mod tests {
             };
             stretches.iter().map(of_stretch).sum::<u32>()
         };
-        // If threads are sampled one by one, this thread may not be in the list yet.
+        // If threads are sampled one by one, the test's thread may not be in the list of sampled
+        // threads yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("burn_test_cpu") >= 10 || !named, "of about 29 samples: {stretches:?}");
         // Clock readings appear in stacks, although neither the clock's code nor the library has

@@ -1,5 +1,5 @@
 //! Reads the CPU time of the kernel's own threads, which write files, move packets and free memory
-//! for all processes. This CPU time therefore never counts as interference.
+//! for all processes. The CPU time of kernel threads therefore never counts as interference.
 //!
 //! In a container with its own process ids, kernel threads are invisible.
 
@@ -14,7 +14,7 @@ pub struct KernelThreads {
     clocks: BTreeMap<u32, (CpuClock, u64)>,
     /// Process ids that do not belong to kernel threads.
     non_kernel_pids: BTreeSet<u32>,
-    /// CPU time of ended threads, ns.
+    /// CPU time of kernel threads that have ended, ns.
     ended_ns: u64,
     buffer: Vec<u8>,
 }

@@ -1,9 +1,10 @@
 //! Measures the target while a load runs ([`Watcher`]). Ten times a second, a separate thread reads
 //! the kernel's figures about the server's processes, the host, control groups and sockets.
 //!
-//! A failed reading becomes a gap with its reason, and never fails the run. The readings include
-//! their own CPU cost. This crate also sends single HTTP requests outside any load ([`client`],
-//! [`fetch`]), and reads facts about this machine ([`machine_facts`]).
+//! A failed reading becomes a gap with its reason, and never fails the run. The readings also
+//! report the CPU time that taking the readings costs. This crate also sends single HTTP requests
+//! outside any load ([`client`], [`fetch`]), and reads facts about this machine
+//! ([`machine_facts`]).
 //!
 //! Not here: the meaning of readings, the execution of loads, and reports.
 
@@ -114,9 +115,10 @@ pub struct Watcher {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The part of this machine that a watcher measures.
+/// The settings of a watcher: how to find the server, and where server and load run.
 struct WatchSite {
-    /// Finds the server's processes; `None` if they are measured on another machine.
+    /// Finds the server's processes; `None` if the server's processes are measured on another
+    /// machine.
     finder: Option<Finder>,
     cgroup: Option<cgroup::Folder>,
     addresses: Vec<SocketAddr>,
@@ -139,7 +141,8 @@ impl Watcher {
         }
         plimsoll_sys::process::release_code();
         let finder = Finder::new(terms, watched)?;
-        // A process that is visible here runs on this machine, whatever its address.
+        // A server process that is visible in `/proc` runs on this machine, whatever the server's
+        // address.
         let local = watched.local || finder.first().is_ok();
         let site = WatchSite {
             finder: Some(finder),
@@ -167,7 +170,8 @@ impl Watcher {
             local: true,
             is_remote_load: true,
         };
-        // The reader on the other machine needs every sample at once, so no samples are collected.
+        // The machine that reads the samples needs each sample immediately, so every sample is
+        // published by itself.
         Watcher::start(site, None, effort, 1)
     }
 
@@ -194,8 +198,8 @@ impl Watcher {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
                 // The watcher's thread gets its own file table, because the files of thousands of
-                // server threads must not use up the load's file limit. Some containers refuse an
-                // own table; then the table is shared.
+                // server threads must not use up the load's file limit. In a container that refuses
+                // a separate file table, the watcher shares the file table of the load.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.create_probes(live, &shared, effort);
                 take_samples(&shared, &mut probes, PERIOD_NS, effort, together, true);
@@ -214,7 +218,7 @@ impl Watcher {
 }
 
 impl WatchSite {
-    /// Creates the probes of the site.
+    /// Creates the probes of the watcher.
     fn create_probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, is_remote_load } = self;
         let machine = Box::new(machine::MachineProbe::watch_other_process(local, Arc::clone(&shared.ours)));
@@ -267,7 +271,8 @@ impl Drop for Watcher {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // The thread has printed its panic already; the load's figures do not depend on it.
+            // If the sampling thread panicked, it has printed its panic already. The load's figures
+            // do not depend on the sampling thread.
             let _ = thread.join();
         }
     }
@@ -314,7 +319,8 @@ fn take_samples(
             let mut seen = sink.take();
             let (cpu_now_ns, now_ns) = (thread_cpu_ns(), monotonic_ns());
             seen.cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
-            // Only one thread reports the wall-clock time; the other thread adds only its cost.
+            // Of the two sampling threads, only one reports the wall-clock time; the thread for
+            // metrics adds only its CPU time.
             seen.wall_ns = if answers { now_ns.saturating_sub(wall_ns) } else { 0 };
             (cpu_ns, wall_ns, held) = (cpu_now_ns, now_ns, 0);
             state.seen.merge(&seen);

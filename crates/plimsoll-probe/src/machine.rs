@@ -92,14 +92,14 @@ impl MachineProbe {
             self.other = CpuClock::for_process(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
         }
         if let Some((_, clock, used_ns)) = &mut self.other {
-            // For an ended process the last reading counts.
+            // For an ended process, the last reading of its CPU time counts.
             *used_ns = clock.read_ns().unwrap_or(0).max(*used_ns);
         }
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
     }
 
-    /// Reports how long threads of this process waited for a core. Each load has new threads. The
-    /// wait of an ended thread after its last reading is lost, at most the time of one sample.
+    /// Reports how long threads of this process waited for a core. Each load has new threads. If a
+    /// thread ends, its wait since its last reading is lost, at most the time between two samples.
     fn report_run_queue_wait(&mut self, sink: &mut Sink) {
         let Ok(tids) = numbered_entries("/proc/self/task") else { return };
         for tid in &tids {

@@ -22,8 +22,8 @@ const NAMED_CORES_MIN: f64 = 0.01;
 /// is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
-    // This check needs its own thread, because a new file table closes all other files of its
-    // thread.
+    // The check for separate file tables needs a new thread, because a new file table closes all
+    // other files of its thread.
     let own_tables = std::thread::spawn(|| process::own_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),
@@ -79,7 +79,8 @@ fn sampling_access() -> SamplingAccess {
 
 fn probes_missing() -> Vec<MissingProbe> {
     let is_readable = |path: &str| ProcFile::open(path).is_ok_and(|file| file.read(&mut Vec::new()).is_ok());
-    // Only root can read the open files of process 1, and only if other users are visible.
+    // Plimsoll sees the processes of other users if it can read the open files of process 1, which
+    // only root can read.
     let sees_others = std::fs::read_dir("/proc/1/fd").is_ok();
     [
         (is_readable("/proc/pressure/cpu"), MissingProbe::Pressure),

@@ -1,6 +1,6 @@
 //! Fetches the server's own metrics (`--metrics`) once a second in a separate thread. Supported
-//! formats are Prometheus' text format and Go's `/debug/vars`. Without the flag no request is sent,
-//! because a probe must not be load.
+//! formats are Prometheus' text format and Go's `/debug/vars`. Without the flag, plimsoll requests
+//! no metrics, because a probe must not add load to the server.
 
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
@@ -26,13 +26,13 @@ pub struct Metrics {
     target: FetchTarget,
     known: BTreeSet<String>,
     left_out: usize,
-    /// The choice of metrics. The first response decides the choice, so that the series stay the
-    /// same.
+    /// Which metrics are recorded: runtime metrics or all metrics. The first response decides which
+    /// metrics are recorded, so that the recorded series stay the same.
     take: Take,
 }
 
 impl Metrics {
-    /// Creates the probe that the terms ask for; `None` if they ask for no metrics.
+    /// Creates the probe for metrics; `None` if the user asks for no metrics.
     pub fn new_from_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<Metrics>, Failure> {
         let named = terms.metrics.as_ref().map(|served| match served {
             EndpointChoice::ByTarget => None,
@@ -47,8 +47,8 @@ impl Metrics {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();
-        // The load's target is permitted already; another address needs permission, as for
-        // profiles. Redirects are not followed.
+        // Requests to the load's target are permitted already; requests to another address need
+        // permission, as for profiles. Redirects are not followed.
         let target = match named {
             Some(url) => (watched.resolve)(url),
             None => FetchTarget::of_load(watched.plan, None),
@@ -82,7 +82,7 @@ impl Metrics {
 
 /// Finds the metrics endpoint of a load's target, for a hint to the user; `None` if there is none.
 pub fn find_metrics_endpoint(plan: &Plan) -> Option<String> {
-    // Only the load's target may be asked here, so every other URL is refused.
+    // Only the load's target may get requests for metrics here, so every other URL is refused.
     let resolve = |url: &str| Err(Failure::usage(url));
     let watched = WatchTarget { plan, local: true, resolve: &resolve };
     let Metrics { target, .. } = Metrics::new(None, &watched).ok()?;

@@ -64,8 +64,8 @@ pub enum Take {
     All,
 }
 
-/// Parses metrics in either format. `None` if the bytes are in neither format, or every line is
-/// invalid. Single invalid lines are skipped.
+/// Parses metrics in Prometheus' text format or in the JSON of Go's `/debug/vars`. Returns `None`
+/// if the bytes are in neither format, or every line is invalid. Single invalid lines are skipped.
 pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.trim_start().starts_with('{') {
@@ -91,7 +91,8 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
         }
         let shown = without_secrets(labels);
         let whole = format!("{name}{}", shown.as_deref().unwrap_or(labels));
-        // Without secret labels, several metrics may have the same name. Only the first is used.
+        // If secret label values are redacted, several metrics may have the same name. Only the
+        // first metric with each name is used.
         let is_again = || shown.is_some() && metrics.iter().any(|metric: &ServerMetric| metric.name == whole);
         if whole.len() <= NAME_BYTES_MAX && !is_again() {
             metrics.push(ServerMetric { kind: kind_of(name, &kinds), name: whole, value });
@@ -137,8 +138,8 @@ fn parse_sample(line: &str) -> Option<(&str, &str, f64)> {
 /// Replaces label values that may be secret: values of secret names, and long random values.
 /// Returns `None` if no value was replaced.
 fn without_secrets(labels: &str) -> Option<String> {
-    /// A word in a label value with at least this many bytes, letters and digits mixed, counts as a
-    /// key.
+    /// A word in a label value counts as a secret key if it mixes letters and digits and has at
+    /// least this many bytes.
     const KEY_CHARS_MIN: usize = 16;
     let (mut out, mut rest, mut is_changed) = (String::new(), labels, false);
     while let Some((before, after)) = rest.split_once('"') {

@@ -12,7 +12,7 @@ impl OptionalFile {
         OptionalFile { source: ProcFile::open(path).map_err(|error| reason(path, &error)) }
     }
 
-    /// Reads and parses the file. The error is the reason why that failed.
+    /// Reads and parses the file. The error is the reason why the file could not be read or parsed.
     pub fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
         let source = self.source.as_ref().map_err(String::clone)?;
         let text = source.read(buffer).map_err(|error| plimsoll_sys::system_text(&error))?;

@@ -1,5 +1,5 @@
 //! Finds the ports on which the server listens. Usually the server listens on the target's port. A
-//! named process behind a proxy listens on other ports.
+//! server process behind a proxy, named by the user, listens on other ports.
 //!
 //! Not here: readings of the connections (`sockets`).
 
@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// The largest number of measured ports. If the server has more ports, the lowest are measured.
+/// The largest number of measured ports. If the server has more ports, the ports with the lowest
+/// numbers are measured.
 const PORTS_MAX: usize = 8;
 /// The largest number of open files that are searched for listening sockets before the load.
 /// Servers open their listening sockets first, so the search finds them early.
@@ -32,7 +33,8 @@ pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (
         let inodes = links.filter_map(|link| socket_inode(link.as_os_str().as_bytes()));
         own.extend(inodes.filter_map(|inode| listening.get(&inode).copied()));
     }
-    // A service manager may own the target's socket for the server.
+    // A service manager may own the target's listening socket in place of the server, so the
+    // target's port is measured.
     if own.is_empty() || own.contains(&target) {
         return (vec![target], false);
     }

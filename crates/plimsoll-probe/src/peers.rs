@@ -21,10 +21,11 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// The largest number of peers that get their own series: those with the most connections.
+/// The largest number of peers that get their own series. The peers with the most connections get a
+/// series first.
 const PEERS_MAX: usize = 8;
-/// The number of open files that one sample searches at the least effort. A higher effort
-/// multiplies this number.
+/// The number of open files that one sample searches at the lowest effort (`Effort::Little`). A
+/// higher effort multiplies this number.
 const FILES_PER_SAMPLE: u64 = 64;
 /// The number of open files that one sample searches when the CPU budget is used up and the search
 /// has already taken long.
@@ -43,12 +44,12 @@ const CONNECTIONS_DENIED_TEXT: &str = "the server's own connections cannot be re
 
 pub struct Peers {
     tables: Tables,
-    /// Addresses on this machine to which the server is known to send requests. Other probes use
-    /// these addresses.
+    /// Addresses on this machine to which the server is known to send requests. The probe of
+    /// dependencies uses these addresses too.
     asked: DependencyAddresses,
     look: ExpensiveReading,
-    /// Access to other network namespaces that contain peers of connections which may be the
-    /// server's.
+    /// Access to other network namespaces, which contain peers of connections that the server may
+    /// have opened.
     elsewhere: Vec<SocketDiagnostics>,
     foreign_schedule: ExpensiveReading,
     /// The owner of each socket, by inode.
@@ -57,13 +58,14 @@ pub struct Peers {
     seen: Option<ServerPeerConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<PeerAddress>,
-    /// The lifetime traffic of each connection at the last snapshot, by inode.
+    /// The traffic of each connection since the connection was opened, at the last snapshot, by
+    /// inode.
     carried: BTreeMap<u32, LifetimeTraffic>,
-    /// The sums of the lifetime traffic, by peer.
+    /// The sums of the connections' traffic over their lifetimes, by peer.
     carried_by: BTreeMap<PeerAddress, (u64, u64)>,
 }
 
-/// The lifetime traffic of a connection.
+/// The traffic of a connection since the connection was opened.
 #[derive(Debug, Clone, Copy, Default)]
 struct LifetimeTraffic {
     /// The number of data segments sent, modulo 2^32.
@@ -75,7 +77,8 @@ struct LifetimeTraffic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Server,
-    /// Another process: the socket exists, but is not among the server's open files.
+    /// Another process owns the socket: the socket exists, but is not among the server's open
+    /// files.
     Other,
     /// The owner is unknown. The socket is not among the server's open files, but the search took
     /// so long that the server may have closed the socket meanwhile.
@@ -89,12 +92,13 @@ struct ServerPeerConnections {
     /// The port and inode of listening sockets that could be the server's, except on the target's
     /// port.
     listeners: Vec<(u16, u32)>,
-    /// The number of unsent bytes on connections accepted on these listeners' ports, by port.
+    /// The number of unsent bytes on connections accepted on the ports of `listeners`, by port.
     unsent: BTreeMap<u16, u64>,
     /// The accept queue lengths of listeners on this machine to which the server may have
     /// connections.
     queued: BTreeMap<PeerAddress, u64>,
-    /// The accept queue lengths of listeners in other network namespaces, by the address there.
+    /// The accept queue lengths of listeners in other network namespaces, by the address in the
+    /// listener's namespace.
     foreign_accept_queues: BTreeMap<SocketAddr, u64>,
     /// Connections that leave the server's network namespace to an unknown peer.
     outside: OutsidePeers,
@@ -115,7 +119,8 @@ impl OutsidePeers {
         self.ends.is_empty() && self.files.is_empty()
     }
 
-    /// Whether the network namespace of `asker` contains one of these peers or its listener.
+    /// Whether the network namespace of `asker` contains one of the outside peers or the listener
+    /// of an outside peer.
     fn leads_to(&self, asker: &mut SocketDiagnostics) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
         let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
@@ -154,7 +159,8 @@ struct ServerPeerConnection {
     peer: PeerAddress,
     /// The traffic of the connection; `None` over unix sockets.
     traffic: Option<PeerTraffic>,
-    /// The lifetime traffic of the connection, if the kernel reports it.
+    /// The traffic of the connection since the connection was opened, if the kernel reports the
+    /// traffic.
     carried: Option<LifetimeTraffic>,
 }
 
@@ -258,8 +264,8 @@ impl Peers {
         let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
         match sink.extent() {
             Extent::Usual => self.go_on(now_ns, FILES_PER_SAMPLE * sink.effort().factor(), sink),
-            // Without this rule, the search would never end if the server always uses up the
-            // budget.
+            // A search that has waited long continues even without budget, because a server that
+            // always uses up the budget would prevent the search for ever.
             Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
                 self.go_on(now_ns, FILES_PER_SAMPLE_MIN, sink);
             }
@@ -305,8 +311,8 @@ impl Peers {
     }
 
     /// Returns the server's connections in a snapshot. A connection that is closed after each
-    /// request is gone before the search finds its owner. Such a connection counts as the server's
-    /// if only the server is known to send requests to that peer.
+    /// request is gone before the search finds its owner. A connection with an unknown owner counts
+    /// as the server's if only the server is known to send requests to the connection's peer.
     fn server_connections<'a>(&self, seen: &'a ServerPeerConnections) -> Vec<&'a ServerPeerConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
@@ -317,7 +323,8 @@ impl Peers {
     }
 
     fn report_peer_readings(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
-        // Each peer has the number of connections to it, and the sum of their traffic.
+        // For each peer, `found` has the number of connections to the peer, and the sum of the
+        // connections' traffic.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in self.server_connections(seen) {
@@ -327,8 +334,8 @@ impl Peers {
                 traffic.get_or_insert_default().add(more);
             }
             if let Some(carried) = connection.carried {
-                // A connection without an earlier snapshot is new: all of its traffic belongs to
-                // this interval.
+                // A connection that the last snapshot does not contain is new, so all of its
+                // traffic belongs to the current interval.
                 let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
                 now.insert(connection.inode, carried);
                 let (segments, bytes) = self.carried_by.entry(connection.peer.clone()).or_default();
@@ -396,7 +403,7 @@ fn is_denied(pid: u32, table: u32) -> bool {
 }
 
 /// Takes a snapshot of connections that may be the server's own, in the network namespace of
-/// `asker`. Their peers may be in the namespaces of `elsewhere`.
+/// `asker`. The peers of the connections may be in the namespaces of `elsewhere`.
 fn snapshot_candidate_connections(
     asker: &mut SocketDiagnostics,
     elsewhere: &mut [SocketDiagnostics],
@@ -416,7 +423,8 @@ fn snapshot_candidate_connections(
     let (mut found, mut taken) = (Vec::new(), BTreeMap::new());
     asker.for_each_socket(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if incoming.contains(&socket.local.port()) {
-            // Only a connection with unsent bytes is of interest.
+            // An accepted connection is recorded only if it has unsent bytes, because other
+            // accepted connections add nothing to the sums.
             if socket.send_queue > 0 {
                 taken.insert(
                     (ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote)),
@@ -504,10 +512,10 @@ fn snapshot_candidate_connections(
 /// Facts about peers that were found in another network namespace.
 #[derive(Default)]
 struct ForeignPeers {
-    /// Lengths of accept queues in that namespace, by the address that connections lead to.
+    /// Lengths of accept queues in the other namespace, by the address that connections lead to.
     queued: BTreeMap<SocketAddr, u64>,
-    /// The number of bytes that a peer in that namespace has written and the server has not
-    /// received, by the peer's and the server's address.
+    /// The number of bytes that a peer in the other namespace has written and the server has not
+    /// received, by peer and server address.
     unsent: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
@@ -603,7 +611,7 @@ mod tests {
         for (listener, count) in [("127.0.0.1:9000", 3), ("0.0.0.0:3306", 5), ("[::]:6379", 7), ("10.0.0.1:80", 2)] {
             queues.add(at(listener), count);
         }
-        // Two listeners share a port.
+        // Two listeners share an address and port, so the lengths of their accept queues are added.
         queues.add(at("127.0.0.1:9000"), 1);
         for (local, peer, expect) in [
             ("127.0.0.1:40000", "127.0.0.1:9000", Some(4)),
@@ -611,7 +619,7 @@ mod tests {
             ("[::ffff:127.0.0.1]:40000", "[::ffff:127.0.0.1]:3306", Some(5)),
             ("10.0.0.1:40000", "10.0.0.1:6379", Some(7)),
             ("10.0.0.2:40000", "10.0.0.1:80", Some(2)),
-            // The peer is on another machine and has the port number of a listener here.
+            // The peer is on another machine and has the port number of a listener on this machine.
             ("10.0.0.1:40000", "10.0.0.9:3306", None),
             ("127.0.0.1:40000", "127.0.0.1:9001", None),
         ] {
@@ -619,7 +627,8 @@ mod tests {
         }
     }
 
-    /// Checks that the search finds owners even if the server uses up the whole budget.
+    /// Checks that the search finds the owners of connections even if the server uses up the whole
+    /// CPU budget of the probes.
     #[test]
     fn own_connections_are_found_despite_an_exhausted_budget() {
         use crate::sink::{Effort, Extent};
@@ -669,8 +678,9 @@ mod tests {
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");
         };
         check(&[], &[(1, 5432, Server), (2, 5432, Other)], &[1]);
-        // These connections were closed before the search found them. Their owner follows from a
-        // connection to the same peer that was found now or earlier.
+        // Connections with the owner `NotFound` were closed before the search found them. The owner
+        // of such a connection follows from another connection to the same peer, found now or
+        // earlier.
         check(&[], &[(1, 6379, Server), (2, 6379, NotFound), (3, 80, NotFound)], &[1, 2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 80, NotFound)], &[2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 6379, Other)], &[]);

@@ -1,6 +1,7 @@
 //! Counts local ports that closed connections still occupy (TIME-WAIT, RFC 9293, 3.6.1): in total,
 //! and for the pair of addresses nearest to its limit. A pair is a local address, and an address
-//! and port of a peer. Each pair has its own ports, so the total says little about several pairs.
+//! and port of a peer. Each pair has its own ports, so the total over several pairs says little
+//! about a single pair.
 //!
 //! Not here: the ports on which the server listens (`own_ports`), and connections that found no
 //! free port (the engine counts them).
@@ -21,8 +22,8 @@ const UNCOUNTED_CONNECTIONS_MAX: u64 = 64;
 /// The share (0 to 1) of used ports in a pair's range from which on the range counts as full. A
 /// client with the system's range leaves gaps, because the kernel steps by at least two ports.
 const DENSE_PORT_SHARE_MIN: f64 = 0.9;
-/// Other clients of the same peer may use ports outside the range. This share (0 to 1) of the
-/// lowest and of the highest used ports is therefore ignored.
+/// This share (0 to 1) of the lowest and of the highest used ports is ignored. Other clients of the
+/// same peer may use ports outside the range of the measured client.
 const FOREIGN_PORT_SHARE_MAX: f64 = 0.05;
 
 /// Ports of connections in TIME-WAIT, by pair of addresses.
@@ -67,7 +68,8 @@ impl TimeWaitPorts {
 }
 
 pub struct Ports {
-    /// The server's network namespace first, then the namespaces of possible dependencies.
+    /// The server's network namespace is the first element; the namespaces of possible dependencies
+    /// follow.
     networks: Vec<PortsOfNetwork>,
     targets: Vec<SocketAddr>,
     look: ExpensiveReading,
@@ -79,8 +81,8 @@ struct PortsOfNetwork {
 }
 
 impl Ports {
-    /// Creates the probe, which reads `sockstat` and the network namespace of the process `server`,
-    /// if known. `targets` are the load's target addresses.
+    /// Creates the probe, which reads the file `sockstat` and the network namespace of the process
+    /// `server`, if that process is known. `targets` are the load's target addresses.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
         let own = PortsOfNetwork {
             sockstat,
@@ -160,7 +162,8 @@ mod tests {
     #[test]
     fn a_fully_used_port_range_leaves_no_other_port() {
         // Each row has the number and step of the used ports, and the number of another process's
-        // ports in a different range. Last is the expected number of ports available to the pair.
+        // ports in a different range. The last column is the expected number of ports available to
+        // the pair.
         for (count, step, others, expect) in [
             (300, 1, 0, 300),
             (300, 1, 4, 304),
@@ -184,7 +187,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let to = listener.local_addr().expect("an address");
         let mut own_ports = Vec::new();
-        // The end that closes first has the port in TIME-WAIT.
+        // The end that closes a connection first has its port in TIME-WAIT, so the client closes
+        // first.
         for _ in 0..5 {
             let client = TcpStream::connect(to).expect("connected");
             own_ports.push(client.local_addr().expect("an address").port());

@@ -18,7 +18,7 @@ pub struct LiveServer(Arc<AtomicU64>);
 impl LiveServer {
     const UNKNOWN_CPU_USE: u64 = u64::MAX;
 
-    /// Creates the live reading without a value.
+    /// Creates the live reading of the server's CPU use, which has no value yet.
     pub fn without_value() -> LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNKNOWN_CPU_USE)))
     }

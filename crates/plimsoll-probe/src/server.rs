@@ -1,5 +1,5 @@
 //! Readings of the server's processes, summed over the found processes and all their descendants.
-//! A restarted server is found again, and its sums continue.
+//! After a restart of the server, the new processes are found, and the sums continue.
 
 use super::downstream::{DependencyAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
@@ -47,19 +47,22 @@ struct ServerProcess {
     pid: u32,
     name: String,
     clock: CpuClock,
-    /// The file `/proc/PID/stat` of the process. The kernel sums its CPU time and faults over all
-    /// threads at every read, which is slow.
+    /// The file `/proc/PID/stat` of the process. At every read of the file, the kernel sums CPU
+    /// time and page faults over all threads, which is slow.
     whole: ProcFile,
-    /// The file `stat` of the first thread. Only CPU time and faults differ from `whole`.
+    /// The file `stat` of the first thread, which differs from `whole` only in CPU time and page
+    /// faults.
     brief: ProcFile,
     first: Stat,
     last: Stat,
-    /// CPU time before the measurement began, ns, which does not count.
+    /// CPU time of the process before the measurement began, ns; this time is subtracted from later
+    /// readings.
     base_ns: u64,
     /// CPU time since the measurement began, ns.
     cpu_ns: u64,
     threads: Threads,
-    /// One thread for each file table of the process, through which the table is read.
+    /// The id of one thread for each file table of the process; each table is read through its
+    /// thread.
     tables: Vec<u32>,
     files_max: Option<u64>,
     /// The number of readings so far that included more than the CPU time.
@@ -281,8 +284,8 @@ impl ServerProbe {
         let wanted = self.find_server_pids(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
-                // A process that ended meanwhile was too short-lived to be seen. The CPU time of
-                // such a process is part of its parent's sum over ended children.
+                // A process that ended before it could be opened is not measured itself. The CPU
+                // time of a short-lived process is part of its parent's sum over ended children.
                 self.members.extend(ServerProcess::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
         }
@@ -322,12 +325,13 @@ impl ServerProbe {
     fn cpu_ns(&self) -> u64 {
         let reaped_ticks: u64 = self.members.iter().map(ServerProcess::reaped_ticks).sum();
         let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
-        // The parent's sum includes an ended child once the parent has reaped the child. `ended_ns`
-        // includes the child if this probe ever saw it.
+        // The parent's sum of CPU time includes an ended child once the parent has reaped the
+        // child. `ended_ns` includes an ended child if this probe ever saw the child.
         self.earlier_cpu_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
     }
 
-    /// Searches the server that replaced an ended server. Returns whether a server is measured.
+    /// Searches for the server that replaced an ended server. Returns whether a new server was
+    /// found.
     fn find_successor_server(&mut self, sink: &mut Sink) -> bool {
         let finder = &self.finder;
         match self.seek.read(sink, || finder.find_successor()) {
@@ -395,7 +399,8 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
-            // The sum may decrease slightly, because the last readings of an ended thread are lost.
+            // The sum of CPU time may decrease slightly, because the last readings of an ended
+            // thread are lost.
             (Some(first), Some(last)) if last.0 > first.0 => {
                 Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
@@ -416,7 +421,7 @@ impl ServerProbe {
                 if !shown && (full || share < BUSY_SHARE || thread.read_before_ns == 0) {
                     continue;
                 }
-                // Values that an earlier sample read and reported are skipped.
+                // CPU times that an earlier sample has already read and reported are skipped.
                 if shown && thread.read_ns < at_ns {
                     continue;
                 }
@@ -435,8 +440,8 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
-    /// Reports the number of threads in each state. Counts of the threads that were read are scaled
-    /// up to all threads.
+    /// Reports the number of threads in each state. If the states of only some threads were read,
+    /// the counts are scaled up to all threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
         let each = scale_to_all_threads(all(), turns);
@@ -459,8 +464,8 @@ impl ServerProbe {
         }
         if all().any(Threads::knows_any_futex) {
             let same = places.into_values().max().unwrap_or(0);
-            // A count of one waiter is not scaled up, because a lock is shared only from two
-            // waiters on.
+            // A count of one waiter is not scaled up to all threads, because a lock counts as
+            // shared only with two or more waiters.
             sink.gauge("server.in_same_lock", "", if same > 1 { of_all(same) } else { same as f64 });
         }
     }

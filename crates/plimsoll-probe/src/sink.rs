@@ -12,8 +12,8 @@ pub struct Sink {
     now_ns: u64,
     /// The start of the previous sample, ns.
     before_ns: u64,
-    /// The measured server. Every part that [`Sink::take`] returns contains the server and the list
-    /// of unobserved parts.
+    /// The measured server. Each result of [`Sink::take`] contains the server and the list of
+    /// unobserved parts.
     server: Option<WatchedServer>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
@@ -36,7 +36,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns the factor by which this effort multiplies the CPU budget of the least effort.
+    /// Returns the factor by which an effort multiplies the CPU budget of the lowest effort
+    /// (`Effort::Little`).
     pub fn factor(self) -> u64 {
         match self {
             Effort::Little => 1,
@@ -94,9 +95,9 @@ impl Sink {
         self.effort
     }
 
-    /// Whether a value that is read in one of `every` samples is due now. `place`, which is less
-    /// than `every`, spreads these values over the samples. At the start and end of a load every
-    /// value is due.
+    /// Whether a value that is read in one of `every` samples is due now. The number `place` (less
+    /// than `every`) determines in which samples the value is due. At the start and end of a load
+    /// every value is due.
     pub fn in_turn(&self, every: u64, place: u64) -> bool {
         match self.extent {
             Extent::Least => false,
@@ -111,7 +112,7 @@ impl Sink {
     }
 
     fn find_or_add_series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
-        // Look the series up first, so that its name is copied only if it is new.
+        // Look the series up first, so that the series name is copied only for a new series.
         if !self.seen.series.contains_key(name) {
             debug_assert!(is_in_table(name, kind, unit), "{name} ({kind:?}, '{unit}') is not in the table of series");
             self.seen.series.insert(name.to_owned(), Series::new(kind, unit));
@@ -151,7 +152,7 @@ impl Sink {
 
     /// Reports that a server process was found and is measured from now on.
     pub fn server(&mut self, pid: u32, name: &str, found_by: &str) {
-        // The previous server stays in the record.
+        // The previous server stays in the record of the run.
         self.seen.servers.extend(self.server.take());
         let (name, found_by) = (name.to_owned(), found_by.to_owned());
         self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
@@ -218,11 +219,11 @@ pub struct CpuBudget {
 }
 
 impl CpuBudget {
-    /// At the least effort, the budget is the time of one core divided by this number (0.7 % of a
-    /// core).
+    /// At the lowest effort (`Effort::Little`), the budget is the time of one core divided by this
+    /// number (0.7 % of a core).
     const CORE_SHARE_DIVISOR: u64 = 150;
-    /// The largest accumulated budget, ns. Large readings need this reserve. A short load may use
-    /// this much CPU time beyond the share.
+    /// The largest accumulated budget, ns. Readings that cost much CPU time need the accumulated
+    /// budget. In a short load, readings may use this much CPU time beyond their share of a core.
     const SAVED_BUDGET_NS_MAX: u64 = 10_000_000;
 
     pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> CpuBudget {
@@ -235,17 +236,18 @@ impl CpuBudget {
         self.passed_ns = now_ns;
     }
 
-    /// Adds `cpu_ns` to the budget, for readings that cost no budget.
+    /// Adds `cpu_ns` to the budget, for readings whose CPU time does not count against the budget.
     pub fn add_cpu_ns(&mut self, cpu_ns: u64) {
         self.granted_ns += cpu_ns;
     }
 
-    /// Returns the budget left when the thread's CPU time is `cpu_ns`, ns; 0 if exceeded.
+    /// Returns the remaining budget, ns, when the thread has used the CPU time `cpu_ns`; 0 if the
+    /// budget is exceeded.
     pub fn left_ns(&self, cpu_ns: u64) -> u64 {
         self.granted_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
     }
 
-    /// Drops unused budget above the maximum.
+    /// Drops unused budget above the largest accumulated budget.
     pub fn limit(&mut self, cpu_ns: u64) {
         self.granted_ns = self.granted_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::SAVED_BUDGET_NS_MAX);
     }
@@ -253,14 +255,16 @@ impl CpuBudget {
 
 /// Schedules an expensive reading, so that the reading uses at most a given share of a core within
 /// the common budget. A slow reading does not run at the start or end of a load. If the budget
-/// stays used up, the reading runs anyway at half the frequency. Otherwise a busy server would
+/// stays used up, the reading runs anyway at half the frequency, because a busy server must not
 /// prevent the reading for ever.
 pub struct ExpensiveReading {
     period_ns: u64,
-    /// At the least effort, the reading uses at most the time of one core divided by this number.
+    /// At the lowest effort (`Effort::Little`), the reading uses at most the time of one core
+    /// divided by this number.
     part: u64,
     due_ns: u64,
-    /// The time since which the reading has waited for budget, ns; `None` if it does not wait.
+    /// The time since which the reading has waited for budget, ns; `None` if the reading does not
+    /// wait.
     waits_since_ns: Option<u64>,
     /// CPU time of the reading's last run, ns.
     cost_ns: u64,
@@ -286,7 +290,7 @@ impl ExpensiveReading {
         self.due_ns = 0;
     }
 
-    /// Runs `read` if it is due, and returns its result.
+    /// Runs `read` if the reading is due, and returns the result of `read`.
     pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
         let now_ns = monotonic_ns();
         if now_ns < self.due_ns {
@@ -294,8 +298,9 @@ impl ExpensiveReading {
         }
         let room = match sink.extent {
             Extent::Least => false,
-            // The last cost is the best estimate of the next cost. A reading that costs more than
-            // the largest budget runs alone.
+            // The CPU time of the last run is the best estimate of the next cost. A reading that
+            // costs more than half of the largest budget runs once more than half of the largest
+            // budget is left.
             Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::SAVED_BUDGET_NS_MAX / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };

@@ -1,5 +1,5 @@
-//! The server's sockets: its accept queue and backlog, accepted connections, and its own
-//! connections.
+//! The server's sockets: its accept queue and backlog, the connections that the server accepted,
+//! and the connections that the server opened.
 
 use super::downstream::DependencyAddresses;
 use super::own_ports;
@@ -15,10 +15,10 @@ use std::collections::HashMap;
 use std::io;
 
 pub struct Sockets {
-    /// The target's port: connections to it are the load.
+    /// The target's port; connections to the target's port are the connections of the load.
     target: u16,
-    /// The ports that are measured: the ports on which the server listens, otherwise the target's
-    /// port.
+    /// The ports that are measured: the ports on which the server listens, or the target's port if
+    /// the server's ports are unknown.
     ports: Vec<u16>,
     /// Whether the server's ports differ from the target's port.
     others: bool,
@@ -28,7 +28,8 @@ pub struct Sockets {
     listeners_schedule: ExpensiveReading,
     queues_schedule: ExpensiveReading,
     accepted_schedule: ExpensiveReading,
-    /// The times in which sending was limited, at the last reading of each connection, by inode.
+    /// How long sending was limited on each connection over its life, at the last reading, by
+    /// inode.
     sending: HashMap<u32, SendLimitTimes>,
     looked_ns: u64,
     peers: Peers,
@@ -51,8 +52,8 @@ impl Sockets {
             asker,
             listeners: Vec::new(),
             listeners_schedule: ExpensiveReading::new(5_000_000_000),
-            // Queues are read at every sample, unless that costs more than a 700th of a core with
-            // many listeners.
+            // Queues are read at every sample, unless the readings cost more than a 700th of a
+            // core, as with many listeners.
             queues_schedule: ExpensiveReading::add_edge_part(0, 700),
             accepted_schedule: ExpensiveReading::new(1_000_000_000),
             sending: HashMap::new(),
@@ -92,7 +93,8 @@ impl Sockets {
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
         let mut held = SendLimitTimes::default();
         let mut now: HashMap<u32, SendLimitTimes> = HashMap::new();
-        // An accepted connection is in the same kernel table as its listening socket.
+        // Only the kernel tables of the listening sockets are read, because an accepted connection
+        // is in the same table as its listening socket.
         let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
@@ -121,9 +123,9 @@ impl Sockets {
                 sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
-                    // Two gauges are shares of the sending time since the last reading. The third
-                    // gauge is the mean number of connections that waited for the receiver's
-                    // window.
+                    // The gauges `window_limited` and `buffer_limited` are shares of the sending
+                    // time since the last reading. The gauge `window_waiting` is the mean number of
+                    // connections that waited for the receiver's window.
                     let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
                     sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
                     sink.gauge("accepted.buffer_limited", "share", share(held.buffer_limited_us));
@@ -139,8 +141,8 @@ impl Sockets {
 }
 
 /// Reads the queues of listeners on `ports`, if a reading is due. A single listener is looked up by
-/// its address. Several or unknown listeners (such as one for each thread) need a list from the
-/// kernel, which is much slower.
+/// its address. Several or unknown listeners (such as one listener for each thread) need a list
+/// from the kernel, which is much slower.
 fn read_listeners_if_due(
     asker: &mut SocketDiagnostics,
     ports: &[u16],

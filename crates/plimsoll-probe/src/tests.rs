@@ -1,4 +1,4 @@
-//! Tests of a whole measurement, on the test's own process.
+//! Tests of a whole measurement, in which the probes measure the test's own process.
 
 use super::sink::{CpuBudget, Effort, ExpensiveReading, Extent, Sink};
 use plimsoll_model::SeriesKind;
@@ -57,7 +57,7 @@ fn unused_budget_accumulates_up_to_a_limit() {
         (budget.left_ns(700 + held / 4), budget.left_ns(700 + held), budget.left_ns(700 + 2 * held)),
         (held - held / 4, 0, 0)
     );
-    // Unused budget never exceeds its initial value.
+    // Unused CPU budget never exceeds the initial budget.
     budget.add_elapsed_time(100 * second);
     budget.limit(700);
     assert_eq!(budget.left_ns(700), held);
@@ -89,7 +89,7 @@ fn edge_readings_cost_no_budget() {
     assert_eq!(sink.extent(), Extent::Least);
 }
 
-/// Checks that a reading that has waited for long runs even if the budget is always used up.
+/// Checks that a reading that has waited for long runs even if the CPU budget is always used up.
 #[test]
 fn delayed_readings_run_without_budget() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
@@ -102,7 +102,7 @@ fn delayed_readings_run_without_budget() {
         read_ms.extend(seldom.read(&sink, || (monotonic_ns() - begun_ns) / 1_000_000));
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    // The reading runs once a second, and not at once.
+    // The reading runs for the first time after one second, and at most once a second.
     assert!((1..=2).contains(&read_ms.len()) && read_ms[0] >= 1_000, "{read_ms:?}");
     assert!(read_ms.windows(2).all(|pair| pair[1] >= pair[0] + 1_000), "{read_ms:?}");
 }
@@ -116,7 +116,7 @@ fn a_sample_reads_what_its_budget_allows() {
         turns += u32::from(sink.in_turn(5, 2));
     }
     assert_eq!((turns, sink.extent()), (2, Extent::Usual));
-    // The test uses more than the CPU share of one second at once.
+    // The test uses more CPU time at once than the budget of the readings for one second.
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 30_000_000 {}
     let mut expensive = ExpensiveReading::new(0);

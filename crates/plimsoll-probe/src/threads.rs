@@ -16,8 +16,8 @@ const THREADS_MAX: usize = 4096;
 /// The number of thread states read in one sample. Reading a state costs five times as much as
 /// reading a CPU time.
 const STATES_PER_SAMPLE: usize = 4;
-/// The number of thread states after which states are reported, for a server with more threads.
-/// Reading more states would take longer than a load.
+/// The number of thread states that suffice for a report on a server with more threads. Reading
+/// more states would take longer than a load.
 const REPRESENTATIVE_STATES_MIN: usize = 128;
 /// The number of CPU times read in one sample, in addition to the CPU times of busy threads.
 const CPU_TIMES_PER_SAMPLE: usize = 24;
@@ -39,7 +39,7 @@ pub struct Thread {
     status: Option<ProcFile>,
     wait_place: Option<ProcFile>,
     sched: ProcFile,
-    /// The thread's totals before the measurement began.
+    /// The thread's total CPU time and waiting time before the measurement began.
     base: SchedStat,
     /// The monotonic time of the thread's last reading, ns.
     pub read_ns: u64,
@@ -69,16 +69,17 @@ struct RoundRobin {
     start: usize,
     length: usize,
     of: usize,
-    /// The position of item i is i * `stride` modulo `of`. The two numbers have no common factor.
+    /// The position of item i in the order of visits is i * `stride` modulo `of`. The numbers
+    /// `stride` and `of` have no common factor.
     stride: usize,
 }
 
-/// The stride as a share of the number of items. The golden section makes items that are visited
-/// one after the other lie far apart.
+/// The stride of the visits as a share of the number of items. With the golden section as the
+/// stride, items that are visited one after the other lie far apart.
 const STRIDE_PART: f64 = 0.618_034;
 
 impl RoundRobin {
-    /// Returns the next `length` of `of` items to visit.
+    /// Returns the next visit: the next `length` items of all `of` items.
     fn next(self, length: usize, of: usize) -> RoundRobin {
         let start = if of == 0 { 0 } else { (self.start + self.length) % of };
         let stride = match of == self.of {
@@ -88,7 +89,7 @@ impl RoundRobin {
         RoundRobin { start, length: length.min(of), of, stride }
     }
 
-    /// Whether these items complete a round through all items.
+    /// Whether the items of the current visit complete a round through all items.
     fn ends_round(&self) -> bool {
         self.length > 0 && self.start + self.length >= self.of
     }
@@ -108,13 +109,14 @@ fn have_no_factor(a: usize, b: usize) -> bool {
 pub struct Turns {
     times: RoundRobin,
     states: RoundRobin,
-    /// The number of threads passed so far in this sample.
+    /// The number of threads in the processes that the current sample has visited so far.
     passed: usize,
-    /// The number of the current round. States are reported once the round has read the states of
-    /// all threads, or of enough threads.
+    /// The number of the current round of reading thread states. States are reported once the round
+    /// has read the states of all threads, or of enough threads.
     telling: u64,
     states_read: usize,
-    /// Whether enough states were read in this round to report them after this sample.
+    /// Whether the current round has read enough thread states to report the states after the
+    /// current sample.
     is_told: bool,
 }
 
@@ -146,8 +148,8 @@ impl Turns {
         self.states.ends_round()
     }
 
-    /// Whether this sample reads CPU times of threads in turn, in addition to those of busy
-    /// threads.
+    /// Whether the current sample reads the CPU times of some threads in turn, in addition to the
+    /// CPU times of busy threads.
     pub fn has_read_cpu_times(&self) -> bool {
         self.times.length > 0
     }
@@ -172,7 +174,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Creates the list without threads.
+    /// Creates an empty list of threads for the process `pid`.
     pub fn new(pid: u32) -> Threads {
         Threads {
             pid,
@@ -214,8 +216,8 @@ impl Threads {
     }
 
     /// Reads busy threads, threads with much CPU time so far, and threads whose turn it is. A
-    /// thread that does most of the work may be idle between two loads. Because of its CPU time so
-    /// far, such a thread is read even if it is idle.
+    /// thread that does most of the work may be idle between two loads. A thread with much CPU time
+    /// so far is therefore read even if the thread is idle.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
@@ -254,9 +256,9 @@ impl Threads {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
-    /// Returns the number of reported threads that wait for each of `kinds`. A futex wait with a
-    /// timeout counts as sleep if no other thread waits at the same address, as in many runtimes.
-    /// Adds the waiters at each address to `places`.
+    /// Returns the number of reported threads that wait for each of the reasons `kinds`. A futex
+    /// wait with a timeout counts as sleep if no other thread waits at the same address, as in many
+    /// runtimes. The function adds the number of waiters at each futex address to `places`.
     pub fn count_waiting_threads<const KINDS: usize>(
         &self,
         turns: &Turns,
@@ -264,8 +266,8 @@ impl Threads {
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
-        // Threads outside the report also count here. A futex address with two waiters is shared,
-        // so a wait at that address is not a timed sleep.
+        // Threads outside the current report also count as waiters at a futex address. A futex
+        // address with two waiters is shared, so a wait at a shared address is not a timed sleep.
         for place in self.list.iter().filter_map(|thread| thread.futex_place) {
             *own.entry(place.address).or_default() += 1;
         }
@@ -289,8 +291,9 @@ impl Threads {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
-    /// Adds the number of threads whose names differ only in a number (`http-worker-3`). Threads
-    /// with the first thread's name do not count, because unnamed threads all have that name.
+    /// Adds to `counts` the number of threads whose names differ only in a number
+    /// (`http-worker-3`). Threads with the first thread's name do not count, because unnamed
+    /// threads all have that name.
     pub fn count_similar_names(&self, counts: &mut BTreeMap<String, usize>) {
         let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
         for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
@@ -304,8 +307,8 @@ impl Threads {
     }
 }
 
-/// Returns the CPU time so far above which a thread counts as busy, ns. At most 20 threads exceed
-/// this time.
+/// Returns the CPU time so far from which on a thread is read in every sample, ns. At most 20
+/// threads reach this CPU time.
 fn busy_cpu_time_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * HIGH_CPU_SHARE) as u64).max(1)
 }
@@ -395,7 +398,8 @@ impl Thread {
             if self.call.is_none() {
                 self.call = ProcFile::open(format!("/proc/{pid}/task/{}/syscall", self.tid)).ok();
             }
-            // This file is readable only with the right to trace the process.
+            // The file `/proc/PID/task/TID/syscall` is readable only with the right to trace the
+            // process.
             let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
             self.futex_place = call.and_then(parse_futex_address);
         }
@@ -441,7 +445,7 @@ mod tests {
     #[test]
     fn states_are_reported_for_all_or_enough_threads() {
         // Each row has the number of threads, and the expected number of samples between two
-        // reports. Each sample reads 16 states.
+        // reports. Each sample reads the states of 16 threads.
         for (count, expect) in [(0, 1), (1, 1), (16, 1), (17, 2), (100, 7), (128, 8), (129, 8), (522, 8), (4000, 8)] {
             let mut turns = Turns::default();
             let told: Vec<bool> = (0..4 * expect)

@@ -1,15 +1,15 @@
-//! The target of a load, for the probes.
+//! The target of a load, as the probes need to know it.
 
 use crate::fetch::FetchTarget;
 use plimsoll_model::{Failure, Plan};
 
-/// The target of a load, with what a probe needs to find it.
+/// The target of a load, with the facts that a probe needs to find the target.
 #[derive(Clone, Copy)]
 pub struct WatchTarget<'a> {
     /// The plan of a load on the target.
     pub plan: &'a Plan,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// Resolves the address of another URL, if load may go there.
+    /// Resolves the address of another URL, if the user has permitted requests to that address.
     pub resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>,
 }

@@ -18,7 +18,7 @@ fn visible_rows(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
 pub enum Tone {
     /// The sentence is ordinary text.
     Plain,
-    /// The sentence is the answer.
+    /// The sentence is the answer to the user's question.
     Answer,
     /// The sentence is a doubt or a warning.
     Warning,
@@ -29,8 +29,8 @@ pub enum Tone {
 pub struct ChartBlock {
     /// The SVG in the theme [`crate::chart::Theme::Page`].
     pub svg: String,
-    /// The same chart for a narrow screen, in the theme [`crate::chart::Theme::Phone`]. With
-    /// `None`, narrow screens show the wide chart.
+    /// The chart as SVG for narrow screens, in the theme [`crate::chart::Theme::Phone`]. If this
+    /// field is `None`, narrow screens show the wide chart of the field `svg`.
     pub narrow: Option<String>,
     /// The column headings of a table with the chart's figures, for readers who cannot see the
     /// chart.
@@ -42,7 +42,8 @@ pub struct ChartBlock {
 /// One block of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportBlock {
-    /// The heading of a section, which contains the following blocks.
+    /// The heading of a section. The section contains the blocks after its heading, up to the next
+    /// heading.
     Heading(String),
     /// A chart, which only HTML pages show.
     Chart(ChartBlock),
@@ -70,15 +71,15 @@ impl Report {
         self
     }
 
-    /// Adds a chart, and its figures as a table.
+    /// Adds a chart to the report, with a table of the chart's figures.
     pub fn add_chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| visible_text(*h)).collect();
         self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: visible_rows(rows) }));
         self
     }
 
-    /// Adds a chart that `draw` renders twice, for wide and for narrow screens, and its figures as
-    /// a table.
+    /// Adds a chart to the report, with a table of the chart's figures. `draw` renders the chart
+    /// twice: for wide and for narrow screens.
     pub fn responsive_chart(
         &mut self,
         draw: impl Fn(Theme) -> String,
@@ -93,7 +94,7 @@ impl Report {
     }
 
     /// Adds labelled values directly above the table at the end of the report. If the report does
-    /// not end with a table, adds the values at the end.
+    /// not end with a table, the labelled values become the last block of the report.
     pub fn facts_above_table(&mut self, facts: Vec<(String, String)>) -> &mut Self {
         let table = match self.blocks.last() {
             Some(ReportBlock::Table(..)) => self.blocks.pop(),
@@ -105,7 +106,7 @@ impl Report {
     }
 
     /// Makes `sentence` the answer of the report. The previous answer becomes ordinary text below
-    /// it.
+    /// `sentence`.
     pub fn set_answer(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
@@ -116,8 +117,8 @@ impl Report {
         self
     }
 
-    /// Adds unescaped HTML. The HTML must be complete, must load nothing, and must contain only
-    /// escaped text.
+    /// Adds HTML to the report without escaping the HTML. The HTML must be complete, must load no
+    /// external files, and must contain only text that is already escaped.
     pub fn add_fragment(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::Fragment(html));
         self
@@ -129,7 +130,7 @@ impl Report {
         self
     }
 
-    /// Inserts the blocks of `between` directly after the answer, such as a chart.
+    /// Inserts the blocks of `between`, such as a chart, directly after the answer of the report.
     pub fn after_answer(&mut self, between: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
@@ -139,7 +140,8 @@ impl Report {
         self
     }
 
-    /// Adds a sentence with its role.
+    /// Adds a sentence to the report. `tone` is the role of the sentence, such as the answer or a
+    /// warning.
     pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
         self.blocks.push(ReportBlock::Text(tone, visible_text(text)));
         self

@@ -1,7 +1,8 @@
-//! The report of a fleet's calibrations. A calibration measures how much load an agent (a
-//! load-generating machine) can generate. The report is a table and a JSON document.
+//! The report of the calibrations of a fleet, which consists of several agents (load-generating
+//! machines). A calibration measures how much load an agent (a load-generating machine) can
+//! generate. The report of the calibrations is a table and a JSON document.
 //!
-//! Not here: calibrating the machines, and using the resulting shares.
+//! Not here: calibrating the machines, and using the resulting shares of the load.
 
 use crate::block::{Report, Tone};
 use crate::document::to_json_value;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Returns each agent's share of the load, in proportion to its weight. If there are no weights,
-/// all shares are equal.
+/// all agents have equal shares of the load.
 fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     let sum: u32 = weights.iter().sum();
     match weights.len() == agents.len() && sum > 0 {
@@ -21,8 +22,8 @@ fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     }
 }
 
-/// Renders the calibrations of a fleet's agents as a table. Warnings follow for measurements that
-/// other processes disturbed.
+/// Renders the calibrations of a fleet's agents (load-generating machines) as a table. Below the
+/// table, a warning names each agent whose calibration other processes disturbed.
 pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String {
     let row = |(agent, part): (&AgentCalibration, f64)| {
         let measured = &agent.measurement;
@@ -50,8 +51,8 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     render(&report, false)
 }
 
-/// The JSON document `plimsoll.fleet-calibration/1`: how much load each agent of a fleet can
-/// generate.
+/// The JSON document `plimsoll.fleet-calibration/1`: how much load each agent (load-generating
+/// machine) of a fleet can generate.
 #[derive(Serialize)]
 struct CalibrationDocument<'a> {
     schema: &'static str,
@@ -74,7 +75,7 @@ struct CalibrationFields<'a> {
     disturbed: Option<&'a str>,
 }
 
-/// Renders the calibrations of a fleet's agents as a JSON document.
+/// Renders the calibrations of a fleet's agents (load-generating machines) as a JSON document.
 pub fn calibration_document(agents: &[AgentCalibration], weights: &[u32]) -> Value {
     let parts = agents.iter().zip(shares(agents, weights));
     let agents = parts.map(|(agent, share)| CalibrationFields::new(agent, share)).collect();

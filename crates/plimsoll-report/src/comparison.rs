@@ -1,5 +1,6 @@
-//! Compares two recordings of the same kind ([`RecordedPair`]): measured levels, or searches for
-//! the load line. This file creates the table, charts, JSON document and page of a pair.
+//! Compares two recordings of the same kind ([`RecordedPair`]): measured levels (loads with their
+//! figures), or searches for the load line. This file creates the table, charts, JSON document and
+//! page of two compared recordings.
 //!
 //! Not here: the texts for each kind of recording (`diff`, `searches`), and reading files.
 
@@ -61,7 +62,8 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// Draws the charts of the pair as SVG. Each chart has the suffix for the name of its file.
+    /// Draws the charts of the two recordings as SVG. Returns each chart with a suffix for the name
+    /// of the chart's file.
     pub fn draw_charts(&self) -> Vec<(&'static str, String)> {
         match self {
             RecordedPair::Searches(sides) => {

@@ -48,14 +48,14 @@ fn column_texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, S
     held.flat_map(|(figure, held)| column_values(figure, held)).map(|value| value.to_string()).collect()
 }
 
-/// Returns whether a figure is about sessions. The CSV has columns for such figures only if a load
-/// has sessions.
+/// Returns whether a figure is about sessions. The CSV has columns for figures about sessions only
+/// if a load has sessions.
 fn is_session_figure(figure: &Figure) -> bool {
     figure.unit == Unit::Sessions || figure.name == "session_time"
 }
 
-/// Formats all intervals of an experiment as CSV. Times are in ns. Only `start_s`, the start of the
-/// interval in the schedule of its load, is in s.
+/// Formats all intervals of an experiment as CSV. All times are in ns, except `start_s`: the start
+/// of the interval in the schedule of its load, in s.
 pub fn intervals_csv(experiment: &Experiment) -> String {
     of_trials(&experiment.trials)
 }

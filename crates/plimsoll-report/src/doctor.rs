@@ -1,5 +1,5 @@
 //! The report of `plimsoll doctor`, which checks whether a machine is fit to generate load and
-//! measure. The report is a screen and a JSON document.
+//! measure. The report of `plimsoll doctor` is a screen of text and a JSON document.
 //!
 //! Not here: the checks themselves, and their limits (`plimsoll_analysis::fitness`).
 
@@ -58,7 +58,7 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         report.add_table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
-    // The remedies for the most serious problems come first. Remedies without space on the screen
+    // The remedies for the most serious problems come first. Remedies that do not fit on the screen
     // are only in the JSON document.
     let mut remedies: Vec<(Fitness, &str)> =
         fitness.checks.iter().filter_map(|check| Some((check.fitness, check.remedy.as_deref()?))).collect();
@@ -190,7 +190,7 @@ mod tests {
         disturbance: None,
     };
 
-    /// The screen is complete even for a machine that fails every check.
+    /// Checks that the screen is complete even for a machine that fails every check.
     #[test]
     fn a_machine_that_fails_every_check_has_a_screen() {
         let facts = MachineFacts {

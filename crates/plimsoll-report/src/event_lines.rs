@@ -1,5 +1,5 @@
-//! Formats the events of a running study as lines of JSON (`--json-lines`). The events are its
-//! start, each load, each tick (short interval) of a load, and the finding. The file
+//! Formats the events of a running study as lines of JSON (`--json-lines`). The events are the
+//! start of the study, each load, each tick (short interval) of a load, and the finding. The file
 //! docs/reference/json.md describes the lines (`plimsoll.events/1`).
 //!
 //! Not here: when an event happens (`plimsoll-study`), and where the lines are written (the

@@ -1,8 +1,8 @@
 //! The report of an explanation: what limits the load line, the evidence for this limit, and the
 //! causes that were ruled out. The load line is the highest rate that meets the SLO. The report
-//! also states what would raise it.
+//! also states what would raise the load line.
 //!
-//! Not here: its JSON document (`explain_json`).
+//! Not here: the JSON document of an explanation (`explain_json`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
@@ -43,13 +43,13 @@ pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
 }
-/// The minimum share of the requests in flight for which a place in the system is shown. One of the
-/// three loads must have this share there.
+/// The report shows a place in the system only if, at one of the three loads, at least this share
+/// of requests in flight is there.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// Returns the places in the system where requests in flight are. Each place has its share of these
-/// requests at the low load, at the load line and above it. The places are sorted by their share at
-/// the highest load, largest first.
+/// Returns the places in the system where requests in flight are. Each place has its share of the
+/// requests in flight at the low load, at the load line and above the load line. The places are
+/// sorted by their share at the highest load, largest first.
 fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
@@ -60,12 +60,12 @@ fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>;
     found
 }
 
-/// The name of the table row for the sum of all places without their own row.
+/// The name of the table row for the sum of all places in the system that have no row of their own.
 const OTHER_PLACES: &str = "other places";
 
-/// Formats the rows of the table of places. Each share has a bar of one character for each 10 %.
-/// Only the first `rows_max` places have their own row. A last row has the sum of the other places,
-/// if this sum is large enough to be shown.
+/// Formats the rows of the table that shows where in the system requests are. Each share has a bar
+/// of one character for each 10 %. Only the first `rows_max` places have their own row. A last row
+/// has the sum of all other places, if this sum is large enough to be shown.
 pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
@@ -83,12 +83,12 @@ pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<
     rows
 }
 
-/// The minimum share of requests at places that no probe observed from which the report explains
-/// how to observe them.
+/// If no probe observed where at least this share of the requests were, the report explains how to
+/// observe these requests.
 const UNOBSERVED_MIN: f64 = 0.2;
 
-/// Returns a note if the place of many requests was not observed; otherwise `None`. The note states
-/// where the requests may wait, and how to observe them.
+/// Returns a note if no probe observed where in the system many of the requests were; otherwise
+/// `None`. The note states where the unobserved requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -101,7 +101,7 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     })
 }
 
-/// Draws the share of requests in flight at each place, for the three steady loads.
+/// Draws the share of requests in flight at each place in the system, for the three steady loads.
 fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
     let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
@@ -225,7 +225,7 @@ pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> 
 }
 
 /// Renders the report of a diagnosis. `doubts` is the evidence against the load line, which the
-/// report states next to the line.
+/// report states next to the load line.
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();

@@ -53,8 +53,9 @@ enum FunctionsFields<'a> {
     Sampled(SampledFields<'a>),
 }
 
-/// Chooses the source of the functions. The server's own profiles are the first choice if they
-/// could be compared, then samples of the kernel, then profiles without a comparison.
+/// Chooses the source of the functions that use CPU time. The first choice is the server's own
+/// profiles, if the profiles of two loads could be compared. The second choice is samples of the
+/// kernel, and the third is profiles without a comparison.
 fn choose_functions<'a>(
     explanation: &'a Explanation,
     profiles: Option<&'a Assessment<Profiles>>,

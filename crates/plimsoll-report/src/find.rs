@@ -95,8 +95,8 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// Formats `rps` as a multiple of the access log's rate. The text is a prefix for the rate itself;
-/// empty if the search replays no log.
+/// Formats `rps` as a multiple of the access log's rate. The text is a prefix for the rate itself.
+/// The prefix is empty if the search replays no log.
 pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
@@ -117,8 +117,8 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// Formats a proven load line with its interval. `seen` is appended, and states for how long loads
-/// met the SLO.
+/// Formats a proven load line with its interval. `seen` is appended to the text, and states for how
+/// long loads met the SLO.
 pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
@@ -187,8 +187,8 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         OfferedLoad::Users(number) => users_text(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
-        // Closed-loop trials, and loads that only settle the server, have no verdict, because they
-        // do not test the SLO.
+        // Closed-loop trials, and loads that only drain queues or warm up the server, have no
+        // verdict, because these loads do not test the SLO.
         (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict_name(), sentence_text(&trial.reason)),
@@ -209,8 +209,8 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
 /// The middle columns of the live log, each as index of the cell in [`trial_row`] and width in
 /// characters. The kind of the trial stands before these columns, and its verdict after them.
 const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
-/// The cells of [`trial_row`] that are dropped if the terminal is narrow, by index. The first is
-/// dropped first.
+/// The cells of [`trial_row`] that are dropped if the terminal is narrow, by index. The cell that
+/// comes first in the list is dropped first.
 const OMITTED_CELLS: [usize; 4] = [3, 2, 5, 4];
 /// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
 const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
@@ -221,8 +221,8 @@ const LIVE_INDENT: usize = 10;
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE_COLUMNS.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // The reason of a verdict needs space, too. Therefore terminals below 110 columns show only the
-    // columns that fit 79.
+    // Terminals below 110 columns show only the table columns that fit into 79, so that the reason
+    // of a verdict has space on the line.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in OMITTED_CELLS {
         if wide(&shown) <= room {
@@ -474,8 +474,8 @@ mod tests {
         };
         for (sources, count) in [
             (&["", ""][..], None),
-            // There is no such fact in the next two cases: the user chose the address, or one load
-            // used a range of addresses.
+            // The report states no source addresses in the next two cases: the user chose the
+            // address, or one load used a range of addresses.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
             (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),

@@ -1,13 +1,13 @@
 //! Flame graphs: stacks of functions merged to one drawing, in a standalone SVG file or inside a
 //! page.
 //!
-//! The drawing is complete without a script. If scripts run, `flame.js` redraws it from the frames,
-//! which the file contains as JSON. The script adds zoom, search and the inverted view. Drawing and
-//! script work offline, because they load nothing from elsewhere.
+//! The flame graph is complete without a script. If scripts run, `flame.js` redraws the flame graph
+//! from the frames, which the file contains as JSON. The script adds zoom, search and the inverted
+//! view. The drawing and the script work offline, because they load nothing from elsewhere.
 //!
-//! In the graph of a difference, the width of a frame is the mean of both profiles, so that removed
-//! frames stay visible. Red frames cost more than before, and blue frames cost less. The changes of
-//! grey frames may be chance.
+//! In a flame graph of two compared profiles, the width of a frame is the mean of both profiles, so
+//! that removed frames stay visible. Red frames cost more than in the first profile, and blue
+//! frames cost less. The cost changes of grey frames may be chance.
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
@@ -125,8 +125,8 @@ pub fn inline_svg(flame: &Flame) -> String {
     out
 }
 
-/// Returns the frames that are wide enough for the drawing without script. The second value is the
-/// left end of the frame, in the unit of the frames' widths.
+/// Returns the frames that are wide enough for the drawing without script. Each frame is paired
+/// with the position of its left end, in the unit of the frames' widths.
 fn visible_frames(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
     // Entry d is the left end of the next frame at depth d of the stack.
     let mut next: Vec<f64> = vec![0.0];
@@ -237,8 +237,9 @@ fn frame_colour(name: &str) -> String {
     format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
 }
 
-/// Returns the colour of a frame in the graph of a difference: red for more, blue for less. Changes
-/// below two standard deviations are grey. The script `flame.js` must use the same rule.
+/// Returns the colour of a frame in a graph of two compared profiles: red for a higher cost, blue
+/// for a lower cost. Frames whose cost changed by less than two standard deviations are grey. The
+/// script `flame.js` must use the same rule for colours.
 fn change_colour(node: &Node) -> String {
     let (delta, mean) = (node.value - node.before, (node.value.abs() + node.before.abs()) / 2.0);
     if mean == 0.0 || (node.variance > 0.0 && delta.abs() < 2.0 * node.variance.sqrt()) {
@@ -270,8 +271,8 @@ mod tests {
             assert!(text.contains("b&lt;T&gt;&amp;\u{fffd}&quot;x&quot;"), "names are escaped");
             assert!(text.contains(r#""b\u003cT\u003e\u0026"#), "so is the data");
             assert!(text.contains("&lt;&amp;&gt;</t"), "and the title");
-            // The second frame begins where the first frame ends. The first is 30/41 of the
-            // drawing's 1180 px wide and begins after the margin.
+            // The second frame begins where the first frame ends. The first frame begins after the
+            // margin, and its width is 30/41 of the drawing's 1180 px.
             assert!(text.contains("<rect x=\"873.41\" y=\"110\" width=\"287.40\""), "{text}");
         }
         assert!(svg.starts_with("<?xml") && html.contains("below"));

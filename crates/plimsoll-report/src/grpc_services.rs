@@ -18,8 +18,8 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
     escaped_text_or_error(schema, text, service, "")
 }
 
-/// Describes the methods of a service, or only `method` if it is not empty. For each method the
-/// text has its messages, and a command line with an example body. `origin` is the URL of the
+/// Describes the methods of a service, or only `method` if `method` is not empty. For each method
+/// the text has its messages, and a command line with an example body. `origin` is the URL of the
 /// server.
 pub fn services_described(
     schema: &Schema,
@@ -53,7 +53,8 @@ fn escaped_text_or_error(schema: &Schema, text: String, service: &str, method: &
         // methods.
         schema.method(&format!("/{service}/{method}"))?;
     }
-    // The names come from the server, so their control characters must be made visible.
+    // The names of services and methods come from the server, so control characters in these names
+    // must be made visible.
     let lines: Vec<String> = text.lines().map(|line| visible(line).into_owned()).collect();
     Ok(format!("{}\n", lines.join("\n").trim_end()))
 }

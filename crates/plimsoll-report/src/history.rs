@@ -23,7 +23,7 @@ const SPARKS_MAX: usize = 72;
 const SPARKLINE_CHARACTERS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 /// The empty space in a sparkline below the lowest and above the highest value, as a share of these
-/// values. With this space, small noise does not fill the whole height.
+/// values. Because of the empty space, small noise does not fill the whole height of the sparkline.
 const SPARK_MARGIN: f64 = 0.05;
 
 /// The lanes (series of comparable runs) to show, and how to show them.
@@ -31,16 +31,17 @@ const SPARK_MARGIN: f64 = 0.05;
 pub struct HistoryView<'a> {
     /// The lanes to show. Each lane is a series of comparable runs of one service.
     pub lanes: &'a [HistoryLane],
-    /// The order of the runs in a lane: by commits or by dates.
+    /// The order of the runs in a lane (series of comparable runs): by commits or by dates.
     pub order: LaneOrder,
-    /// The number of table rows for each lane. Only the latest runs have a row.
+    /// The number of table rows for each lane (series of comparable runs). Only the latest runs
+    /// have a table row.
     pub last: usize,
     /// The files that could not be read, each with the reason.
     pub unreadable: &'a [(String, String)],
 }
 
-/// Formats values as a sparkline with one character for each value. The range of the values is the
-/// height of the sparkline.
+/// Formats values as a sparkline with one character for each value. The height of the sparkline
+/// spans the range from the lowest to the highest value.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
@@ -72,7 +73,8 @@ fn change_text(found: &LaneChange) -> String {
     format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
 }
 
-/// Returns the name of a point of a lane: the commit, or the date of the first run at this point.
+/// Returns the name of a point of a lane (series of comparable runs): the commit, or the date of
+/// the first run at this point.
 fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[point].runs[0]];
     match (order, run.commit_short()) {
@@ -85,8 +87,8 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Formats which other measures (CPU, p99, cause, functions) changed at the same point of a lane.
-/// Returns `None` if none of them changed.
+/// Formats which other measures (CPU, p99, cause, functions) changed at the same point of a lane
+/// (series of comparable runs). Returns `None` if no other measure changed.
 fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -121,8 +123,8 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        // A lane with fewer than `SERIES_MIN` points was not tested for changes, so the text must
-        // not say "no change".
+        // A lane (series of comparable runs) with fewer than `SERIES_MIN` points was not tested for
+        // changes, so the text must not say "no change".
         None if lane.points.len() < SERIES_MIN => format!(
             "{measure} {latest}/s of {service}: too few runs to detect a change ({usable} of {all} runs are usable, \
              {SERIES_MIN} are needed)",
@@ -140,8 +142,8 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     }
 }
 
-/// Returns labelled facts about a lane: the SLO, the machine, why the lane is separate from other
-/// lanes, and the detected changes.
+/// Returns labelled facts about a lane (series of comparable runs): the SLO, the machine, why it is
+/// separate from other lanes, and the detected changes.
 fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
@@ -159,7 +161,8 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
 
 const LANE_TABLE_HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
 
-/// Formats one table row for each of the latest `last` runs of a lane, the oldest first.
+/// Formats one table row for each of the latest `last` runs of a lane (series of comparable runs),
+/// the oldest run first.
 fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &LaneChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
@@ -185,8 +188,8 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     lane.runs.iter().enumerate().skip(skipped).map(|(number, run)| row(number, run)).collect()
 }
 
-/// Renders the history of all lanes as text. For each lane, the text has a sentence, a sparkline,
-/// the changes, and a table of runs.
+/// Renders the history of all lanes (series of comparable runs) as text. For each lane, the text
+/// has a sentence, a sparkline, the changes, and a table of runs.
 pub fn history_report(view: &HistoryView) -> Report {
     let mut report = Report::default();
     if view.lanes.is_empty() {
@@ -375,8 +378,8 @@ impl GateView<'_> {
     /// Formats the command of a controlled comparison, which can prove whether the commit is worse.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
-        // For a run that is tagged with a service name, the URL is not known here, so the user must
-        // fill in the path.
+        // If a run is tagged with a service name, this function does not know the URL, so the user
+        // must replace `/PATH` in the command.
         let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
         let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
         format!(

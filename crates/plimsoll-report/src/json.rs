@@ -1,7 +1,7 @@
 //! The JSON documents of single loads, sweeps and searches for the load line, and the common fields
 //! of all documents. The file `docs/reference/json.md` describes every field. Each document is a
-//! Rust type whose fields are the fields of the JSON object. Within one schema version, fields are
-//! only added.
+//! Rust type whose fields are the fields of the JSON object. Within one schema version, fields may
+//! be added, but no field is removed.
 //!
 //! Not here: the documents of comparisons (`prove_json`), explanations (`explain_json`), profiles
 //! (`profile`) and two recordings (`diff`, `searches`).
@@ -117,8 +117,8 @@ impl<'a> LoadSetupFields<'a> {
 }
 
 impl<'a> FrameFields<'a> {
-    /// Creates the common fields of an experiment's document. `made` contains the settings of its
-    /// loads; `None` if the experiment has no load.
+    /// Creates the common fields of an experiment's document. `made` contains the settings of the
+    /// experiment's loads, or is `None` if the experiment has no load.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -204,7 +204,8 @@ impl From<&Latency> for DistributionFields {
     }
 }
 
-/// The number of scheduled requests of a load by outcome. The outcomes add up to `scheduled`.
+/// The number of scheduled requests of a load by outcome. The numbers of all outcomes add up to the
+/// field `scheduled`.
 #[derive(Serialize)]
 struct LedgerFields<'a> {
     scheduled: u64,
@@ -365,8 +366,8 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
     }
 }
 
-/// One stage of a load. The fields are its level in users or requests/s at its start and its end,
-/// and its figures.
+/// One stage of a load. The fields are the stage's level in users or requests/s at its start and
+/// its end, and the figures of the stage.
 #[derive(Serialize)]
 struct StageFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -410,7 +411,7 @@ impl StageFields {
 }
 
 /// The figures of one route (a kind of request). The document of a load with several routes has one
-/// such entry for each route.
+/// entry for each route.
 #[derive(Serialize)]
 struct RouteFields<'a> {
     name: &'a str,
@@ -515,7 +516,7 @@ struct SweepDocument<'a> {
 }
 
 /// The figures of one level of a sweep: the level with the peak throughput, or the knee. The knee
-/// has the fewest users with 95 % of the peak.
+/// is the level with the fewest users that reaches 95 % of the peak throughput.
 #[derive(Serialize)]
 struct LevelPoint {
     rps: f64,
@@ -549,8 +550,8 @@ struct MeasuredLevel<'a> {
     server: ServerFields<'a>,
 }
 
-/// The figures of one visit to a level. A sweep may measure each level several times, once in each
-/// visit.
+/// The figures of one visit to a level, which is one measurement at a number of concurrent users. A
+/// sweep may measure each level several times, once in each visit.
 #[derive(Serialize)]
 struct VisitFields {
     start_s: f64,
@@ -685,8 +686,9 @@ struct InstanceEstimateFields {
     cores: Option<f64>,
 }
 
-/// The load line with its interval, in 1/s. The estimate is null if the search did not prove it.
-/// The interval contains the load line with the probability `confidence`.
+/// The load line with its interval, in 1/s. The estimate of the load line is null if the search
+/// could not prove the load line. The interval contains the load line with the probability
+/// `confidence`.
 #[derive(Serialize)]
 pub(crate) struct LoadLineFields {
     estimate: Option<f64>,

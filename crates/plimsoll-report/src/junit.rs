@@ -17,11 +17,12 @@ use std::fmt::Write;
 /// The outcome of a JUnit test case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseOutcome {
-    /// The condition is met.
+    /// The condition that the test case checks is met.
     Passed,
-    /// The condition is not met; the text is the reason.
+    /// The condition that the test case checks is not met; the text is the reason.
     Failed(String),
-    /// The measurement cannot decide the condition; the text is the reason.
+    /// The measurement cannot decide whether the condition of the test case is met; the text is the
+    /// reason.
     Skipped(String),
 }
 
@@ -47,8 +48,8 @@ pub struct Suite {
     pub warnings: Vec<String>,
 }
 
-/// Returns the test cases of a search. A load meets the SLO, the load generator was not the limit,
-/// and no other process disturbed the machine.
+/// Returns the test cases of a search. Three cases check that a load meets the SLO, the load
+/// generator was not the limit, and no other process disturbed the machine.
 pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
     let answer = crate::find::find_answer(findings, doubts);
@@ -97,8 +98,8 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
     demands.0.iter().map(case).collect()
 }
 
-/// Returns the test case of a comparison. The verdict `worse` is a failure, and with `inconclusive`
-/// the case is skipped.
+/// Returns the test case of a comparison. The test case fails with the verdict `worse`, and is
+/// skipped with the verdict `inconclusive`.
 pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     let outcome = match proof.verdict {
         ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
@@ -119,8 +120,8 @@ fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
     Case { name: "B is not worse than A".into(), time_s, outcome }
 }
 
-/// Renders the JUnit XML of several run files. The element for standard error contains the
-/// warnings.
+/// Renders the JUnit XML of several run files. The XML element for standard error (`system-err`)
+/// contains the warnings of a run file.
 pub fn render(suites: &[Suite]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for Suite { name, cases, warnings } in suites {

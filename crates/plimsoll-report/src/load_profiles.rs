@@ -117,8 +117,8 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     if caught.is_empty() {
         return None;
     }
-    // A Go program records `block` and `mutex` profiles only after the program has called this
-    // function.
+    // A Go program records `block` and `mutex` profiles only after the program has called the
+    // function that turns the profile on.
     let switch = match kind.kind.as_str() {
         "block" => Some("runtime.SetBlockProfileRate"),
         "mutex" => Some("runtime.SetMutexProfileFraction"),
@@ -138,7 +138,7 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
 }
 
 /// A function is omitted from the table if at least this share of its cost is in one callee.
-/// Otherwise chains of callers, such as middleware, would fill the table.
+/// Without this rule, chains of callers, such as middleware, would fill the table of functions.
 const PASSED_ON_SHARE_MIN: f64 = 0.97;
 
 /// Adds the table of the functions with the highest cost, and a sentence about functions whose cost
@@ -390,9 +390,11 @@ mod tests {
             assert_eq!(told, expect, "{folded}{shown}");
         };
         check("a;b;c;dump;json 600\na;b;c;dump 100\na;b;c;log 300\n", &["c", "dump", "json", "log"]);
-        // Two functions with equal cost are both listed, because neither calls the other.
+        // The functions b and d have almost equal cost and do not call each other, so the table
+        // lists b and d.
         check("a;b 500\na;c;d 495\n", &["a", "b", "d"]);
-        // A function that uses CPU time itself is listed. A recursive function is listed only once.
+        // A function that uses CPU time itself is listed, even if most of its cost is in one
+        // callee. A recursive function is listed only once.
         check("a;b;json 960\na;b 40\n", &["b", "json"]);
         check("a;b;a;b;a 500\n", &["a"]);
         check("a 10\n", &["a"]);

@@ -1,5 +1,5 @@
-//! Draws one chart of a run file. The user can name the kind of chart; otherwise the kind of study
-//! decides.
+//! Draws one chart of a run file. If the user does not name the kind of chart, the kind of study
+//! decides which chart is drawn.
 //!
 //! Not here: drawing the shapes of a chart (`chart`), and converting a chart to a picture file.
 
@@ -15,8 +15,9 @@ use plimsoll_model::ExperimentSpec;
 pub enum ChartKind {
     /// The chart of a search for the load line: response time over the offered rate.
     Line,
-    /// The chart of a comparison: the values of A and B in each block, and the change between them.
-    /// For a ladder, the chart of its rungs.
+    /// The chart of a comparison: the values of A and B in each block (round of measurements), and
+    /// the change from A to B. For a ladder, which measures several servers in turn, the chart of
+    /// the servers.
     Blocks,
     /// The chart of an explanation: the signals that are evidence for the cause.
     Evidence,

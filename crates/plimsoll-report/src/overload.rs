@@ -118,8 +118,8 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// Formats the load line. If its unit is sessions/s, the text also states it in requests/s, because
-/// the load steps are in requests/s.
+/// Formats the load line. If the load line is in sessions/s, the text also states the load line in
+/// requests/s, because the load steps are in requests/s.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.arrivals_word());
     match context.plan.traffic.scenarios.is_empty() {

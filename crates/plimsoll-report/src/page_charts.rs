@@ -1,7 +1,7 @@
 //! Renders reports as they appear on HTML pages, with charts. A page has the answer, the chart, the
-//! evidence and the environment. The sentences and tables are the same as on the terminal. This
-//! file also draws the charts of one load, because the page of every kind of experiment may contain
-//! them.
+//! evidence and the environment. The sentences and tables of a page are the same as in the terminal
+//! output. This file also draws the charts of one load, because the page of every kind of
+//! experiment may contain charts of single loads.
 //!
 //! Not here: drawing the shapes of a chart (`chart`), and converting a report to HTML (`page`).
 
@@ -23,19 +23,19 @@ const CHART_INTERVALS_MAX: usize = 150;
 /// The number of rows of a heat map. Each row is a range of latencies.
 const HEAT_MAP_ROWS: usize = 48;
 
-/// The parts of a page that are not in the recorded experiment itself.
+/// The data that a page shows in addition to the recorded experiment.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
     /// The path of the run file for the command lines that the page shows; empty if there is no run
     /// file.
     pub file: String,
-    /// Additional blocks, such as a flame graph, series of probes or a verdict. The page shows them
-    /// before the environment.
+    /// Additional blocks, such as a flame graph, series of probes or a verdict. The page shows the
+    /// additional blocks before the section about the environment.
     pub extra: Report,
 }
 
-/// Draws the chart of one load over time as SVG. The panels are rates, response times, errors and
-/// the load generator.
+/// Draws the chart of one load over time as SVG. The chart has panels for rates, response times,
+/// errors, and the lag and utilisation of the load generator.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let panels = chart::interval_panels(&series::over_time(run, CHART_INTERVALS_MAX));
     chart::time_chart(&heading::time_heading(&run.plan, summary), &panels, theme)
@@ -90,8 +90,9 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// The panels of the chart with the server's series: title, unit, and names of the series. Each
-/// metric that the server itself reports gets an additional panel.
+/// The panels of the chart of probe measurements on the server: the title, the unit, and the names
+/// of the series of each panel. Each metric that the server itself reports gets an additional
+/// panel.
 const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -182,10 +183,10 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
 const TIME_HEADINGS: [&str; 9] =
     ["from", "scheduled/s", "succeeded/s", "bad/s", "p50", "p99", "max", "lag p99", "client busy"];
 
-/// Adds the charts of one load: figures over time and, if a request succeeded, its latencies.
+/// Adds the charts of one load: its figures over time and, if any request succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
-    // The heading has no title, because the text above the chart already states how many requests
-    // succeeded.
+    // The chart's heading has no title, because the text above the chart already states how many
+    // requests succeeded.
     let heading = heading::time_heading(&run.plan, summary).without_title();
     let panels = chart::interval_panels(&series::over_time(run, CHART_INTERVALS_MAX));
     report.responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
@@ -338,7 +339,7 @@ fn compared_blocks<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
     ComparedBlocks { proof: &found.proof, blocks: &found.blocks.blocks, narrowing: &found.narrowing }
 }
 
-/// Renders the page of a comparison.
+/// Renders the page of a comparison of two servers, A and B.
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
@@ -414,8 +415,8 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput_heading(over, levels, subtitle), heading::success_heading(over, levels, subtitle));
     report.responsive_chart(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
-    // There is no chart of the success rate if every request succeeded, because the table states
-    // this already.
+    // The page has no chart of the success rate if every request succeeded, because the table
+    // already shows a success rate of 100 %.
     if levels.iter().any(|level| level.success_rate < 1.0) {
         report.responsive_chart(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }

@@ -16,9 +16,9 @@ use plimsoll_model::profile::Profile;
 const FRAMES_MAX: usize = 4000;
 
 /// Renders the section about the server's profiles: the tables, and a flame graph of the CPU
-/// profile at the second load. If there are profiles of both loads, a flame graph of their
-/// difference follows. `low` and `high` are the CPU profiles at the low load and at the second
-/// load.
+/// profile at the higher load. If profiles of both loads exist, a flame graph of the difference
+/// between both profiles follows. `low` and `high` are the CPU profiles at the low load and at the
+/// higher load.
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
     report.add_heading("CPU time of the server by function").append(profiles_report(profiles));
@@ -39,7 +39,8 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-        // The result is never an error here, because the two profiles were compared before.
+        // `diff_tree` never fails here, because the two profiles were already compared
+        // successfully.
         if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
@@ -55,9 +56,9 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     report
 }
 
-/// Renders the flame graph of the difference from run A to run B. For each run, the CPU profile and
-/// its number of requests are given. The graph shows costs per request, or shares of the CPU time
-/// if a number of requests is 0.
+/// Renders the flame graph of the difference from run A to run B. The arguments for each run are
+/// its CPU profile and its number of requests. The graph shows costs per request, or shares of the
+/// CPU time if the number of requests of a run is 0.
 pub fn flame_difference(
     (before, before_requests): (&Profile, f64),
     (after, after_requests): (&Profile, f64),

@@ -1,5 +1,6 @@
 //! Combines the reports of several run files into one page, and shortens the report of one file to
-//! a summary. A page with two searches begins with one chart of both.
+//! a summary. A page of two searches for the load line begins with one chart that shows both
+//! searches.
 //!
 //! Not here: reading files, and rendering one finding (`result_view`).
 
@@ -52,7 +53,8 @@ pub fn join_reports(reports: Vec<(&Path, Report)>) -> Report {
 }
 
 /// Shortens the report of a run file to a summary by removing the long sections. The report of a
-/// sweep keeps all sections, because they are short.
+/// sweep (several numbers of users) keeps all its sections, because the sections of a sweep are
+/// short.
 pub fn shorten_to_summary(mut page: Report, is_sweep: bool) -> Report {
     let mut is_short = true;
     page.blocks.retain(|block| {
@@ -74,7 +76,8 @@ pub fn distinct_names(a: &Path, b: &Path) -> [String; 2] {
     let most = names[0].len().max(names[1].len());
     let last = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
     let apart = (1..=most).map(|count| [last(&names[0], count), last(&names[1], count)]).find(|[a, b]| a != b);
-    // The files differ only in their extension or are the same file, so full file names are used.
+    // If the two files differ only in their extension or are the same file, their full file names
+    // are returned.
     apart.unwrap_or_else(|| [a, b].map(file_name))
 }
 

@@ -65,8 +65,9 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// Renders the table of functions with at most `limit` rows. If the roots of the stacks are groups,
-/// such as processes, `group` is the word for them. The groups then have their own table.
+/// Renders the table of functions with at most `limit` rows. If the root frames of the stacks are
+/// groups of stacks, such as processes, `group` is the word for one group. Such groups are also
+/// listed in a table of their own.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
@@ -169,8 +170,9 @@ pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     ]
 }
 
-/// Renders the table of functions whose cost changed significantly, with at most `limit` rows. Of
-/// the differences that may be chance, only the number is stated.
+/// Renders the table of functions whose cost changed significantly, with at most `limit` rows. The
+/// report states how many functions were tested, but lists no function whose cost change may be due
+/// to chance.
 pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
@@ -273,14 +275,14 @@ pub(crate) struct DiffFields<'a> {
     top: Vec<FunctionChange<'a>>,
 }
 
-/// The numbers of requests by which the costs before and after were divided.
+/// The numbers of requests by which the costs of the two profiles (before and after) were divided.
 #[derive(Serialize)]
 struct RequestsFields {
     before: f64,
     after: f64,
 }
 
-/// The total cost of all functions, before and after.
+/// The total cost of all functions in the profile before and in the profile after.
 #[derive(Serialize)]
 struct TotalFields {
     before: f64,

@@ -1,5 +1,5 @@
 //! Formats the progress of a running load. On a terminal, the progress is a few lines that are
-//! rewritten in place. Elsewhere, such as in a log, it is one plain line.
+//! rewritten in place. In other output, such as a log, the progress is one plain line.
 //!
 //! Not here: writing to a terminal, and collecting figures.
 
@@ -11,18 +11,18 @@ use plimsoll_analysis::live_meter::LiveFigures;
 /// The state of a running experiment, as the progress display shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
-    /// The current step, such as `64 users`.
+    /// What the experiment does now, such as the load `64 users`.
     pub doing: String,
-    /// The reason for the current step; empty if there is none to state.
+    /// Why the experiment runs the current load; empty if no reason is stated.
     pub why: String,
     /// The time since the experiment began, in s.
     pub elapsed_s: f64,
     /// The maximum duration of the experiment in s; `None` if it is not known.
     pub total_s: Option<f64>,
-    /// The successful requests a second in each interval since the start, the oldest first. All
-    /// intervals have equal length.
+    /// The successful requests a second in each interval since the first load began, the oldest
+    /// interval first. All intervals have equal length.
     pub rates_rps: Vec<f64>,
-    /// The figures of the last second; `None` before the first second is complete.
+    /// The load's figures of the last second; `None` before the first measurement.
     pub now: Option<LiveFigures>,
     /// The number of requests of the current load that failed or were never sent.
     pub bad: u64,
@@ -58,8 +58,9 @@ fn progress_bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// Wraps `text` into lines of at most `columns` characters, and cuts longer words. The number of
-/// terminal rows is therefore known when the lines are erased.
+/// Wraps `text` into lines of at most `columns` characters, and cuts words that are longer than a
+/// line. Because no line exceeds the terminal's width, the number of terminal rows to erase later
+/// is known.
 fn wrap_lines(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = wrap_text(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
@@ -73,7 +74,7 @@ fn remaining_time_text(progress: &Progress) -> String {
 }
 
 fn live_figure_texts(progress: &Progress, now: &LiveFigures) -> Vec<String> {
-    // A time of 0 means that no response arrived in this second, and is shown as `-`.
+    // A time of 0 means that no response arrived in the last second, and is shown as `-`.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
@@ -87,11 +88,11 @@ fn live_figure_texts(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     figures
 }
 
-/// Returns the lines of the progress display for a terminal with this number of columns. The caller
-/// writes them over the lines of the previous call.
+/// Returns the lines of the progress display for a terminal with `columns` columns. The caller
+/// overwrites the lines of the previous call with the new lines.
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
-    // The last column of the terminal stays empty, because some terminals would begin a new row
-    // after it.
+    // The last column of the terminal stays empty, because some terminals begin a new row after a
+    // character in the last column.
     let columns = columns.saturating_sub(1).max(20);
     let mut lines: Vec<String> = wrap_lines(&visible(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
@@ -117,8 +118,8 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
         for figure in live_figure_texts(progress, now) {
-            // A figure that does not fit is omitted, because a figure with missing digits would
-            // mislead.
+            // A figure that does not fit on the line is omitted, because a figure with missing
+            // digits would mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
                 line.push_str("  ");
                 line.push_str(&figure);
@@ -136,7 +137,8 @@ pub fn progress_line(progress: &Progress) -> String {
         None => format!("{:.1} s", progress.elapsed_s),
     }];
     parts.push(visible(&progress.doing).into_owned());
-    // At the beginning of a load most responses have not arrived yet, so figures would mislead.
+    // The line omits the figures at the beginning of a load, because most responses have not
+    // arrived yet and the figures would mislead.
     if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
         parts.push(format!("completes {}/s", rate(now.rps)));
         let figures = live_figure_texts(progress, now).into_iter();

@@ -49,8 +49,9 @@ fn relative_change_interval_text(interval: Option<ConfidenceInterval>) -> String
     }
 }
 
-/// Formats the interval that decides the verdict of a measure. For the verdict `same`, the interval
-/// is the 90 % interval of the equivalence test, otherwise the 95 % interval.
+/// Formats the confidence interval that decides the verdict of a measure. The interval is the 90 %
+/// interval of the equivalence test for the verdict `same`, and the 95 % interval for every other
+/// verdict.
 fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", relative_change_interval_text(one.equivalence_interval)),
@@ -85,8 +86,8 @@ pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     }
 }
 
-/// Formats a time in ns. A quantile is infinite if too many requests failed, and its text is then
-/// `no bound`.
+/// Formats a time in ns. An infinite time is formatted as `no bound`: a quantile is infinite if too
+/// many requests failed.
 fn time_text(ns: f64) -> String {
     if ns.is_infinite() { "no bound".into() } else { duration(ns) }
 }
@@ -133,7 +134,8 @@ pub fn prove_heading() -> String {
     live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
 
-/// Formats one row of the live log of a comparison: the estimate from all blocks so far.
+/// Formats one row of the live log of a comparison: the change from A to B, estimated from all
+/// blocks so far.
 pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) =
@@ -141,8 +143,8 @@ pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate)
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent_text(settings.margin)])
 }
 
-/// Formats the interim result of a ladder: the goodput of each rung as a share of the previous
-/// rung's goodput.
+/// Formats the interim result of a ladder: the goodput of each rung (server) as a share of the
+/// previous rung's goodput.
 pub fn ladder_progress_text(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
@@ -163,13 +165,14 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 
 /// Formats the result of a comparison as one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // If both servers are restarted for each load, the interval includes the variation between
-    // starts. Otherwise the result is valid only for the two running processes.
+    // If both servers are restarted for each load, the confidence interval includes the variation
+    // between starts of a server. If the servers are not restarted, the result is valid only for
+    // the two running server processes.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
-/// Formats the result of a comparison as [`prove_answer`] does, without the remark about running
-/// processes.
+/// Formats the result of a comparison as [`prove_answer`] does, without the remark that the result
+/// is valid only for the running processes.
 pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
     answer_of(proof, "")
 }
@@ -225,8 +228,8 @@ fn inconclusive_text(proof: &Proof) -> String {
         }
         (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", missing_measure_text(*why)),
         (_, Some(one), Some(seen)) => {
-            // An interval that excludes 0 is not enough for a verdict, because the verdict requires
-            // stronger evidence.
+            // A 95 % interval of the ratio that excludes 1 (no change) is not enough for a verdict,
+            // because the verdict requires stronger evidence.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {seen}{enough}");
             }
@@ -270,7 +273,8 @@ fn budget_advice_text(proof: &Proof) -> Option<String> {
         }
         Some(ns) if blocks => format!("--budget {budget} without --blocks would decide", budget = flag_time(ns)),
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
-        // The length of a block is unknown, so the advice is a number of blocks instead of a time.
+        // The duration of a block (one load of each server) is unknown, so the text recommends a
+        // number of blocks, not a time budget.
         None => format!("about {more} more blocks would decide"),
     })
 }
@@ -304,7 +308,7 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
 }
 
 /// Formats the load that each side receives. If all sides receive the same load, the result has one
-/// text; without recorded loads, none.
+/// text. If no load was recorded, the result is empty.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
@@ -329,7 +333,7 @@ fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
     failed::failure_facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }
 
-/// Renders the report of a comparison.
+/// Renders the report of a comparison of two servers, A and B.
 pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, prove_answer(proof));
@@ -506,14 +510,14 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// Formats the goodput of a rung as a percentage of the previous rung's goodput. The percentage may
-/// exceed 100 %.
+/// Formats the goodput of a rung (a server of a ladder) as a percentage of the previous rung's
+/// goodput. The percentage may exceed 100 %.
 fn share_of_rung_text(ratio: f64) -> String {
     if ratio > 1.0 { percent_text(ratio) } else { share(ratio) }
 }
 
-/// Formats the cost that a rung adds to each request in us, with its sign, such as `+71.2 us` or
-/// `+76 900 us`.
+/// Formats the cost that a rung (a server of a ladder) adds to each request in us. The text
+/// includes the sign, such as `+71.2 us` or `+76 900 us`.
 fn added_cost_text(us: f64) -> String {
     let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
     format!("{}{size} us", if us < 0.0 { '-' } else { '+' })
@@ -527,22 +531,23 @@ fn interval_ends_text(interval: Option<ConfidenceInterval>, text: fn(f64) -> Str
     format!("{number} to {upper}")
 }
 
-/// Formats the goodput of a rung as a share of the previous rung's goodput, with the interval;
-/// `None` for the first rung.
+/// Formats the goodput of a rung (a server of a ladder) as a share of the previous rung's goodput,
+/// with the confidence interval. Returns `None` for the first rung of the ladder.
 pub(crate) fn share_text(rung: &Rung) -> Option<String> {
     rung.share.map(|share| {
         format!("{} ({})", share_of_rung_text(share), interval_ends_text(rung.share_interval, share_of_rung_text))
     })
 }
 
-/// Formats the cost per request that a rung adds compared with the previous rung, with the
-/// interval; `None` for the first rung.
+/// Formats the cost per request that a rung (a server of a ladder) adds compared with the previous
+/// rung, with the confidence interval. Returns `None` for the first rung of the ladder.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
     rung.cost_us
         .map(|us| format!("{} ({})", added_cost_text(us), interval_ends_text(rung.cost_us_interval, added_cost_text)))
 }
 
-/// Formats the result of a ladder as one sentence: the goodput of the first and the last rung.
+/// Formats the result of a ladder as one sentence: the goodput of the first and the last rung
+/// (server).
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
         return format!("no result for the {steps} steps: no block is valid", steps = ladder.rungs.len());
@@ -581,7 +586,8 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     report
 }
 
-/// Formats a table with one row for each rung of a ladder. Returns the headings and the rows.
+/// Formats a table with one row for each rung (server) of a ladder. Returns the headings and the
+/// rows.
 pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
     let row = |(number, rung): (usize, &Rung)| {
         let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();

@@ -42,7 +42,7 @@ fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]
     interval.map(|interval| [finite_or_none(interval.lower), finite_or_none(interval.upper)])
 }
 
-/// Returns the JSON name of the reason, for a verdict that does not follow from the primary measure
+/// Returns the JSON name of the reason for a verdict that does not follow from the primary measure
 /// alone.
 fn reason_name(reason: &Reason) -> &'static str {
     match reason {
@@ -63,8 +63,8 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// The figures of one load of a comparison. A quantile is null if it would need more requests than
-/// the load had.
+/// The figures of one load of a comparison. A quantile is null if the load had too few requests to
+/// determine the quantile.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -92,8 +92,9 @@ impl From<&Reading> for ReadingFields {
     }
 }
 
-/// Serialises a block: one round in which every arm (server) is measured once. The figures of each
-/// arm are under the letter of the arm. For a void block, `void` is the reason.
+/// Serialises a block: one round in which every arm (server) is measured once. The letter of an arm
+/// is the JSON key of the arm's figures. For a void (discarded) block, the field `void` states the
+/// reason.
 struct BlockFields<'a>(&'a Block);
 
 impl Serialize for BlockFields<'_> {
@@ -107,7 +108,7 @@ impl Serialize for BlockFields<'_> {
     }
 }
 
-/// The first fields of the documents of comparisons and ladders, which are common to both.
+/// The fields with which the JSON documents of comparisons and of ladders both begin.
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]
@@ -239,8 +240,9 @@ impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
     }
 }
 
-/// The success rates of A and B. `ci95` is the 95 % interval of the ratio of B to A. `fallen` is
-/// true if B succeeds significantly less often than A.
+/// The success rates of servers A and B. `ci95` is the 95 % interval of the ratio of B's success
+/// rate to A's. `fallen` is true if requests to B succeed significantly less often than requests to
+/// A.
 #[derive(Serialize)]
 struct SuccessFields {
     a: f64,
@@ -270,7 +272,7 @@ impl From<&InterimEstimate> for InterimEstimateFields {
     }
 }
 
-/// Renders the JSON document of a comparison: `plimsoll.prove/1`.
+/// Renders the JSON document of a comparison of two servers: `plimsoll.prove/1`.
 pub(crate) fn proof_document(
     context: &ProveContext,
     found: &ProveFinding,
@@ -342,7 +344,8 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
     }
 }
 
-/// Renders the JSON document of a ladder: `plimsoll.ladder/1`.
+/// Renders the JSON document of a ladder, which measures several servers (rungs) in turn:
+/// `plimsoll.ladder/1`.
 pub(crate) fn ladder_document(
     context: &ProveContext,
     found: &LadderFinding,

@@ -14,7 +14,8 @@ use serde::Serialize;
 const ROWS_TEXT_MAX: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 
-/// Renders the section of a comparison's report about the profiles of both sides.
+/// Renders the section of a comparison's report about the CPU profiles of both sides (servers A and
+/// B).
 pub fn prove_profiles_report(profiles: &Assessment<ProveProfiles>) -> Report {
     let (doubts, profiles) = profiles.doubts_and_figures();
     let mut report = profile_warnings(doubts);
@@ -60,7 +61,7 @@ pub(crate) struct ProveProfilesFields<'a> {
 }
 
 impl<'a> ProveProfilesFields<'a> {
-    /// Creates the member `profiles` from the profiles of both sides.
+    /// Creates the member `profiles` from the CPU profiles of both sides (servers A and B).
     pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
         let (doubts, profiles) = profiles.doubts_and_figures();
         ProveProfilesFields {

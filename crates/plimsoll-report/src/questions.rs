@@ -46,8 +46,8 @@ pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     )
 }
 
-/// Formats the question of a comparison, which decides by the measure `criterion`. With `None`,
-/// formats the question of a ladder of `steps` rungs (servers).
+/// Formats the question of a comparison, which decides by the measure `criterion`. If `criterion`
+/// is `None`, the text is the question of a ladder of `steps` rungs (servers).
 pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
     let budget = duration(budget_ns as f64);
     match criterion {

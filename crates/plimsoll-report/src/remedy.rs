@@ -3,8 +3,8 @@
 
 use plimsoll_analysis::{Remedy, Sentence};
 
-/// Returns the flag that applies a remedy. The text includes a value only if exactly this value
-/// helps, or as a placeholder.
+/// Returns the flag that applies a remedy. The text has a value after the flag only if just one
+/// value helps (`--close reset`), or as a placeholder (`--metrics URL`).
 fn remedy_flag(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Budget => "--budget",

@@ -39,7 +39,7 @@ pub(crate) fn replay_fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Opti
 }
 
 /// The field `replay` of the document `plimsoll.find/1`: the load line as a multiple of the access
-/// log.
+/// log's rate.
 #[derive(Serialize)]
 pub(crate) struct ReplayLineFields {
     scale: ScaleFields,

@@ -81,16 +81,16 @@ impl<'a> ResultView<'a> {
             Finding::Prove(found) => prove_screen(&self.prove_context(&found.blocks), &found.proof),
             Finding::Ladder(found) => ladder_screen(&self.prove_context(&found.blocks), &found.ladder),
         };
-        // The doubt about an incomplete recording is omitted, because it was reported when the file
-        // was read. The screen of a search shows the doubts about the load line next to the line
-        // itself.
+        // The warnings omit the doubt about an incomplete recording, because that doubt was
+        // reported when the file was read. The screen of a search shows the doubts about the load
+        // line next to the load line itself.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_inline();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, doubt_sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // Missing profiles affect no other figure. Their warnings get the kind that the screen
-        // counts but does not print.
+        // Missing profiles affect no figure outside the profiles. Warnings about missing profiles
+        // get the kind `Unmeasured`, which the screen counts but does not print.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, sentence_text(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
             && !matches!(finding, Finding::Explain(_))
@@ -101,13 +101,13 @@ impl<'a> ResultView<'a> {
         screen.render(colour, columns)
     }
 
-    /// Builds the blocks of the full text output. With `in_full`, the blocks include what the live
-    /// log printed.
+    /// Builds the blocks of the full text output. With `in_full`, the blocks include the rows that
+    /// the live log printed during the measurement.
     fn text_report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.doubts_and_figures();
-        // The doubt about an incomplete recording is omitted, because it was reported when the file
-        // was read. Levels that could not be measured are omitted for a sweep, because its table
-        // shows them.
+        // The warnings omit the doubt about an incomplete recording, because that doubt was
+        // reported when the file was read. For a sweep, the warnings omit the levels that could not
+        // be measured, because the sweep's table shows those levels.
         let mut report = doubt_warnings(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
@@ -147,7 +147,8 @@ impl<'a> ResultView<'a> {
                 None
             }
         };
-        // The reports of single loads and searches already include the table of agents.
+        // The reports of single loads and searches already include the table of agents
+        // (load-generating machines).
         if !matches!(finding, Finding::Run(_) | Finding::Find(_)) {
             agents::append_agents(&mut report, &self.agent_totals());
         }
@@ -315,25 +316,26 @@ impl<'a> ResultView<'a> {
         fleet::sum_agents(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
-    /// Returns the recording that the report of a comparison or a ladder needs in addition to the
-    /// figures.
+    /// Returns the recorded experiment with its blocks, which the report of a comparison or a
+    /// ladder needs in addition to the figures.
     fn prove_context(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }
 
-/// Renders the section about the profiles of both sides of a comparison.
+/// Renders the section about the CPU profiles of both sides (servers A and B) of a comparison.
 pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     let mut report = Report::default();
     report.add_heading("CPU time per request by function").append(prove_profiles::prove_profiles_report(profiles));
     report
 }
 
-/// Renders doubts about the figures as warnings, which stand above the figures. Only kinds of
-/// doubts for which `of` returns true are included.
+/// Renders doubts about the figures as warnings, which stand above the figures. Only doubts of a
+/// kind for which `of` returns true are included.
 fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
-    // The answer of a search or an explanation already states the doubts about the load line.
+    // The answer of a search or an explanation already states the doubts about the load line, so
+    // the warnings omit those doubts.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
         report.text(Tone::Warning, doubt_sentence(finding, doubt));
@@ -378,7 +380,8 @@ mod tests {
 
     const CLOSED_LOOP_SHAPE: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
 
-    /// Returns a recorded load with 100 successful requests in each of 10 ticks.
+    /// Returns a recorded load with 100 successful requests in each of 10 ticks (intervals of equal
+    /// length).
     fn trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
         let mut run = Run::new(Plan::get("h", 80, vec![], shape));
         for index in 0..10 {
@@ -480,7 +483,8 @@ mod tests {
         ]
     }
 
-    /// Every format of every finding states the doubts about its figures.
+    /// Checks that every output format of every kind of finding states the doubts about its
+    /// figures.
     #[test]
     fn every_format_states_every_doubt() {
         for experiment in &experiments_of_all_kinds() {
@@ -493,7 +497,7 @@ mod tests {
                 doubts.add(kind, planted.words(")"));
                 let doubted = Assessment::new(doubts, found.clone());
                 let shown = ResultView { experiment, finding: &doubted, profiles: None, typed_url: None };
-                // Two doubts are stated elsewhere. An incomplete recording is reported when the
+                // The text output omits two doubts. An incomplete recording is reported when the
                 // file is read, and the table of a sweep shows unmeasured levels.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
                 assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
@@ -513,7 +517,8 @@ mod tests {
         }
     }
 
-    /// Text from servers and files contains no control characters and no markup in any format.
+    /// Checks that text from servers and files contains no control characters and no markup in any
+    /// output format.
     #[test]
     fn untrusted_text_stays_text_in_every_format() {
         const HOSTILE_TEXT: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
@@ -582,7 +587,7 @@ mod tests {
         }
     }
 
-    /// Every field of the JSON documents occurs in `docs/reference/json.md`.
+    /// Checks that every field of the JSON documents occurs in `docs/reference/json.md`.
     #[test]
     fn every_document_field_is_described() {
         fn collect_field_names(value: &Value, into: &mut Vec<String>) {

@@ -17,7 +17,7 @@ use plimsoll_model::{
 };
 use std::borrow::Cow;
 
-/// The settings and machines of a load or a search. The report states them in addition to the
+/// The settings and machines of a load or a search, which the report states in addition to the
 /// figures.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
@@ -99,7 +99,8 @@ pub fn load_text(plan: &PlanRecord) -> String {
         .iter()
         .enumerate()
         .map(|(number, stage)| {
-            // The unit follows only the first level, so that the text does not repeat it.
+            // The unit, such as `users`, follows only the level of the first stage, so that the
+            // text does not repeat the unit.
             let unit = if number == 0 { unit.as_str() } else { "" };
             let levels = if stage.from == stage.to {
                 format!("{}{unit}", level(stage.from))
@@ -232,8 +233,8 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
         return row;
     }
-    // Failed requests count as slower than every quantile, so quantiles exist even without a
-    // response. The mean and the maximum need at least one response.
+    // A failed request counts as slower than every successful request, so quantiles exist even if
+    // no response arrived. The mean and the maximum need at least one response.
     let time = |ns: f64| if latency.count == 0 { "-".to_owned() } else { duration(ns) };
     row.push(time(latency.mean_ns));
     let Quantiles { p50, p75, p90, p95, p99, p999 } = latency.quantiles;
@@ -262,9 +263,9 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// The minimum share of late successes from which the answer mentions them. A success is late if
-/// its response arrives after the end of the measured window. Without this remark the throughput
-/// and the success rate would seem to contradict each other.
+/// The answer mentions late successes if their share is at least this minimum. A success is late if
+/// its response arrives after the end of the measured window. Without the remark about late
+/// successes, the throughput and the success rate would seem to contradict each other.
 const LATE_SHARE_REPORTED_MIN: f64 = 0.02;
 
 /// The column headings of the table of routes, for the rows of [`route_row`].
@@ -323,8 +324,9 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    // Several kinds of times are equal if no request waits before it is sent and each response
-    // arrives in one piece. Equal kinds share one row of the table.
+    // The response time, service time and time to first byte are equal if requests never wait
+    // before sending and responses arrive in one piece. Kinds of times with equal values share one
+    // row of the table.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
@@ -367,8 +369,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
-/// Formats which quantiles of the response time are not shown because too few requests are slower;
-/// `None` if all quantiles are shown.
+/// Lists the quantiles of the response time that are not shown because too few requests are slower
+/// than the quantile. Returns `None` if all quantiles are shown.
 pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.unreliable_quantiles().collect();
@@ -416,7 +418,8 @@ pub(crate) fn connection_protocol(summary: &Summary) -> &'static str {
 }
 
 /// Formats the HTTP version of the connections. For HTTP/2 the text adds the limit of concurrent
-/// streams and how often requests or the server waited.
+/// streams, and the number of requests that waited for a free stream. For HTTP/2 the text also
+/// states how often the server waited for flow control.
 fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = connection_protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {

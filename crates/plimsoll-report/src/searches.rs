@@ -98,8 +98,8 @@ impl SearchSide<'_> {
         Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
     }
 
-    /// Returns the p99 response time in ns at the load line; `None` if it was not measured. The
-    /// value comes from the longest trial at this rate that met the SLO.
+    /// Returns the p99 response time in ns at the load line; `None` if it was not measured. The p99
+    /// comes from the longest trial at the load line's rate that met the SLO.
     fn p99_at_line_ns(&self) -> Option<f64> {
         let line = self.load_line_rate()?;
         let held = self.findings.trials.iter().filter(|trial| {
@@ -204,8 +204,9 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
     }
 }
 
-/// Returns the warnings about the comparison. The first warning is that two searches prove no
-/// difference. Warnings about different SLOs and the doubts about each search follow.
+/// Returns the warnings about the comparison of two searches. The first warning is that two
+/// searches cannot prove a difference. Warnings about different SLOs and the doubts about each
+/// search follow.
 fn comparison_warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(

@@ -51,8 +51,8 @@ fn gaps_text(readings: &BTreeMap<&str, SeriesReadings>) -> String {
     }
 }
 
-/// Adds the observations of the server to a report as facts, above the table at its end. Adds
-/// nothing if no probe read the server.
+/// Adds the observations of the server to a report as facts, above the table at the report's end.
+/// Adds nothing if no probe read the server.
 pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     if !view.watched() {
         return;
@@ -185,8 +185,8 @@ pub fn probes_csv(runs: &[&Run]) -> String {
     let mut out = String::from("trial,series,unit,at_s,value\n");
     for (number, run) in runs.iter().enumerate() {
         for (name, series) in &run.probes.series {
-            // The name is escaped, because the label of a metric comes from the server and may
-            // contain any character.
+            // The name of the series is escaped, because the label of a metric comes from the
+            // server and may contain any character.
             let name = format!("\"{}\"", crate::visible_controls::visible(name).replace('"', "\"\""));
             let unit = if series.unit.contains([',', '"', '\n', '\r']) { "" } else { series.unit.as_str() };
             for sample in &series.samples {

@@ -15,7 +15,8 @@ use plimsoll_model::{
 };
 use plimsoll_traffic::target_url::default_port;
 
-/// The default of `--timeout`, in ns. The built command line omits the flag if it has this value.
+/// The default of `--timeout`, in ns. The built command line omits `--timeout` if the flag has its
+/// default value.
 const TIMEOUT_NS: u64 = 30 * SECOND;
 
 /// A command line that is being built, as a list of words.
@@ -60,7 +61,7 @@ impl CommandLine {
     }
 }
 
-/// Returns the words of the command line that repeats an experiment. `terms`: the flags that the
+/// Returns the words of the command line that repeats an experiment. `terms` are the flags that the
 /// run file contains.
 pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
     let command = match asked {
@@ -180,8 +181,8 @@ fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>)
 fn request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.add_optional_flag("--method", Some(&route.method).filter(|method| *method != usual));
-    // Credentials in the URL are also recorded as an `Authorization` header. This header is
-    // omitted, because the URL contains the credentials already.
+    // Credentials in the URL are also recorded as an `Authorization` header. The command line omits
+    // this `Authorization` header, because the URL already contains the credentials.
     let hidden = terms.targets.first().is_some_and(|target| target.user_info);
     let hidden = hidden.then(|| route.headers.iter().rposition(|(name, _)| name.eq_ignore_ascii_case("authorization")));
     for (at, (name, value)) in route.headers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Describes the state of a running study in words: the current step and its reason
+//! Describes the state of a running study in words: what the study does now and why
 //! ([`StudyStatus`]), and a row for each result ([`OutcomeRow`]).
 //!
 //! Not here: the terminal, and the figures of the current load (`progress`).
@@ -26,16 +26,17 @@ const BLOCKS_BETWEEN_LOG_ROWS: usize = 20;
 /// What a study does now, and why.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StudyStatus {
-    /// The current step of the study, such as the load that is running.
+    /// What the study does now, such as the load that is running.
     pub doing: String,
-    /// The reason for the current step; empty if there is none to state.
+    /// Why the study runs the current load; empty if no reason is stated.
     pub why: String,
-    /// The maximum duration of the study or step in s; `None` if it is not known.
+    /// The maximum duration of the study, or of a load with profiles, in s; `None` if it is not
+    /// known.
     pub total_s: Option<f64>,
 }
 
-/// Describes the load `trial` of a study, and why the study makes this load. For a comparison, the
-/// reason is the text `standing`, which is its interim result.
+/// Describes the load `trial` of a study, and why the study runs this load. For a comparison, the
+/// reason is the text `standing`, which is the interim result of the comparison.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,
@@ -124,9 +125,9 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
     StudyStatus { doing, why: why.to_owned(), total_s: Some(total_s) }
 }
 
-/// Formats the line that announces a load during which profiles are taken. For a study of one
-/// target, each such load is announced. For a comparison, only the first such load is announced;
-/// for later ones the result is `None`.
+/// Formats the line that announces a load during which profiles are taken. In a study of one
+/// server, each load with profiles is announced. In a comparison, only the first load with profiles
+/// is announced, and the result is `None` for later loads.
 pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, history: &History) -> Option<String> {
     let load = &trial.plan.load;
     let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.arrivals_word());

@@ -19,15 +19,16 @@ use plimsoll_model::Experiment;
 
 /// The maximum number of levels in the chart of latencies, because there are five line colours.
 const CURVES_MAX: usize = 5;
-/// The minimum ratio of the last level's goodput to the previous level's goodput from which the
-/// goodput still grows. The answer then says that more users may give more goodput.
+/// The goodput still grows if the last level's goodput divided by the previous level's goodput
+/// exceeds this ratio. If the goodput still grows, the answer says that more users may give more
+/// goodput.
 const GROWTH_RATIO_MIN: f64 = 1.1;
 
 /// The beginning of the remark about a disturbed machine in the table row of a level.
 pub(crate) const DISTURBED_REMARK_PREFIX: &str = "measured on a disturbed machine: ";
 
-/// The widths of the table's columns in characters. With gaps the row has 78 characters, so that a
-/// terminal of 80 columns shows it in one line.
+/// The widths of the table's columns in characters. A row has 78 characters, including the gaps
+/// between columns, so that a terminal of 80 columns shows the row in one line.
 const COLUMN_WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
 /// Formats a table row in lines of at most `columns` characters. Cells that do not fit are moved to
@@ -166,8 +167,9 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     report
 }
 
-/// Formats an explanation of the `+/-` column. Its 95 % intervals come from several visits of each
-/// level, or from the variation within one load. Returns `None` if no level has an interval.
+/// Formats an explanation of the `+/-` column. The 95 % intervals in this column come from several
+/// loads with each number of users, or from the variation within one load. Returns `None` if no
+/// level has an interval.
 pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
@@ -184,7 +186,7 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     })
 }
 
-/// Adds facts about the failed responses, if there are any.
+/// Adds facts about the failed responses; adds nothing if no response failed.
 fn add_failed(report: &mut Report, experiment: &Experiment) {
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     if !kinds.is_empty() {

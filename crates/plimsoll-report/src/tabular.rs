@@ -1,6 +1,6 @@
-//! Formats tables for a terminal. Columns are side by side if they fit. Otherwise long text is
-//! wrapped inside its column, rows become columns, or the table is split into several tables. Text
-//! is never cut.
+//! Formats tables for a terminal. Columns are side by side if they fit. If the columns do not fit,
+//! long text is wrapped inside its column, rows become columns, or the table is split into several
+//! tables. The text of a table is never cut.
 //!
 //! Not here: the content of a table.
 
@@ -9,12 +9,12 @@ use crate::wrap::{display_width, widest_atom, wrap_text};
 /// The minimum width in characters of a text column whose text is wrapped. Narrower columns would
 /// be hard to read.
 const WRAPPED_COLUMN_WIDTH_MIN: usize = 20;
-/// The maximum number of rows of a table that may be transposed (rows become columns). A table with
-/// more columns would be hard to read.
+/// The maximum number of rows of a table that may be transposed (rows become columns). With more
+/// rows, the transposed table would have too many columns to be easy to read.
 const TRANSPOSED_ROWS_MAX: usize = 8;
 
 /// Formats a table in lines of at most `columns` characters. Only a single longer word can exceed
-/// this width.
+/// the width of `columns` characters.
 pub fn format_table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
     let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
     let grid = Grid::new(lines);
@@ -70,16 +70,17 @@ impl<'a> Grid<'a> {
         column + 1 == self.natural.len()
     }
 
-    /// Returns the minimum width of a column: its widest word. The minimum of the last column may
-    /// be smaller, because text with wider words is printed below the row.
+    /// Returns the minimum width of a column, which is the width of its widest word. The minimum
+    /// width of the last column may be smaller, because text with wider words is printed below the
+    /// row.
     fn minimum_width(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
         if self.is_last(column) && !self.right[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
     }
 
-    /// Returns column widths with which the table fits into `columns` characters; `None` if this is
-    /// impossible. Only columns for which `may` returns true become narrower than their text.
+    /// Returns column widths with which the table fits into `columns` characters; `None` if no
+    /// widths fit. Only columns for which `may` returns true become narrower than their text.
     fn fitting_widths(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.minimum_width(column)).collect();

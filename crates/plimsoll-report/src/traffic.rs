@@ -298,8 +298,8 @@ pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -
     report
 }
 
-/// Creates the panels of the chart over time. One panel has the request rate. The other has the
-/// requests in flight, if the log has the durations to compute them.
+/// Creates the panels of the chart over time. One panel has the request rate. If the log has the
+/// durations of requests, another panel has the requests in flight.
 fn time_panels(figures: &Figures) -> Vec<Panel> {
     let line = |name: &str, value: &dyn Fn(usize) -> f64| Line {
         name: name.to_owned(),
@@ -320,9 +320,10 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     panels
 }
 
-/// Returns two lines of the burstiness chart. The x axis is the width of the time windows. One line
-/// is the index of dispersion: the variance of the request counts divided by their mean. The other
-/// line is 1, the index of random (Poisson) arrivals.
+/// Returns two lines of the burstiness chart. The x axis of the chart is the width of the time
+/// windows. One line is the index of dispersion: the variance of the request counts divided by
+/// their mean. The other line of the chart is the constant 1, which is the index of random
+/// (Poisson) arrivals.
 fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     let seconds = |width_ns: u64| width_ns as f64 / 1e9;
     let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));
@@ -330,8 +331,9 @@ fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
 }
 
-/// Returns the lines of the popularity chart. The first has the number of requests for each id, by
-/// the rank of the id. If a Zipf exponent could be fitted, the second has the counts by Zipf's law.
+/// Returns the lines of the popularity chart. The first line has the number of requests for each
+/// id, by the rank of the id. If a Zipf exponent could be fitted, a second line has the request
+/// counts predicted by Zipf's law.
 fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
     let counts = &popularity.counts;
     // The ranks to draw are evenly spaced on a log axis.

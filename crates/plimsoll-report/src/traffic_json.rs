@@ -14,8 +14,8 @@ use serde_json::Value;
 /// The maximum number of clients that the document lists.
 const CLIENTS_MAX: usize = 1000;
 
-/// Returns the JSON fields of a distribution. Returns `None` (written as null) if the log has no
-/// such values, because a missing figure is not zero.
+/// Returns the JSON fields of a distribution. Returns `None` (written as null) if the distribution
+/// has no values, because a missing figure is not zero.
 fn distribution_fields(histogram: &Histogram) -> Option<DistributionFields> {
     (histogram.count() > 0).then(|| DistributionFields::from(&Latency::from_histogram(histogram)))
 }

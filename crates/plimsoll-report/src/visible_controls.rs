@@ -1,11 +1,12 @@
 //! Makes control characters visible in text that comes from outside plimsoll. Control characters
 //! can occur in names of processes, threads and metrics, in URLs, in responses of servers and in
 //! run files. A control character could change the terminal, reverse the direction of text, or
-//! begin a new line. This file converts each into visible text: `\x1b`, `\n`, `\u{202e}`.
+//! begin a new line. This file converts each control character into visible text: `\x1b`, `\n`,
+//! `\u{202e}`.
 //!
-//! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
-//! report. [`lines`] converts other text for a terminal or a file, and [`pretty_json`] converts
-//! JSON.
+//! Blocks of reports ([`crate::block`]) contain only visible text, so every output format of a
+//! report also contains only visible text. [`lines`] converts other text for a terminal or a file,
+//! and [`pretty_json`] converts JSON.
 
 pub use plimsoll_model::control_characters::{is_control_character, lines, visible};
 use serde_json::Value;

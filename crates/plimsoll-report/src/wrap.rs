@@ -57,8 +57,8 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// Splits a line at the spaces where it may be broken. Each piece is its number of leading spaces
-/// and its text.
+/// Splits a line at the spaces where it may be broken. Returns for each piece the number of its
+/// leading spaces, and its text.
 fn split_at_breaks(line: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
     let mut rest = line;
@@ -80,8 +80,8 @@ fn split_at_breaks(line: &str) -> Vec<(usize, &str)> {
     }
 }
 
-/// Returns whether the word `after` must stay on the same line as `before`. The unit of a number,
-/// its next three digits, and the seconds after minutes must stay.
+/// Returns whether the word `after` must stay on the same line as `before`. A number stays on the
+/// same line as its unit and its next three digits, and minutes stay with their seconds.
 fn must_stay_together(before: &str, after: &str) -> bool {
     let Some(last) = before.chars().last() else { return false };
     let digits = after.chars().take_while(char::is_ascii_digit).count();

@@ -70,8 +70,8 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
     }
 }
 
-/// The rows of the live log fit the width of the terminal, and no text is cut. The test uses the
-/// same kind of trials as the charts.
+/// Checks that the rows of the live log fit the width of the terminal, and that no text is cut. The
+/// test uses the same kind of trials as the tests of the charts.
 #[test]
 fn the_live_log_fits_without_clipping() {
     let width = |line: &str| line.chars().count();
@@ -221,7 +221,7 @@ fn findings(scale: f64) -> Findings {
         (9_280.0, 380.0, Pass, 0.32),
         (9_370.0, 720.0, Fail, 0.32),
     ];
-    // The cut trial stopped early, so its p99 is only a lower bound.
+    // The trial `cut` stopped early, so its p99 is only a lower bound.
     let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
         counted: "requests",
@@ -326,8 +326,8 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
     Block { readings: goodputs_rps.iter().map(reading).collect() }
 }
 
-/// Returns 24 blocks in which the servers have these goodputs, with some noise. The fourth block is
-/// void.
+/// Returns 24 blocks in which the servers have the goodputs `goodputs_rps`, with some noise. The
+/// fourth block is void (discarded).
 fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     let mut rng = Rng::stream(7, 0);
     let mut noisy = |rps: &f64| rps * (0.94 + 0.12 * rng.next_f64());

@@ -81,8 +81,8 @@ impl ScriptFigures {
         self.stdev
     }
 
-    /// Returns the value that `percent` percent of all values do not exceed. Its rank is
-    /// `round(percent / 100 * count + 0.5)`, at most that of the last value.
+    /// Returns the value that `percent` percent of all values do not exceed. The rank of this value
+    /// is `round(percent / 100 * count + 0.5)`, at most the rank of the last value.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.count as f64 + 0.5).round().max(0.0) as u64;
         let mut up_to = 0;
@@ -108,7 +108,8 @@ impl ScriptFigures {
         if self.count == 0 { 0.0 } else { sum as f64 / self.count as f64 * 100.0 }
     }
 
-    /// Returns the i-th distinct value, from 1, and its count; zeros beyond the last value.
+    /// Returns the i-th distinct value, counted from 1, and its number of occurrences. Returns
+    /// zeros if fewer than `i` distinct values exist.
     pub(crate) fn nth_value(&self, i: f64) -> (f64, f64) {
         let at = (i >= 1.0).then(|| i as usize - 1);
         at.and_then(|at| self.values.get(at)).map_or((0.0, 0.0), |(value, count)| (*value as f64, *count as f64))

@@ -1,7 +1,7 @@
 //! Detects functions of a script that do not end. Each call is recorded when it begins and ends,
-//! and another thread checks the records. This method also detects endless loops in C and in
-//! compiled code, which LuaJIT never interrupts, and endless waits for a process. A call costs two
-//! writes to memory.
+//! and another thread checks the records. These checks also detect endless loops in C and in
+//! compiled code, which LuaJIT never interrupts, and endless waits for a process. Recording a call
+//! costs two writes to memory.
 //!
 //! Not here: the clock, the time limit, and the reaction. A function that hangs cannot be stopped,
 //! only abandoned.
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// Records the beginnings and ends of calls in one Lua state.
 #[derive(Debug, Default)]
 pub(crate) struct CallTimes {
-    /// The number of recorded beginnings and ends so far; odd while a function runs.
+    /// The number of beginnings and ends of calls recorded so far; odd while a function runs.
     beats: AtomicU64,
     hook: AtomicU8,
 }
@@ -32,7 +32,7 @@ impl CallTimes {
         self.count_begin_or_end();
     }
 
-    // Only one thread writes at a time, so no atomic read-modify-write is needed.
+    // Only one thread writes the counter at a time, so no atomic read-modify-write is needed.
     #[inline]
     fn count_begin_or_end(&self) {
         self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Release);
@@ -48,7 +48,7 @@ pub struct HungCallWatch {
 #[derive(Debug)]
 struct WatchedCallTimes {
     pulse: Arc<CallTimes>,
-    /// The number of recorded beginnings and ends at the last check.
+    /// The number of beginnings and ends of calls that was recorded at the last check.
     beats: u64,
     /// The time since which `beats` has not changed, ns.
     since_ns: u64,
@@ -74,8 +74,9 @@ impl HungCallWatch {
         }
     }
 
-    /// Returns a function that has run for at least `limit_ns`. Call this method several times
-    /// within the limit: the time of a function is measured from check to check.
+    /// Returns a function that has run for at least `limit_ns`. The caller must call this method
+    /// several times within `limit_ns`, because the running time of a function is measured from
+    /// check to check.
     pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {
@@ -84,8 +85,8 @@ impl HungCallWatch {
                 (state.beats, state.since_ns) = (beats, now_ns);
             } else if now_ns.saturating_sub(state.since_ns) >= limit_ns {
                 let hook = HookName::ALL[usize::from(state.pulse.hook.load(Ordering::Relaxed)) % HookName::ALL.len()];
-                // The main state waits while it calls into another state, so the other state is
-                // reported.
+                // The main Lua state waits while it calls a function in another Lua state, so the
+                // other state is reported.
                 found = Some(HungFunction { thread: number.checked_sub(1), hook });
             }
         }

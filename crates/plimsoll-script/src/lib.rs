@@ -8,7 +8,8 @@
 //! command line, on how a load is executed, or on presentation.
 
 #![deny(unsafe_code)]
-// Without the feature `lua`, code that only Lua calls has no caller.
+// Without the feature `lua`, functions that only Lua code calls are unused, so dead code is
+// allowed.
 #![cfg_attr(not(feature = "lua"), allow(dead_code))]
 
 mod failure;
@@ -20,7 +21,8 @@ pub mod run_figures;
 mod script_network;
 mod summary;
 
-// Both modules have the same public items: one module for builds with Lua, one for builds without.
+// The module `script` has two versions with the same public items: one for builds with Lua, one for
+// builds without Lua.
 #[cfg(feature = "lua")]
 mod script;
 #[cfg(not(feature = "lua"))]

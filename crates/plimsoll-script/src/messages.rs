@@ -89,15 +89,15 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
 /// Counts the messages in `batch.bytes` that can be parsed. The count is at least 1.
 pub fn count(batch: &mut Batch) {
     if find_messages(batch).is_err() && batch.heads_only.is_empty() {
-        // The text is sent unchanged, and one response is expected.
+        // A text without any valid HTTP message is sent unchanged, and one response is expected.
         batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
     }
 }
 
 struct MessageReading<'a> {
     bytes: &'a [u8],
-    /// The position in the text; all earlier bytes are valid. After an error, the byte at this
-    /// position is invalid.
+    /// The position of the parser in the text; all earlier bytes are valid. After an error, the
+    /// byte at the parser's position is invalid.
     at: usize,
 }
 
@@ -111,8 +111,8 @@ impl MessageReading<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Skips the bytes for which `is_wanted` holds, and returns their range. At the end of the
-    /// text, the message is incomplete, which is an error.
+    /// Skips the bytes for which `is_wanted` returns true, and returns their range. If the bytes
+    /// extend to the end of the text, the message is incomplete, which is an error.
     fn take_while(&mut self, is_wanted: impl Fn(u8) -> bool) -> Result<(usize, usize), &'static str> {
         let from = self.at;
         let rest = &self.bytes[from..];
@@ -193,7 +193,8 @@ impl MessageReading<'_> {
                 self.at += 1;
                 Ok(())
             }
-            // A request line without version is HTTP/0.9, whose responses have no head.
+            // A request line without a version is HTTP/0.9, which is an error because HTTP/0.9
+            // responses have no head.
             Some(b'\r' | b'\n') => Err("invalid HTTP version"),
             _ => Err("invalid URL"),
         }
@@ -275,7 +276,8 @@ impl MessageReading<'_> {
             self.take_while(|byte| byte != b'\n')?;
             self.at += 1;
             if size == 0 {
-                // Trailer fields may follow, and then a blank line.
+                // After the last chunk, trailer fields may follow, and a blank line ends the
+                // message.
                 while !matches!(self.peek(), Some(b'\r' | b'\n') | None) {
                     self.parse_field(&mut None, &mut false)?;
                 }

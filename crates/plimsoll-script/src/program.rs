@@ -22,14 +22,14 @@ pub struct Program {
     pub args: Vec<String>,
     /// The tool whose behaviour applies where wrk and wrk2 differ.
     pub dialect: Dialect,
-    /// Whether `os.exit` ends the whole program, as in wrk. Otherwise a call of `os.exit` is an
-    /// error of the script.
+    /// Whether `os.exit` ends the whole program, as in wrk. If `may_exit` is false, a call of
+    /// `os.exit` is an error of the script.
     pub may_exit: bool,
     /// The limit of memory for each Lua state of the script, bytes.
     pub memory_bytes_max: usize,
 }
 
-/// The tool that a script was written for. The two tools differ in details.
+/// The tool that a script was written for: wrk or wrk2, which differ in details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
     /// Behaviour of wrk 4.1.
@@ -40,8 +40,8 @@ pub enum Dialect {
 }
 
 impl Program {
-    /// Returns a program without text for a URL; `None` if the URL lacks a scheme or host. As in
-    /// wrk, the rest of the URL is not checked.
+    /// Returns a program without a script text for a URL; `None` if the URL lacks a scheme or host.
+    /// As in wrk, the parts of the URL other than scheme and host are not checked.
     pub fn of_url(url: &str) -> Option<Program> {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

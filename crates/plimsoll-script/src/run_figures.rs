@@ -35,15 +35,16 @@ impl RunFigures {
             errors_read: failed(RequestFailure::Reset)
                 + failed(RequestFailure::ClosedEarly)
                 + failed(RequestFailure::Protocol),
-            // Write errors stay 0. wrk reads before it writes, so wrk also reports an error during
-            // sending as a read error.
+            // The number of write errors stays 0. wrk reads before it writes, so wrk also reports
+            // an error during sending as a read error.
             errors_write: 0,
             errors_status: whole.statuses.iter().map(|status| at_status(&status)).sum(),
             errors_timeout: failed(RequestFailure::Timeout),
         };
         let mut service = whole.service.clone();
         let mut response = whole.response.clone();
-        // Failed requests count, too, with the time until their failure.
+        // The service and response times also include failed requests, with the time until each
+        // failure.
         for all in [&mut service, &mut response] {
             all.merge(&whole.failed);
         }
@@ -63,13 +64,13 @@ impl RunFigures {
         }
     }
 
-    /// Replaces the latencies by these service and response times.
+    /// Replaces the latencies by the times in `service` and `response`.
     pub fn with_times(self, service: &Histogram, response: &Histogram) -> RunFigures {
         RunFigures { service_us: figures_in_us(service), response_us: figures_in_us(response), ..self }
     }
 
-    /// Returns the values that scripts know as `latency`: response times for a load with a rate, as
-    /// in wrk2, and service times otherwise.
+    /// Returns the values that scripts know as `latency`. The values are response times for an open
+    /// loop (a load with a rate), as in wrk2, and service times for other loads.
     pub fn latency_us(&self) -> &ScriptFigures {
         if self.is_open { &self.response_us } else { &self.service_us }
     }
@@ -77,8 +78,8 @@ impl RunFigures {
 
 /// Returns a sample of responses per second for each thread and tick of the load. As in wrk, a tick
 /// without responses gives no sample and lengthens the next sample. With `keeps_empty`, as in wrk2,
-/// such a tick gives a sample of 0. `ticks` has the responses by thread in ascending order of
-/// ticks. `times_ns` has the lengths of a tick and of the load, ns.
+/// a tick without responses gives a sample of 0. `ticks` has the responses by thread in ascending
+/// order of ticks. `times_ns` has the lengths of a tick and of the load, ns.
 fn requests_by_thread<'a>(
     ticks: impl Iterator<Item = (u32, &'a Tally)>,
     threads: u32,
@@ -116,8 +117,9 @@ mod tests {
     #[test]
     fn each_thread_has_its_own_samples() {
         let tick = |counts: &[(u16, u64)]| Tally::from_iter(counts.iter().copied());
-        // The second thread is idle for two ticks. The last tick is half as long, and one tick lies
-        // after the end of the load.
+        // The second thread gets no responses for two ticks (the time intervals of a load). The
+        // last tick of the load is half as long as the other ticks, and one tick lies after the end
+        // of the load.
         let ticks = [
             (0, tick(&[(0, 10), (1, 20)])),
             (1, tick(&[(0, 30)])),

@@ -9,6 +9,7 @@ pub trait ScriptNetwork: Send + Sync {
     /// was found.
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String>;
 
-    /// Returns whether a connection to the address succeeds. The connection is closed at once.
+    /// Returns whether a connection to the address succeeds. A successful connection is closed at
+    /// once.
     fn connect(&self, address: SocketAddr) -> bool;
 }

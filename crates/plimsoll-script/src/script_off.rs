@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Script {}
 
-/// The author of a script's requests. In a build without Lua, the type `ScriptAuthor` has no
+/// The writer of a script's requests. In a build without Lua, the type `ScriptAuthor` has no
 /// values.
 #[derive(Debug)]
 pub enum ScriptAuthor {}

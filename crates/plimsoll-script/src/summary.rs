@@ -1,7 +1,7 @@
-//! The totals of a run that a script's `done` receives ([`ScriptSummary`]). Not here: the
+//! The totals of a run that a script's function `done` receives ([`ScriptSummary`]). Not here: the
 //! computation of these totals (`run_figures`).
 
-/// The totals of a run that a script's `done` receives.
+/// The totals of a run that a script's function `done` receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScriptSummary {
     /// The duration of the run, us.
@@ -14,8 +14,8 @@ pub struct ScriptSummary {
     pub errors_connect: u64,
     /// The number of responses that were incomplete or invalid.
     pub errors_read: u64,
-    /// The number of requests that could not be sent. Always 0, because these failures count as
-    /// read errors.
+    /// The number of requests that could not be sent. The number is always 0, because requests that
+    /// could not be sent count as read errors.
     pub errors_write: u64,
     /// The number of responses with a status above 399.
     pub errors_status: u64,

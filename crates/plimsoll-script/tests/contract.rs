@@ -1,5 +1,6 @@
-//! Tests of wrk's script API. Each test has a script, the responses that it receives, and the
-//! requests that it must write. A fake network without sockets looks up names and connects.
+//! Tests of wrk's script API. Each test has a script, the responses that the script receives, and
+//! the requests that the script must write. A fake network without sockets looks up host names and
+//! opens connections.
 
 use plimsoll_script::{
     Dialect, HookName, HungFunction, Program, Script, ScriptError, ScriptFigures, ScriptNetwork, ScriptSummary,
@@ -58,8 +59,8 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// Checks that the first batches of a load have these lines. As in wrk, a script's `request` is
-/// called once more before the load, and that result is not sent.
+/// Checks that the first requests of a load have the lines in `expect`. As in wrk, a script's
+/// `request` is called once more before the load, and the result of this extra call is not sent.
 fn check(text: &str, url: &str, expect: &[&[&str]]) {
     let script = script(text, url, 1, |program| {
         program.headers = vec![("X-Given".into(), "1".into())];
@@ -77,7 +78,8 @@ fn script_requests_match_wrk() {
     check("", url, &[&["GET /p?q=1 HTTP/1.1", "Host: h:81", "X-Given: 1", ""][..]; 2]);
     check("", "http://six:82", &[&["GET / HTTP/1.1", "Host: six:82", "X-Given: 1", ""]]);
     check("wrk.host = '::1'", url, &[&["GET /p?q=1 HTTP/1.1", "Host: [::1]:81", "X-Given: 1", ""]]);
-    // Values that are not strings are written as Lua writes them.
+    // Values in the table `wrk` that are not strings are written to the request as Lua formats
+    // them.
     check(
         "wrk.method = 'PUT'; wrk.body = 1250; wrk.path = 7; wrk.headers = { Host = 'h', [1] = true }",
         url,
@@ -89,7 +91,7 @@ fn script_requests_match_wrk() {
         url,
         &[&["POST /p?q=1 HTTP/1.1", "Content-Length: 3", "Content-Type: x/y", "Host: h:81", "X-Given: 1", "a=b"]],
     );
-    // The call of `request` before the load has already increased the counter to 1.
+    // The extra call of `request` before the load has already increased the script's counter to 1.
     check(
         "local n = 0
          request = function() n = n + 1; wrk.headers['X-Counter'] = n; return wrk.format(nil, '/' .. n) end",
@@ -104,8 +106,8 @@ fn script_requests_match_wrk() {
         url,
         &[&["GET /http/one/two+words HTTP/1.1", "Host: h:81", "X-Given: 1", ""]],
     );
-    // Header fields given to `wrk.format` are completed, and the length is removed if there is no
-    // body.
+    // `wrk.format` adds the missing `Host` to the header fields that a script gives, and removes
+    // `Content-Length` if there is no body.
     check(
         "local h = { ['Content-Length'] = 7 }
          request = function() return wrk.format('PUT', '/', h) end",
@@ -117,7 +119,7 @@ fn script_requests_match_wrk() {
         url,
         &[&["PUT / HTTP/1.1", "Content-Length: 0", "host: other", ""]],
     );
-    // Modules can be loaded, and all libraries exist.
+    // A script can load modules, and all standard libraries exist.
     check(
         "local w = require 'wrk'; assert(w == wrk); local bit = require 'bit'
          local ffi = require 'ffi'; ffi.cdef 'int abs(int);'
@@ -199,7 +201,7 @@ fn threads_have_separate_states_and_exchange_copies() {
     let mut authors = script.begin().expect("begins");
     let paths: Vec<String> = authors.iter_mut().map(|author| asked(author).0[..8].to_owned()).collect();
     assert_eq!(paths, ["GET /13n", "GET /23n", "GET /33n"]);
-    // The Lua states outlive the authors.
+    // The threads' Lua states outlive the request authors (`authors`).
     drop(authors);
     let none = ScriptFigures::new([]);
     script.done(&ScriptSummary::default(), none.clone(), none).expect("done");
@@ -355,7 +357,8 @@ fn an_endless_script_is_detected() {
     let mut watch = script.watch();
     let author = script.begin().expect("begins").pop();
     assert_eq!((watch.hanging(0, 10), watch.hanging(20, 10)), (None, None));
-    // The abandoned call fails instead of hanging, and is not reported any more.
+    // The call of `response` fails because `go` is not defined. A call that has ended is not
+    // reported as hanging.
     assert_eq!(heard(&mut author.expect("one"), 200, "", ""), Err(AuthorStopReason::Failed));
     assert_eq!(watch.hanging(40, 10), None::<HungFunction>);
 }

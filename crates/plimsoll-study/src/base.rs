@@ -1,6 +1,6 @@
-//! Resolves a plan's target from this machine: addresses, certificates and worker threads. A load
-//! therefore never starts with an invalid target. After this step, the user's arguments cause no
-//! more errors.
+//! Resolves a plan's target from this machine: addresses, certificates and worker threads. Because
+//! the target is resolved first, a load never starts with an invalid target. After the target is
+//! resolved, the user's arguments cause no more errors.
 //!
 //! Not here: building the request (from the command line or a run file), and whether this machine
 //! can send the load (`capacity`).
@@ -18,10 +18,11 @@ use plimsoll_probe::fetch::FetchTarget;
 /// A resolved target, and the settings with which this machine sends load to that target.
 #[derive(Debug, Clone)]
 pub struct Base {
-    /// The resolved plan, with a placeholder load of one user. Each command inserts its own load.
+    /// The resolved plan, with a placeholder load of one user. Each command replaces the
+    /// placeholder load with its own load.
     pub plan: Plan,
-    /// The settings of the load generator on this machine: worker threads, spinning, local
-    /// addresses.
+    /// The settings of the load generator on this machine: worker threads, spinning (busy-waiting),
+    /// local addresses.
     pub injector: Injector,
     /// Whether the target is on this machine.
     pub local: bool,
@@ -34,7 +35,8 @@ pub struct Base {
 
 impl Base {
     /// Resolves everything that a plan needs from this machine and from name servers: addresses,
-    /// certificates, worker threads, gRPC messages. Fails if any of these is invalid.
+    /// certificates, worker threads, gRPC messages. Fails if, for example, an address, a
+    /// certificate or a gRPC message is invalid.
     pub fn resolve_target(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
@@ -53,9 +55,10 @@ impl Base {
         let sources = terms.injector.sources.clone();
         connecting::check_sources(&sources)?;
         connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
-        // Without a fixed number, there is one worker for each usable core. If the target is on the
-        // same machine, half of the cores are left to the server. Without keep-alive, half of the
-        // CPU cost is kernel work of the client, so all cores are used.
+        // If the user fixes no number of workers, there is one worker for each usable core. If the
+        // target is on the same machine, half of the cores are left to the server. Without
+        // keep-alive, half of the CPU cost is kernel work of the client, so the workers use all
+        // cores.
         let cores = plimsoll_sys::probe::cgroup::usable_cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
@@ -80,8 +83,8 @@ impl Base {
         move |url| resolve_plain(url, allow_public)
     }
 
-    /// Returns the target as the probes need it: the plan, whether the target is local, and a URL
-    /// resolver.
+    /// Returns the target in the form that the probes (measurements of the server) need: the plan,
+    /// whether the target is local, and a URL resolver.
     pub fn watch_target<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
         WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
@@ -101,8 +104,9 @@ impl Base {
 /// user.
 pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
     let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
-    // Header fields from flags come last. A request of a traffic file may have its own
-    // `Authorization` field.
+    // The `Authorization` field from the URL is the last header field of a request. A request with
+    // its own `Authorization` field in the traffic file lacks the field from the URL, so all
+    // requests are searched.
     let mut last = plan.traffic.routes.iter().filter_map(|route| route.request.headers.last());
     let value = last.find(|(name, _)| name == "Authorization");
     value.filter(|_| is_user).map(|(_, value)| value.clone())

@@ -1,6 +1,6 @@
 //! Bounds the log files of other programs (builds, setup commands): only the first and the last
-//! megabyte stay. Programs write directly into the files, so no program waits for a reader. While a
-//! file grows, its middle is removed.
+//! megabyte of a file are kept. Programs write directly into the files, so no program waits for a
+//! reader. While a log file grows, its middle is removed.
 //!
 //! Not here: the programs, and the content of logs.
 
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-/// The number of bytes that stay at the beginning of a log, and also at its end.
+/// The number of bytes that are kept at the beginning of a log, and also at its end.
 const KEPT_BYTES: u64 = 1 << 20;
 /// The length in bytes above which a log is cut while its program still writes.
 const GROWN_BYTES: u64 = 4 << 20;
@@ -51,7 +51,8 @@ impl BuildLog {
     }
 }
 
-/// Opens a log file for appending. From then on a thread bounds the file until plimsoll exits.
+/// Opens a log file for appending. After `open`, a thread limits the length of the file until
+/// plimsoll exits.
 pub fn open(path: &Path) -> io::Result<File> {
     static CHECK_THREAD_ONCE: Once = Once::new();
     let file = output_file::open_file(path, WriteMode::Append)?;
@@ -59,7 +60,8 @@ pub fn open(path: &Path) -> io::Result<File> {
     if metadata.is_file() {
         let id = (metadata.dev(), metadata.ino());
         let mut logs = lock_logs();
-        // A restarted build writes into the same log file again.
+        // A restarted build writes into the same log file again, so the file may already be in the
+        // list.
         if logs.iter().all(|log| log.id != id) {
             logs.push(BuildLog { id, file: file.try_clone()?, left_out: 0 });
         }
@@ -71,15 +73,16 @@ pub fn open(path: &Path) -> io::Result<File> {
                     bound_all_logs(GROWN_BYTES);
                 }
             };
-            // Without this thread, logs are cut only after their programs have ended.
+            // The error is ignored: without the thread that checks log lengths, logs are cut only
+            // after their programs have ended.
             let _ = std::thread::Builder::new().name("logs".into()).spawn(look);
         });
     }
     Ok(file)
 }
 
-/// Cuts all logs to their first and last megabyte. Called after a program ended, or before a log is
-/// read.
+/// Cuts all logs to their first and last megabyte. This function is called after a program ended,
+/// or before a log is read.
 pub fn truncate_all_logs() {
     bound_all_logs(0);
 }

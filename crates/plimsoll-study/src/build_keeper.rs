@@ -2,9 +2,9 @@
 //! that none of the program's processes outlives plimsoll, even after SIGKILL.
 //!
 //! The keeper reads a pipe whose write end only plimsoll has. When the pipe closes, plimsoll has
-//! exited, and the keeper ends all its descendants. The keeper adopts orphans, so the program's
-//! processes stay its descendants in any session or process group. The keeper exits with the
-//! program's status, so its parent learns the result.
+//! exited, and the keeper ends all its descendant processes. The keeper adopts orphans, so the
+//! program's processes stay descendants of the keeper in any session or process group. The keeper
+//! exits with the program's status, so the keeper's parent process learns the result.
 //!
 //! The keeper runs plimsoll's own executable with [`KEEPER_ARGUMENT`] as the first argument. Not
 //! here: the output and the timeouts of a build (`subject`).
@@ -20,8 +20,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The first argument that makes plimsoll's executable run as a keeper. It takes the position of a
-/// command such as `run`.
+/// The first argument that makes plimsoll's executable run as a keeper. This argument takes the
+/// position of a command such as `run`.
 const KEEPER_ARGUMENT: &str = "keep-processes";
 /// The time for remaining processes to end by themselves before the keeper sends SIGKILL.
 const GRACEFUL_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -32,11 +32,11 @@ static PARENT_EXITED: AtomicBool = AtomicBool::new(false);
 /// The keeper's policy for processes that a program leaves behind when it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrphanPolicy {
-    /// The keeper ends the remaining processes. Used for builds, because there is nothing left to
-    /// measure.
+    /// The keeper ends the processes that the program left behind. Builds under test use this
+    /// policy, because after a build exits there is nothing left to measure.
     End,
-    /// The remaining processes keep running. Used for commands of the user that may start processes
-    /// on purpose.
+    /// The processes that the program left behind keep running. The user's own commands have this
+    /// policy, because such commands may start background processes on purpose.
     Stay,
 }
 
@@ -69,8 +69,8 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
     Some((left, arguments.next()?, arguments.collect()))
 }
 
-/// Runs this process as a keeper if its first argument is [`KEEPER_ARGUMENT`]. In that case this
-/// function never returns.
+/// Runs this process as a keeper, and never returns, if the first argument of the process is
+/// [`KEEPER_ARGUMENT`].
 pub fn run_keeper_if_requested() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"build-keeper");
@@ -88,7 +88,7 @@ pub fn run_keeper_if_requested() {
         }
     };
     std::thread::spawn(|| {
-        // The pipe carries no bytes: reading returns when plimsoll has exited.
+        // plimsoll writes no bytes to the pipe, so the read returns only when plimsoll has exited.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         PARENT_EXITED.store(true, Ordering::SeqCst);
         let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);

@@ -1,8 +1,9 @@
 //! Checks before a load whether this machine can open the plan's connections: open files, local
 //! ports, memory, accept queues. Where possible, the checks adapt the settings and report each
-//! change. Otherwise they refuse the plan and say what to change.
+//! change. If no adaptation is possible, the checks refuse the plan and say what the user must
+//! change.
 //!
-//! Not here: how many connections a plan needs (the plan), and opening connections.
+//! Not here: the number of connections that a plan needs (the plan), and opening connections.
 
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
@@ -16,8 +17,8 @@ const THREADS_MAX: u64 = 1024;
 /// The largest number of connections from one loopback address if several addresses are in use.
 /// With few free ports left, the kernel's search for a free port is slow.
 const PORTS_USED_MAX: u64 = 10_000;
-/// The number of loopback source addresses that loads without keep-alive use. With this number,
-/// closed connections (TIME-WAIT) never occupy all ports.
+/// The number of loopback source addresses that loads without keep-alive use. With 254 source
+/// addresses, closed connections (TIME-WAIT) never occupy all ports.
 const SOURCES_SHORT_LIVED: u64 = 254;
 /// The memory of a connection with both ends on this machine, bytes. On Linux 6.18 with 50 000
 /// connections we measured 8.0 kB: 0.3 kB in this process, the rest in kernel sockets.
@@ -122,7 +123,7 @@ pub fn fit_to_machine(
         }
     }
     // The memory check needs the number of connections. An open loop opens more connections when
-    // responses are late, so the number is unknown here.
+    // responses are late, so its number of connections is unknown before the load.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {

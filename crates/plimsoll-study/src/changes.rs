@@ -18,8 +18,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A URL path that hardly any server has. The cost of its response (usually 404) is a cost that all
-/// requests have.
+/// A URL path that hardly any server has. A response to an unknown path (usually 404) costs the
+/// server only the work that every request needs.
 const UNKNOWN_PATH: &str = "/plimsoll-reference";
 /// The HTTP statuses that count as success for the cheap reference request. Only overload (429) and
 /// a proxy's own errors (502 to 504) count as failures.
@@ -28,8 +28,9 @@ const REFERENCE_OK_STATUSES: &str = "100-428,430-501,505-599";
 /// The HTTP status of a response to a range request (Partial Content).
 const PARTIAL_CONTENT: u16 = 206;
 
-/// Returns the body of --other-body, and whether it is longer than the longest body of the plan.
-/// `None` without the flag. Fails if no request has a body, or if both lengths are equal.
+/// Returns the body of --other-body, and whether this body is longer than the longest body of the
+/// plan. Returns `None` without the flag --other-body. Fails if no request has a body, or if the
+/// body of --other-body is as long as the plan's longest body.
 fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
     let Some(text) = &terms.changes.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
@@ -57,8 +58,8 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
     }
     reference_path(plan, terms)?;
     let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
-    // Responses to another path or to HEAD do not contain the values that later requests need. The
-    // requests of a script cannot be changed.
+    // Responses to another path or to HEAD do not contain the values that later requests of the
+    // plan need. The requests of a script cannot be changed.
     let scripted = terms.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
@@ -73,11 +74,11 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
-            // Fleet agents are several generators already, each with its own address.
+            // The agents of a fleet are several generators already, each with its own address.
             Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
             // The user's connection limit applies to all generator processes together, so no second
-            // process starts.
+            // generator process starts.
             Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
             Intervention::LargerBody => longer == Some(true),
             Intervention::SmallerBody => longer == Some(false),
@@ -109,8 +110,8 @@ pub fn intervention_variants(
     for change in wanted {
         let same = || (plan.clone(), injector.clone());
         let changed = match change {
-            // These interventions send the same requests at other times or with more users, so they
-            // need no changed plan.
+            // Some interventions send the plan's own requests at other times or with more users, so
+            // these interventions need no changed plan.
             Intervention::Control
             | Intervention::MoreUsers
             | Intervention::Bursts
@@ -122,8 +123,9 @@ pub fn intervention_variants(
             }
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
-                // Connections are closed with a reset, which leaves no port in TIME-WAIT. Otherwise
-                // the client's ports would run out before the server reaches its limit.
+                // Connections are closed with a reset, which leaves no port in TIME-WAIT. With
+                // ports in TIME-WAIT, the client's ports would run out before the server reaches
+                // its limit.
                 (plan.carriage.keep_alive, plan.carriage.close_reset) = (false, true);
                 Some((plan, injector))
             }
@@ -177,28 +179,30 @@ pub fn possible_interventions(
 ) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
-    // If the server supports range requests, the intervention with a one-byte response replaces
-    // HEAD.
+    // If the server supports range requests, the intervention with a one-byte response replaces the
+    // intervention with HEAD requests.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
     let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// Returns the generator settings for a load next to a second generator process on this machine.
-/// Without idle cores, neither process spins.
+/// Returns the generator settings for a load next to a second generator process on this machine. If
+/// the workers of both processes occupy all usable cores, neither process spins (busy-waits) by
+/// default.
 fn injector_for_second_generator(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
 }
 
-/// Returns the plan with the body of every request that has one replaced by `bytes`.
+/// Returns the plan with `bytes` as the body of every request that has a body.
 fn plan_with_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
         route.template_parts.body = false;
-        // The plan's checks describe the response to the original body.
+        // The plan's response checks describe the response to the original body, so the checks are
+        // removed.
         route.expect = Expectations::default();
     }
     grpc::make_messages(&mut plan, terms)
@@ -400,7 +404,8 @@ mod tests {
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
     }
 
-    /// Starts a server that sends this status to range requests, and 400 to all other requests.
+    /// Starts a server that sends the HTTP status `status` to range requests, and 400 to all other
+    /// requests.
     fn start_range_server(status: &'static str) -> SocketAddr {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -438,7 +443,8 @@ mod tests {
         );
     }
 
-    /// Checks that a flag with a value requests its intervention, even one that runs by default.
+    /// Checks that a flag with a value requests the intervention of the flag, even if the
+    /// intervention runs by default.
     #[test]
     fn flags_request_their_interventions() {
         let given = |reference: Option<&str>| ChangeTerms {

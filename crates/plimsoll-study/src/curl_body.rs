@@ -30,7 +30,7 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     Ok((!curl.data.is_empty()).then_some((BodySource::Text, bytes)))
 }
 
-/// Returns the bytes of one data piece, reading its file if it names one.
+/// Returns the bytes of one data piece. If the data piece names a file, reads the file.
 fn read_data_piece(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     let read = |path: &str| match path {
         "-" => files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--curl: standard input {why}"))),
@@ -58,7 +58,7 @@ pub fn encode_multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure>
     let boundaries = (0u32..).map(|number| format!("------------------------plimsoll{number:08}"));
     let boundary = boundaries.take(1000).find(|boundary| !stands(boundary)).unwrap_or_default();
     let mut bytes = Vec::new();
-    // Names are escaped as in curl since 7.81 and in browsers.
+    // The names of form fields and files are escaped as in curl since 7.81 and in browsers.
     let quoted = |text: &str| text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     for (part, content) in form.iter().zip(&contents) {
         let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(&part.name));

@@ -35,7 +35,8 @@ impl CurlInput {
             true => body(&curl)?,
             false => {
                 let (bytes, boundary) = encode_multipart(&curl.form)?;
-                // As in curl, a multipart type given by the user gets the generated boundary.
+                // As in curl, a multipart content type given by the user gets the generated
+                // boundary.
                 let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
                 let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);
                 let kind = given.split(';').next().unwrap_or_default().trim();
@@ -75,8 +76,9 @@ fn implied_headers(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> 
     headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns all header fields to send: the fields of the curl command line, the fields that curl
-/// implies, and the fields that it removes. Fields that the caller sets (`own`) are not included.
+/// Returns all header fields to send. The result contains the fields of the curl command line, the
+/// fields that curl implies, and empty values for fields that the command line removes. Fields that
+/// the caller sets (`own`) are not included.
 fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
     let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));

@@ -31,8 +31,8 @@ pub fn end(server: Helper) -> Result<(), Failure> {
     })
 }
 
-/// Returns the shell command that starts a reference server at `address`. This server forwards
-/// requests to the server `behind` over a pool of connections.
+/// Returns the shell command that starts a reference server at `address`. The reference server
+/// forwards requests to the server `behind` over a pool of connections.
 pub fn pool_command(address: &str, behind: &str, pool: &str) -> Result<String, Failure> {
     let program = shell::quoted(&own_program()?.display().to_string());
     Ok(format!("{program} baseline --listen {address} --behind {behind} --pool {pool}"))

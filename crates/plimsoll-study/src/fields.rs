@@ -32,7 +32,7 @@ pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
 
 /// Parses a header field `Name: value` of the flag --header.
 pub fn header(text: &str) -> Result<(String, String), Failure> {
-    // The text may contain a secret, so errors never quote the value.
+    // The text of a header field may contain a secret, so errors never quote the field's value.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write 'Name: value', with a colon"))?;
     // A header field name contains no blanks. A text with blanks before the colon may be a secret
@@ -46,8 +46,8 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Returns a path as UTF-8 text. Only such a path can be stored in a run file and lead to the same
-/// file again.
+/// Returns a path as UTF-8 text. Only a path in UTF-8 can be stored in a run file and later lead to
+/// the same file again.
 pub fn path_text(flag: &str, path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::usage(format!("{flag}: a path must be text in UTF-8: give the file another name")))

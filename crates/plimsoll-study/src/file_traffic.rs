@@ -122,8 +122,8 @@ pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Op
     user_info
 }
 
-/// Returns a plan with the traffic of the file. Its requests go to `target`, or to the target in
-/// the file if `target` is `None`.
+/// Returns a plan with the traffic of a traffic file. The requests go to `target`, or to the target
+/// in the traffic file if `target` is `None`.
 pub fn plan_of(
     file: &TrafficFile,
     name: &str,

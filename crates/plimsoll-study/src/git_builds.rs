@@ -1,5 +1,6 @@
-//! Compares git revisions of the current repository. Each side is checked out into a temporary
-//! worktree and built once. The build is then started like any other build under test.
+//! Compares git revisions of the current repository. Each side of the comparison is checked out
+//! into a temporary worktree and built once. A built revision is started like any other build under
+//! test.
 //!
 //! The worktrees are removed however plimsoll ends. A shell waits for the end of a pipe that only
 //! plimsoll holds open, then removes the worktrees. Not here: starting and ending a build
@@ -220,7 +221,7 @@ impl fmt::Display for GitFailure {
 /// Runs git in a folder and returns its output without the final line break.
 fn run_git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
     let mut command = Command::new("git");
-    // git gets its own process group, so that ^C reaches only plimsoll, which ends git itself.
+    // git gets its own process group, so that ^C reaches only plimsoll, and plimsoll ends git.
     command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);
     let done = command.output().map_err(GitFailure::NotStarted)?;
     match done.status.success() {

@@ -81,8 +81,8 @@ pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure>
         return Schema::from_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
-    // By default, imports are relative to the folder of each file, and the name of each file is
-    // relative to its folder.
+    // If a .proto file is in no --proto-path folder, its own folder is added as an import folder.
+    // The file's name is then relative to the file's own folder.
     let mut folders: Vec<String> = files.proto_paths.clone();
     let mut names = Vec::new();
     for path in &files.protos {
@@ -135,7 +135,8 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
     for path in REFLECTION_PATHS {
         match reflected_schema_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
-            // The server may support the older version of the reflection protocol.
+            // The server may support only the older version of the reflection protocol, so the next
+            // version in the list is tried.
             Err(ReflectionFailure::Unimplemented) => {}
             // Gateways send UNAVAILABLE for an unknown service, so the next version of the
             // reflection service is tried.
@@ -146,7 +147,8 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
                     "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
                 )));
             }
-            // The types of all services let the caller show the user the right service name.
+            // If the called service is unknown, the types of all services let the caller show the
+            // user the right service name.
             Err(ReflectionFailure::NotFound(said)) => {
                 match reflected_schema_by(plan, path, DescriptorCollector::for_all_services(), until) {
                     Ok(schema) => return Ok(schema),

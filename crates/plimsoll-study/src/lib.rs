@@ -1,9 +1,10 @@
 //! Executes studies: the loop over loads, the runners, recordings, setup and teardown, and builds
 //! under test. A study answers a question, such as a search for the load line, with several loads.
-//! Also checks what a load needs on this machine: addresses, certificates, files, threads.
+//! The crate also checks the addresses, certificates, files and threads that a load needs on this
+//! machine.
 //!
 //! This crate must not depend on the command line's parser or on the presentation
-//! (`plimsoll-report`). `plimsoll-analysis` chooses the loads and interprets them.
+//! (`plimsoll-report`). `plimsoll-analysis` chooses the loads and interprets their results.
 
 #![forbid(unsafe_code)]
 
@@ -51,8 +52,8 @@ pub mod target;
 pub mod traffic_file;
 pub mod value_class;
 
-// Both modules have the same public items. One is for builds with gRPC, and the other is for builds
-// without gRPC.
+// The files `grpc.rs` and `grpc_off.rs` have the same public items. `grpc.rs` is for builds with
+// gRPC, and `grpc_off.rs` is for builds without gRPC.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

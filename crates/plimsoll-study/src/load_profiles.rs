@@ -61,7 +61,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let names = [name_of(&level_tag(0)), level_name.clone()];
     let names = [names[0].as_str(), names[1].as_str()];
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    // A load level without a load has no profiles, and the record contains the reason.
+    // A load level at which no load ran has no profiles, and the record contains the reason.
     for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
         if let Err(reason) = &taken.file {
             missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
@@ -136,8 +136,9 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-/// Returns the reason why the profile figures of a load level are doubtful. The load ended early,
-/// the load generator was the limit, or the server was overloaded. `None` if there is no doubt.
+/// Returns the reason why the profile figures of a load level are doubtful. Possible reasons: the
+/// load ended early, the load generator was the limit, or the server was overloaded. Returns `None`
+/// if there is no doubt.
 fn profile_doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {

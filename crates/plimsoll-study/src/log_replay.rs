@@ -21,10 +21,10 @@ use std::path::PathBuf;
 
 /// Displays the progress of reading log files.
 pub trait ReadingProgress {
-    /// Called with the bytes read so far, and the total length if known.
+    /// Receives the number of bytes read so far, and the total length of the logs if known.
     fn passing(&mut self, read: u64, length: Option<u64>);
 
-    /// Called when reading is complete, to remove the display.
+    /// Removes the progress display when reading is complete.
     fn clear(&mut self);
 }
 
@@ -37,8 +37,8 @@ pub fn log_reading_options(args: &LogReadingTerms) -> LogReading<'_> {
     }
 }
 
-/// Compiles the patterns of --fold. Later, every match in a path is replaced by `{}`, so that paths
-/// of one kind count together.
+/// Compiles the patterns of --fold. [`fold_path`] replaces every match in a path by `{}`, so that
+/// paths of one kind count together.
 pub fn path_folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
     compile_patterns("--fold", &args.fold)
 }
@@ -74,7 +74,7 @@ pub fn check_strict(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failu
     }
 }
 
-/// Returns an error if no log line could be parsed, because the logs then have another format.
+/// Returns an error if no log line could be parsed, which means that the logs have another format.
 pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
@@ -137,7 +137,7 @@ pub struct LogChoice<'a> {
     pub only: &'a [String],
     /// Patterns (regular expressions) of the requests to skip.
     pub skip: &'a [String],
-    /// Whether requests with other methods than GET and HEAD are used, which may change data.
+    /// Whether requests with methods other than GET and HEAD, which may change data, are used.
     pub with_unsafe: bool,
     /// A path prefix that is added to every logged path.
     pub prefix: &'a str,

@@ -27,7 +27,7 @@ fn shorten_middle(text: &str, max: usize) -> String {
 
 /// Returns a message for a terminal, as one line without secrets. Control characters and characters
 /// that change the writing direction become `?`. Long quotations are shortened. Words in quotations
-/// that look like keys are shortened to hide them.
+/// that look like secret keys are shortened to hide them.
 pub fn terminal_message(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -72,7 +72,8 @@ pub struct SecretReplacements(Vec<(String, String)>);
 static GLOBAL_SECRET_REPLACEMENTS: OnceLock<SecretReplacements> = OnceLock::new();
 
 impl SecretReplacements {
-    /// Builds the list from pairs of a secret and the text to show in its place.
+    /// Builds the list of replacements from pairs of a secret and the text to show in place of the
+    /// secret.
     pub fn new(mut hidden: Vec<(String, String)>) -> SecretReplacements {
         hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         SecretReplacements(hidden)
@@ -84,9 +85,9 @@ impl SecretReplacements {
     }
 
     /// Stores these replacements for the whole process, for [`without_secrets`]. Only the first
-    /// call has an effect.
+    /// call of `store_for_process` has an effect.
     pub fn store_for_process(self) {
-        // A process runs one command, so a second call does not occur.
+        // A process runs one command, so a second call of `store_for_process` does not occur.
         let _ = GLOBAL_SECRET_REPLACEMENTS.set(self);
     }
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 const MODEL_REQUESTS_SAMPLED: usize = 400_000;
 /// The largest number of samples that are drawn from the model. Each sample is as long as the log.
 const DRAWS_MAX: usize = 8;
-/// The smallest number of samples that are drawn. From three samples on, the variation between
-/// samples can be estimated.
+/// The smallest number of samples that are drawn from the model. With three or more samples, the
+/// variation between samples can be estimated.
 const DRAWS_MIN: usize = 3;
 /// The largest number of requests in a log that can be compared. A larger log is refused.
 const COMPARED_MAX: usize = 4_000_000;
@@ -57,8 +57,8 @@ pub fn model_distances(
     Ok(ModelDistances::between(&log, &drawn_figures, caches))
 }
 
-/// Samples the requests of a load that is as long as the log. A request after the end of that time
-/// is moved to the beginning. The sample then resembles a load in steady state.
+/// Samples the requests of a load that is as long as the log. A request after the end of the log's
+/// duration is moved to the beginning, so that the sample resembles a load in steady state.
 fn sampled_requests(
     plan: &Plan,
     model: &TrafficModel,

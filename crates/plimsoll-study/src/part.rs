@@ -25,23 +25,25 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The only argument of a part's process; it takes the position of a command such as `run`.
+/// The only argument of a part (a process that sends one share of a load). The argument takes the
+/// position of a command such as `run`.
 const PART_ARGUMENT: &str = "carry-out-part";
 /// The largest length of an encoded plan, bytes (4 GiB). A larger announced length is an error.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// The task of a part: the share of a load that one process sends.
+/// The task of a part (a process that sends one share of a load).
 pub struct Task {
-    /// The plan of the whole load, of which the part sends its stripe.
+    /// The plan of the whole load. The process of this task sends one stripe (share) of the load.
     pub plan: Plan,
-    /// The generator settings of this part, such as its worker threads.
+    /// The generator settings of this process, such as its worker threads.
     pub injector: Injector,
-    /// The stripe of the part: its index and the number of stripes. The stripe determines which
-    /// requests the part sends.
+    /// The stripe (share of the load) that this process sends: its index and the number of stripes.
+    /// The stripe determines which requests the process sends.
     pub stripe: Stripe,
 }
 
-/// Returns the command that starts a part. ^C does not reach the part; its parent process ends it.
+/// Returns the command that starts a part (a process that sends one share of a load). ^C does not
+/// reach the part; its parent process ends the part.
 pub fn part_command() -> Command {
     let mut command = self_process::helper_command("plimsoll", PART_ARGUMENT);
     command.stdout(Stdio::piped());
@@ -49,7 +51,7 @@ pub fn part_command() -> Command {
 }
 
 impl Task {
-    /// Encodes the task for the part's standard input.
+    /// Encodes the task for the standard input of the process that executes the task.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Task { plan, injector, stripe } = self;
         let injector = serde_json::to_vec(injector).unwrap_or_default();
@@ -94,8 +96,8 @@ fn read_length_prefixed(input: &mut impl Read) -> io::Result<Vec<u8>> {
     if (bytes.len() as u64) < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Runs this process as a part if its only argument is [`PART_ARGUMENT`]. In that case this
-/// function never returns.
+/// Runs this process as a part (a process that sends one share of a load) if its only argument is
+/// [`PART_ARGUMENT`]. A process that runs as a part never returns from this function.
 pub fn run_part_if_requested() {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() != Some(OsStr::new(PART_ARGUMENT)) || words.next().is_some() || io::stdin().is_terminal()
@@ -134,8 +136,8 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // Any byte on standard input asks the part to stop. A closed pipe means that the parent
-        // process has exited.
+        // Any byte on standard input asks this process to stop the load. A closed pipe means that
+        // the parent process has exited.
         if input.read_exact(&mut [0]).is_err() {
             std::process::exit(1);
         }

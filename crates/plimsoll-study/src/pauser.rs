@@ -5,8 +5,8 @@
 //! The pauser reads a pipe whose write end only plimsoll has. A byte in the pipe starts the pauses.
 //! When the pipe closes, because the load or plimsoll ended, the pauser resumes all processes and
 //! exits. ^C and the usual signals do not reach the pauser. If the pauser is killed, plimsoll
-//! resumes the processes (`runner::process_pauser`). Only if both are killed at once does a process
-//! stay stopped.
+//! resumes the stopped processes (`runner::process_pauser`). A process stays stopped only if
+//! plimsoll and the pauser are killed at once.
 //!
 //! Not here: choosing the processes, and checking whether they may be stopped.
 
@@ -20,12 +20,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The first argument of a pauser process, in the position of a command such as `run`. The
-/// processes follow, each in the format of [`process_argument`].
+/// The first argument of a pauser process, in the position of a command such as `run`. The further
+/// arguments are the processes to stop, each in the format of [`process_argument`].
 const PAUSER_ARGUMENT: &str = "stop-processes";
 
-/// Formats a process as an argument of the pauser: process id and start time. The start time
-/// detects that another process has the same id.
+/// Formats a process as an argument of the pauser: process id and start time. The start time shows
+/// whether another process has the same id now.
 fn process_argument(pid: u32, started_ticks: u64) -> String {
     format!("{pid}.{started_ticks}")
 }
@@ -73,8 +73,8 @@ impl Drop for StoppedProcesses {
     }
 }
 
-/// Runs this process as a pauser if its first argument is [`PAUSER_ARGUMENT`]. In that case this
-/// function never returns.
+/// Runs this process as a pauser, and never returns, if the first argument of the process is
+/// [`PAUSER_ARGUMENT`].
 pub fn run_pauser_if_requested() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"stopper");

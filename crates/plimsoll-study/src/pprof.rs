@@ -25,10 +25,10 @@ const SENT_BYTES_MAX: usize = 32 << 20;
 /// The largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times
 /// its memory, so this limit keeps the tables below 256 MiB.
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
-/// A lock that lets one thread at a time decompress a profile. This bounds the memory.
+/// A lock that lets one thread at a time decompress a profile, to bound the memory use.
 static DECOMPRESSION_LOCK: Mutex<()> = Mutex::new(());
-/// The time within which a server refuses a profile. After this time the server is assumed to be
-/// profiling.
+/// The time to wait for a server's refusal of a profile request. If no refusal arrives within this
+/// time, the server is assumed to be profiling.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Returns the path and the length in seconds of a profile request. A base path becomes the path of
@@ -96,7 +96,7 @@ pub fn fetch_profile(
     }
 }
 
-/// Parses the response body as a profile. Fails if it is no profile or too large.
+/// Parses the response body as a profile. Fails if the body is not a profile, or is too large.
 fn parse_profile_body(body: &[u8]) -> Result<Profile, ReadError> {
     let _one_at_a_time = DECOMPRESSION_LOCK.lock();
     read_up_to(body, UNPACKED_BYTES_MAX)
@@ -169,8 +169,9 @@ impl Endpoint {
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
     }
 
-    /// Checks that the server agrees to a CPU profile: requests one and cancels the request soon. A
-    /// refusal arrives at once, whereas an accepted profile takes its time.
+    /// Checks that the server permits CPU profiles: requests a CPU profile and cancels the request
+    /// soon. A refusal arrives at once, whereas the response with a profile takes as long as the
+    /// profile.
     pub fn check(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
@@ -178,7 +179,7 @@ impl Endpoint {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
             Ok(FetchResponse { status: 200..=299, body }) => match parse_profile_body(&body) {
-                // Some servers ignore the requested length and respond at once.
+                // Some servers ignore the requested length of a profile and respond at once.
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
             },
@@ -188,13 +189,13 @@ impl Endpoint {
         }
     }
 
-    /// Takes a profile of this kind (`profile`, `heap`, ...) and length, and checks that it parses.
-    /// Waits at most `patience` longer than `seconds`.
+    /// Takes a profile of this kind (`profile`, `heap`, ...) and length, and checks that the
+    /// profile can be parsed. Waits at most `patience` longer than `seconds`.
     ///
     /// # Errors
     ///
-    /// The error is the reason and a way to correct it. The text completes a sentence that begins
-    /// with the kind.
+    /// The error contains the reason and a way to correct the problem. The error text completes a
+    /// sentence that begins with the profile kind.
     pub fn take(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
         let path = format!("{}/{kind}?seconds={seconds}", self.base);
         let timeout = patience + Duration::from_secs(u64::from(seconds));

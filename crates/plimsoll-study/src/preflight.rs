@@ -1,5 +1,6 @@
-//! Sends a preflight request before the load. The request checks that a server responds in HTTP,
-//! and over TLS if required. No figure of the load includes this request.
+//! Sends a preflight request before the load. The preflight request checks that a server responds
+//! in HTTP, and over TLS if required. The measured results of the load do not include the preflight
+//! request.
 //!
 //! Not here: the connections of a load (`plimsoll_engine`).
 
@@ -20,10 +21,11 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The timeout of the preflight request. A shorter `--timeout` replaces it.
+/// The longest timeout of the preflight request. If `--timeout` is shorter, the preflight request
+/// uses the timeout of `--timeout`.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// The timeout of checks between loads. A short timeout suffices, because an overloaded server is
-/// checked again later.
+/// The timeout of each check between loads whether the server responds. A short timeout suffices,
+/// because an overloaded server is checked again later.
 const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The server's response to a preflight request.
@@ -44,15 +46,16 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the gRPC status; without one, the status that corresponds to the HTTP status.
+    /// Returns the gRPC status of the response. If the response has no gRPC status, returns the
+    /// gRPC status that corresponds to the HTTP status.
     pub fn grpc_status_or_mapped(&self) -> GrpcStatus {
         self.grpc_status.map_or(GrpcStatus::from_http_status(self.status), |code| GrpcStatus::from_code(code.into()))
     }
 }
 
 /// Sends one request and returns the response. Any HTTP response from any address of the target
-/// suffices. The error has the reasons of all addresses. If no request of the plan is safe to send,
-/// an accepted connection suffices, and the result is `None`.
+/// suffices. The error contains the reason of the failure for each address. If no request of the
+/// plan is safe to send, an accepted connection suffices, and the result is `None`.
 pub fn send_preflight_request(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
     send_until_deadline(plan, injector, TIMEOUT_MAX)
 }
@@ -117,7 +120,8 @@ pub fn is_address_in_use(plan: &Plan) -> bool {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
     // The listener may be too busy to accept a connection. On this machine, the kernel has a list
-    // of listeners. On other machines, only an accepted connection proves a listener.
+    // of listening sockets. On other machines, only an accepted connection proves that a process
+    // listens.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
             && SocketDiagnostics::open()
@@ -162,7 +166,7 @@ impl PreflightRequest {
                 NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
                     NoResponse::LateAnswer.text(self.timeout, self.is_call)
                 }
-                // The user allowed only one protocol, which the server does not speak.
+                // The user allowed only one HTTP version, which the server does not speak.
                 error @ NoResponse::Tls(TlsFailure::NothingInCommon)
                     if self.http != HttpChoice::Auto && !self.is_call =>
                 {
@@ -198,9 +202,9 @@ impl PreflightRequest {
     }
 }
 
-/// Sends the preflight request unless the user disabled it. All loads use the protocol that this
-/// request negotiates. Returns warnings: an unsuccessful response, or fewer HTTP/2 streams than the
-/// plan needs.
+/// Sends the preflight request unless the user disabled it. All loads use the protocol that the
+/// preflight request negotiates. Returns warnings: an unsuccessful response, or fewer HTTP/2
+/// streams than the plan needs.
 pub fn run_preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }

@@ -1,12 +1,12 @@
 //! Takes profiles of the server in separate loads after the measurement. The profiled loads are a
-//! low load and the examined load, or both sides of a comparison in turn. The profiles are stored
-//! next to the run file.
+//! low load and the load that the study examined. A comparison profiles both of its sides in turn.
+//! The profiles are stored next to the run file.
 //!
 //! The separate loads ensure that profiling does not affect the measured figures. Later commands,
 //! such as `show`, compute results from the run file and its profiles.
 //!
-//! Not here: choosing and timing these loads (`plimsoll-analysis`), executing them (`study_loop`),
-//! parsing and presenting profiles.
+//! Not here: choosing and timing the profiled loads (`plimsoll-analysis`), executing them
+//! (`study_loop`), parsing and presenting profiles.
 
 use crate::base::user_info;
 use crate::pprof::{Endpoint, PROFILE_FETCH_GRACE};
@@ -27,9 +27,10 @@ use std::time::{Duration, Instant};
 
 /// The two names of the CPU profile kind: the name in file names and results, and the name in URLs.
 pub const CPU_PROFILE_NAMES: (&str, &str) = ("cpu", "profile");
-/// The other profile kinds. Each has a name, the name of the summed column (sample type), and
-/// whether the sum is a level, such as live heap memory. The difference of two snapshots has no
-/// default column, so the column is named. A level is not divided by the number of requests.
+/// The profile kinds other than CPU. Each entry has the name of the kind, the name of the summed
+/// column (sample type), and whether the sum is a level. A level, such as live heap memory, is not
+/// divided by the number of requests. The difference of two snapshots has no default column, so
+/// each entry names its column.
 pub const OTHER_PROFILE_KINDS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -192,7 +193,7 @@ impl Profiler for ProfileTaker {
             Err(why) => (None, Some(why)),
         };
         if taken.is_empty() {
-            // No profile was started in this load.
+            // No profile was started in this load, so the CPU profile is recorded as missing.
             taken.push((CPU_PROFILE_NAMES.0, Err(never.to_owned())));
         }
         for (kind, one) in taken {
@@ -202,8 +203,9 @@ impl Profiler for ProfileTaker {
     }
 }
 
-/// Stores a profile in a file next to the run file, and records the file's name. Without a profile,
-/// records the reason. Later commands read only recorded names, so files of other runs are ignored.
+/// Stores a profile in a file next to the run file, and records the file's name. If the profile is
+/// missing, records the reason. Later commands read only profiles whose names are recorded, so
+/// profiles of other runs are ignored.
 ///
 /// `trial` is the index of the load during which the profile was taken.
 fn store_profile(

@@ -20,8 +20,8 @@ use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
 
-/// Resolves the target of every arm (side). A comparison by CPU time fails if a server's processes
-/// are not visible.
+/// Resolves the target of each side (arm) of a comparison. A comparison by CPU time fails if a
+/// server's processes are not visible.
 pub fn resolve_targets(
     arms: &[Arm<Plan>],
     terms: &Terms<String>,
@@ -49,8 +49,8 @@ pub fn resolve_targets(
     Ok(targets)
 }
 
-/// Sends a preflight request to each running server. All servers then use the protocol of the first
-/// response, because a comparison of two protocols is unfair. Returns warnings.
+/// Sends a preflight request to each running server. Both sides are measured with the protocol of
+/// the first response, because a comparison of two different protocols is unfair. Returns warnings.
 pub fn preflight_responses(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     // The protocol of the first response, and the name of the server that chose it.
@@ -87,9 +87,9 @@ fn process_age(found: &FoundServer) -> Option<ProcessAge> {
     Some(ProcessAge { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 
-/// Compares the uptimes of two running servers. Returns a warning if they differ, and a general
-/// note about comparing running processes. Both are `None` if both URLs lead to the same server, or
-/// if a server process is not found.
+/// Compares the uptimes of two running servers. Returns a warning if the uptimes differ, and a
+/// general note about comparing running processes. The warning and the note are `None` if both URLs
+/// lead to the same server, or if a server process is not found.
 pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
@@ -126,8 +126,8 @@ pub fn requested_profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Res
     if !fresh {
         let [a, b] = &endpoints;
         a.check(seconds)?;
-        // A server needs a while to end a cancelled profile. If both sides are the same server, it
-        // is therefore checked only once.
+        // A server needs a while to end a cancelled profile. If both sides of the comparison are
+        // the same server, the server is therefore checked only once.
         if b.shown != a.shown {
             b.check(seconds)?;
         }

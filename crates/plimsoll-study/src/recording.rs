@@ -1,5 +1,6 @@
 //! Records an experiment. Each load (trial) is executed, kept in memory and written to the run file
-//! while it runs. A crash therefore loses at most the current interval.
+//! while the load runs. A crash of plimsoll loses at most the current interval, because earlier
+//! intervals are already in the run file.
 //!
 //! Not here: formatting command lines ([`FormatCommand`]), and executing loads (`runner`).
 
@@ -40,7 +41,8 @@ struct RunFile {
     file: File,
     failed: bool,
     buffer: Vec<u8>,
-    /// The interval to which the next tick is added: its index and its measurements.
+    /// The current interval, to which the measurements of the next tick (100 ms) are added: its
+    /// index and its measurements so far.
     open: Option<(u32, Interval)>,
 }
 
@@ -65,8 +67,8 @@ impl RunFile {
                         path.display()
                     )));
                 }
-                // Some file systems do not support locks. On them the file is written without a
-                // lock.
+                // Some file systems do not support locks. On a file system without locks, the run
+                // file is written without a lock.
                 Err(TryLockError::Error(_)) => file.set_len(0).map_err(cannot)?,
             }
         }
@@ -175,8 +177,9 @@ impl Recording {
         &self.experiment.remarks
     }
 
-    /// Executes and records one load with `runner`, and returns the recorded load. On each tick,
-    /// `on_tick` receives the number of CPU cores that the server uses, and may end the load.
+    /// Executes and records one load with `runner`, and returns the recorded load. On each tick
+    /// (every 100 ms), `on_tick` receives the number of CPU cores that the server uses, and may end
+    /// the load.
     pub fn run_and_record_load(
         &mut self,
         runner: &mut dyn Runner,

@@ -1,5 +1,6 @@
-//! Opens and closes the connections of a worker. If an address fails, the next address is tried.
-//! Plans with TLS also need a handshake. Not here: the exchanges on a connection.
+//! Opens and closes the connections of a worker. If a connect to one address of the target fails,
+//! the worker tries the target's next address. If the plan uses TLS, a TLS handshake follows the
+//! connect. Not here: the exchanges (requests and responses) on a connection.
 
 use super::state::{Starts, Worker};
 use crate::connection::{Readiness, State, token};
@@ -10,14 +11,14 @@ use plimsoll_wire::Conn;
 
 impl<N: Net> Worker<N> {
     /// Starts to open the slot's connection, and counts failed connects. All addresses of a host
-    /// name are tried in turn, as clients do (RFC 6724, section 2). If all addresses fail, returns
-    /// the error of the last one.
+    /// name are tried in turn, as clients do (RFC 6724, section 2). If the connects to all
+    /// addresses fail, returns the error of the last connect.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
         self.open_next(slot)
     }
 
-    /// Starts to open the slot's connection at the next address.
+    /// Starts to open the slot's connection to the next address of the target.
     fn open_next(&mut self, slot: u32) -> Result<(), u16> {
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -50,13 +51,15 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether another address remains to be tried after this error.
+    /// Returns whether a connect that failed with `error` can be tried again at another address of
+    /// the target.
     fn has_another_address(&self, slot: u32, error: u16) -> bool {
         tcp::is_address_specific(error)
             && u64::from(self.connections[slot as usize].tried) < self.job.addresses.active_count()
     }
 
-    /// Handles the result of a connect: success, or an error and then the next address.
+    /// Handles the result of a connect: continues with the opened connection, or, after an error,
+    /// tries the next address of the target.
     pub(super) fn connecting_ended(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return };
@@ -76,8 +79,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles that the slot's connection has opened: starts the TLS handshake, or makes the
-    /// connection ready for requests.
+    /// Handles a connection that has just opened: starts the TLS handshake, or makes the connection
+    /// ready for requests.
     fn handle_opened_connection(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
         self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
@@ -119,16 +122,16 @@ impl<N: Net> Worker<N> {
         self.make_connection_ready(slot);
     }
 
-    /// Handles a TLS failure on the slot's connection: counts the failure, and fails the
-    /// connection's exchanges.
+    /// Handles a TLS failure on the slot's connection: counts the failure, and fails the requests
+    /// of the connection.
     #[cold]
     pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
         self.recorder.tls_failed(reason);
         self.give_up(slot, RequestFailure::Tls);
     }
 
-    /// Makes the slot's connection ready for requests after it opened, and sends the waiting
-    /// exchanges.
+    /// Makes the slot's connection ready for requests after the connection has opened, and sends
+    /// the requests that waited for the connection.
     fn make_connection_ready(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Standing;
@@ -145,7 +148,8 @@ impl<N: Net> Worker<N> {
         self.make_slot_available(slot);
     }
 
-    /// Sends waiting exchanges on the slot's open connection, until it cannot take another one.
+    /// Sends waiting requests on the slot's open connection, until the connection cannot take
+    /// another request.
     pub(super) fn send_requests_while_room(&mut self, slot: u32) {
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -157,8 +161,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Continues the exchanges that wait for the slot's connection, after the connection got room
-    /// or was closed.
+    /// Sends the requests that wait for the slot's connection, after the connection became able to
+    /// take requests or was closed. If the connection was closed, a new connection is opened first.
     #[cold]
     pub(super) fn send_waiting_requests(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
@@ -180,7 +184,8 @@ impl<N: Net> Worker<N> {
             State::Connecting | State::Handshaking => self.opening -= 1,
             State::Standing => self.connections_open -= 1,
         }
-        // The slot's entry in the list of idle slots is now outdated.
+        // If the closed connection has an entry in the list of idle connections, the entry is now
+        // outdated.
         connection.listed = false;
         connection.socket = None;
         connection.conn = Conn::new();
@@ -191,7 +196,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles the loss of a connection that had no exchanges.
+    /// Handles the loss of a connection on which no request was in flight.
     pub(super) fn handle_lost_connection(&mut self, slot: u32) {
         self.close(slot);
         if !self.connections[slot as usize].waiting.is_empty() {
@@ -200,8 +205,9 @@ impl<N: Net> Worker<N> {
         self.make_slot_available(slot);
     }
 
-    /// Makes a slot available to the next arrival (open loops). A slot whose connection can take a
-    /// request goes to the idle list. A slot without a connection goes to the free list.
+    /// In an open loop, makes a connection slot available to the next arrival. A slot whose
+    /// connection can take a request is added to the idle list. A slot without a connection is
+    /// added to the free list.
     #[inline]
     pub(super) fn make_slot_available(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {

@@ -1,6 +1,7 @@
-//! Sends the request of an exchange on a connection and handles the response, until the exchange
-//! ends. The connection reports facts about received bytes. This file records the times, checks the
-//! responses, and counts the outcomes.
+//! Handles exchanges (a request and its response): sends the request on a connection, and handles
+//! the response until the exchange ends. A connection parses its received bytes and reports facts,
+//! for example a complete response. This file records the times, checks the responses, and counts
+//! the outcomes.
 
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
@@ -18,8 +19,8 @@ use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailur
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
-/// The maximum number of times that a request is sent again because a server did not process it.
-/// After that the request fails.
+/// The maximum number of times that a request is sent again because a server did not process it. A
+/// request that the server has not processed after the last repetition fails.
 const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
@@ -39,7 +40,8 @@ impl<N: Net> Worker<N> {
         self.send_or_queue_request(slot, number);
     }
 
-    /// Counts the additional messages of an exchange as requests of their own.
+    /// If an exchange contains several messages, counts each message after the first as a separate
+    /// request.
     fn count_further(&mut self, number: u32) {
         let further = self.job.source.messages(number) - 1;
         let exchange = &mut self.exchanges[number];
@@ -52,7 +54,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Sends the request of an exchange on the slot's connection, at once or as soon as the
-    /// connection has room.
+    /// connection can take another request.
     #[inline]
     fn send_or_queue_request(&mut self, slot: u32, number: u32) {
         if self.connections[slot as usize].has_room() {
@@ -62,8 +64,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Makes an exchange wait until the slot's connection can take another request. If the server
-    /// sent GOAWAY, the exchange uses another slot.
+    /// Makes a request wait until the slot's connection can take another request. In a closed loop,
+    /// if the server sent GOAWAY on the connection, the request moves to another connection slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
         if self.has_goaway_with_exchanges(slot) {
@@ -80,8 +82,9 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether a user needs another connection than the slot's. This happens in closed
-    /// loops, after the server sent GOAWAY on a connection that is still open.
+    /// Returns whether new requests need another connection than the slot's. In a closed loop, new
+    /// requests need another connection after the server sent GOAWAY on a connection that is still
+    /// open.
     fn has_goaway_with_exchanges(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.state == State::Standing
@@ -89,14 +92,15 @@ impl<N: Net> Worker<N> {
             && matches!(self.starts, Starts::Closed(_))
     }
 
-    /// Returns the slot that takes new exchanges after the server sent GOAWAY on the connection of
-    /// `slot`. The result stays the same until that connection ends.
+    /// Returns the slot that takes new requests after the server sent GOAWAY on the connection of
+    /// `slot`. Until the connection with GOAWAY ends, the result is always the same slot.
     fn replacement_slot(&mut self, slot: u32) -> u32 {
         if let Some(other) = self.connections[slot as usize].goaway_replacement {
             return other;
         }
-        // The first slots belong to users. Later slots were added to replace connections with
-        // GOAWAY, and such a slot is used again once it is spare.
+        // The first connection slots belong to the users of the closed loop. Later slots were added
+        // to replace connections with GOAWAY. A replacement slot that is no longer needed is used
+        // again for another connection with GOAWAY.
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
@@ -116,7 +120,8 @@ impl<N: Net> Worker<N> {
     #[inline(always)]
     pub(super) fn send_request(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
-        // A request that follows a redirect keeps the start times of the first request.
+        // A request that follows a redirect keeps the intended start and the send time of the first
+        // request.
         if exchange.sent_ns == 0 {
             exchange.sent_ns = self.now_ns;
         }
@@ -168,15 +173,16 @@ impl<N: Net> Worker<N> {
         connection.sending = false;
     }
 
-    /// Reads from the slot's connection and handles the bytes, for at most one slice of bytes or
-    /// time.
+    /// Reads from the slot's connection and handles the received bytes, for at most [`SLICE_BYTES`]
+    /// bytes or [`SLICE_NS`] ns.
     pub(super) fn on_readable(&mut self, slot: u32, hangup: bool) {
         let Some(mut buffers) = self.buffers.take() else { return };
         let generation = self.connections[slot as usize].generation;
         let (began_ns, mut taken) = (self.now_ns, 0);
         loop {
             let connection = &self.connections[slot as usize];
-            // Handling the bytes may have closed the connection, or opened a new one in the slot.
+            // The handling of received bytes may have closed the connection, or opened a new
+            // connection in the same slot.
             if connection.generation != generation {
                 break;
             }
@@ -190,8 +196,9 @@ impl<N: Net> Worker<N> {
                     }
                     self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
-                    // A short read has emptied the socket, and later bytes cause a new event. But
-                    // an end of the stream that the same event announced causes no new event.
+                    // A read that did not fill the buffer has emptied the socket, and later bytes
+                    // cause a new readiness event. But if the current event announced the end of
+                    // the stream (`hangup`), no new event follows, so the loop reads on.
                     if count < buffers.input.len() && !hangup {
                         break;
                     }
@@ -223,7 +230,8 @@ impl<N: Net> Worker<N> {
         let mut received = connection.conn.receive(bytes, plain);
         while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
             match fact {
-                // The most frequent fact is handled here directly, without the general function.
+                // A complete response is the most frequent fact, so this loop handles it directly,
+                // without a call of `on_fact`.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.wants_responses()
                         && self.report_response_to_author(exchange, status, piece, true)
@@ -241,14 +249,16 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether the slot still has the connection of this generation.
+    /// Returns whether the slot still has the connection with the number `generation`. Each new
+    /// connection in a slot gets a new generation number.
     #[inline]
     fn has_generation(&self, slot: u32, generation: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.generation == generation && connection.socket.is_some()
     }
 
-    /// Handles a fact that the slot's connection reports about received bytes.
+    /// Handles a fact that the slot's connection reports about received bytes, for example a piece
+    /// of a response.
     #[inline(never)]
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
@@ -303,8 +313,9 @@ impl<N: Net> Worker<N> {
                 if self.connections[slot as usize].conn.is_over() {
                     self.handle_lost_connection(slot);
                 } else if self.has_goaway_with_exchanges(slot) {
-                    // Waiting exchanges move to other connections. Here they would wait until the
-                    // slowest response has ended.
+                    // After the server sent GOAWAY on a connection, the requests that wait for this
+                    // connection move to other connections. On the connection with GOAWAY, the
+                    // requests would wait until the slowest response has ended.
                     let mut waiting =
                         std::mem::replace(&mut self.connections[slot as usize].waiting, ExchangeQueue::EMPTY);
                     while let Some(number) = self.exchanges.take_first(&mut waiting) {
@@ -312,32 +323,34 @@ impl<N: Net> Worker<N> {
                     }
                 }
             }
-            // The broken connection was idle, so no request fails.
+            // The server broke a protocol rule on an idle connection, so no request fails.
             Fact::Broke(_) => self.handle_lost_connection(slot),
             Fact::WindowEmpty => self.recorder.window_empty(),
             Fact::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
             Fact::Stands { resumed } => self.complete_handshake(slot, resumed),
             Fact::HasBytesToSend => {
-                // The connection may now be able to take a waiting exchange.
+                // After the received bytes, the connection may be able to take a waiting request.
                 if !self.connections[slot as usize].waiting.is_empty() {
                     self.send_requests_while_room(slot);
                 }
-                // If the send buffer is full, the next writable event sends the rest.
+                // If the socket's send buffer is full (`sending`), the next writable event sends
+                // the pending bytes.
                 if !self.connections[slot as usize].sending {
                     self.send(slot);
                 }
             }
             Fact::Ended => self.on_end(slot, false),
             Fact::TlsFailed(reason) => {
-                // The pending bytes contain a TLS alert, which tells the server the reason.
+                // The pending bytes contain a TLS alert, which tells the server the reason of the
+                // TLS failure.
                 self.send(slot);
                 self.tls_failed(slot, reason);
             }
         }
     }
 
-    /// Counts received bytes of an exchange's response. Returns whether these are the first bytes
-    /// of the response, and if so, records their time.
+    /// Counts received bytes of an exchange's response. Returns whether the received bytes are the
+    /// first bytes of the response. The arrival time of the first bytes is recorded.
     #[inline]
     fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
@@ -349,8 +362,8 @@ impl<N: Net> Worker<N> {
         first
     }
 
-    /// Counts complete messages of a gRPC response, and for streams records their times. `first`:
-    /// the messages arrived with the first bytes of the response.
+    /// Counts complete messages of a gRPC response, and for streams records the arrival times of
+    /// the messages. `first`: the messages arrived with the first bytes of the response.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -389,12 +402,13 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles that the peer has closed or broken the connection.
+    /// Handles a connection that the peer has closed or broken.
     fn on_end(&mut self, slot: u32, broken: bool) {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
             State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
-            // The writable event of this connection will report the result of the connect.
+            // While the connection is being opened, nothing is done here, because its writable
+            // event reports the result of the connect.
             State::Connecting if !connection.waiting.is_empty() => {}
             _ if broken => self.give_up(slot, RequestFailure::Reset),
             _ => {
@@ -413,8 +427,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles a piece of an unfinished response. If the response has failed or may fail, the piece
-    /// is stored.
+    /// Stores a piece of an unfinished response, if the response has failed or may still fail.
     fn store_unfinished_piece(&mut self, number: u32, status: Option<u16>, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
@@ -445,8 +458,9 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Stores a response that failed by its status. `is_stated`: the response has a `grpc-status`
-    /// field, whose message may say more than the content.
+    /// Stores a response that failed because of its status. If the response has a `grpc-status`
+    /// field (`is_stated`), its gRPC message is stored, because the message may say more than the
+    /// content.
     #[cold]
     fn store_response_failed_by_status(
         &mut self,
@@ -562,9 +576,9 @@ impl<N: Net> Worker<N> {
         self.send_or_queue_request(slot, number);
     }
 
-    /// Reports a response to the author, or lets the author follow its redirect. A redirect is
-    /// followed only before the deadline, and only if the exchange has a single response
-    /// (`is_only`). Returns whether the redirect was followed.
+    /// Reports a response to the author (the script that writes the requests). The author may
+    /// follow a redirect only before the deadline, and only if the exchange has a single response
+    /// (`is_only`). Returns whether the author follows a redirect.
     fn report_response_to_author(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.response_times_now(number);
         let exchange = &self.exchanges[number];
@@ -573,8 +587,9 @@ impl<N: Net> Worker<N> {
         self.job.source.report_response(number, status, piece, times, (is_last, may_ask_on))
     }
 
-    /// Makes an exchange continue with the next request after a redirect. `last`: the last piece of
-    /// the redirect response, with its number of surplus bytes.
+    /// Sends the next request of an exchange after a redirect. `last`: the last piece of the
+    /// redirect response. `surplus`: the number of bytes at the end of the last piece that do not
+    /// belong to the response.
     #[cold]
     fn send_further_request(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
@@ -583,9 +598,10 @@ impl<N: Net> Worker<N> {
         self.send_redirected_request(slot, number, hangup);
     }
 
-    /// Handles the complete response of an exchange on the slot's connection, with its gRPC status
-    /// if it has one. `last`: the last piece of the response, with the number of surplus bytes.
-    /// `hangup`: the peer has closed its end of the connection.
+    /// Handles the complete response of an exchange on the slot's connection. `statuses`: the HTTP
+    /// status of the response, and its gRPC status, if any. `last`: the last piece of the response,
+    /// whose last `surplus` bytes do not belong to the response. `hangup`: the peer has closed its
+    /// end of the connection.
     #[inline]
     fn handle_complete_response(
         &mut self,
@@ -611,8 +627,9 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// Returns the outcome of a response with these HTTP and gRPC statuses. `last` is its last
-    /// piece, whose last `surplus` bytes do not belong to the response.
+    /// Returns the outcome of a response. `statuses`: the HTTP status of the response, and its gRPC
+    /// status, if any. `last`: the last piece of the response, whose last `surplus` bytes do not
+    /// belong to the response.
     #[inline]
     fn response_outcome(
         &mut self,
@@ -668,18 +685,20 @@ impl<N: Net> Worker<N> {
         (status, outcome)
     }
 
-    /// Handles the response to one of an exchange's messages while responses to other messages are
-    /// still missing.
+    /// For an exchange with several messages, handles the response to one message while responses
+    /// to other messages are still missing.
     fn finish_one_message(&mut self, number: u32, status: u16, last: Piece) {
         let (status, outcome) = self.response_outcome(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
         self.count_finished(number, status, outcome);
-        // The time to first byte is measured for each response, so it is reset for the next one.
+        // The time to first byte is measured for each response, so it is reset before the next
+        // response of the exchange.
         self.exchanges[number].first_byte_ns = 0;
     }
 
-    /// Sends an exchange's request again, because the server did not process it. In an open loop
-    /// the request may use another connection. After [`RESENT_MAX`] repetitions the exchange fails.
+    /// Sends a request again, because the server did not process the request. In an open loop the
+    /// repeated request may use another connection. After [`RESENT_MAX`] repetitions the request
+    /// fails.
     #[cold]
     fn send_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
@@ -705,7 +724,7 @@ impl<N: Net> Worker<N> {
         };
         self.exchanges[number].slot = other;
         self.send_or_queue_request(other, number);
-        // The connection of the first attempt may be unusable now.
+        // The connection on which the server did not process the request may be unusable now.
         let connection = &self.connections[slot as usize];
         if connection.state == State::Standing && connection.conn.is_over() {
             self.handle_lost_connection(slot);
@@ -730,14 +749,15 @@ impl<N: Net> Worker<N> {
         self.fail_exchange(number, RequestFailure::Timeout);
     }
 
-    /// Closes the slot's connection. The exchanges on it fail, and so do the exchanges that wait
-    /// for the connection to open.
+    /// Closes the slot's connection. The requests in flight on the connection fail, and so do the
+    /// requests that wait for the connection to open.
     #[cold]
     pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let mut fallen = std::mem::take(&mut self.fallen);
         if connection.state == State::Standing {
-            // Exchanges that waited for room on an open connection continue on the next connection.
+            // Requests that waited until an open connection could take them do not fail, but
+            // continue on the slot's next connection.
             while let Some(number) = connection.conn.give_up() {
                 fallen.push(number);
             }
@@ -757,8 +777,9 @@ impl<N: Net> Worker<N> {
         self.fallen = fallen;
     }
 
-    /// Fails an exchange and continues its user. Closes the exchange's connection if the connection
-    /// is unusable now.
+    /// Ends an exchange (a request and its response) with a failure, and continues the simulated
+    /// user that sent the request. Closes the exchange's connection if the connection is unusable
+    /// now.
     #[cold]
     fn fail_exchange(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
@@ -778,10 +799,12 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// Ends an exchange and counts its outcome. Returns its user and the result of its request.
+    /// Ends an exchange (a request and its response) and counts its outcome. Returns the user that
+    /// sent the request, and the result of the request.
     #[inline]
     fn finish_exchange(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
-        // The exchange's other messages without a response get the same outcome.
+        // All further messages of the exchange that have no response get the same outcome as the
+        // exchange.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);
         }
@@ -797,8 +820,8 @@ impl<N: Net> Worker<N> {
         (exchange.user, LastRequest { route: exchange.route, status, outcome })
     }
 
-    /// Returns the times of a response that is complete now, and whether it is the last one of its
-    /// exchange.
+    /// Returns the times of a response that is complete now, and whether the response is the last
+    /// response of its exchange.
     fn response_times_now(&self, number: u32) -> (AnswerTimes, bool) {
         let times = self.exchange_times(number);
         // If the whole response arrived at once, its first byte arrived now.
@@ -806,14 +829,15 @@ impl<N: Net> Worker<N> {
         (AnswerTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
     }
 
-    /// Returns the times of an exchange, as they are reported to an author.
+    /// Returns the times of an exchange for the report to the author (the script that writes the
+    /// requests).
     fn exchange_times(&self, number: u32) -> AnswerTimes {
         let exchange = &self.exchanges[number];
         let Exchange { intended_ns, sent_ns, first_byte_ns, .. } = *exchange;
         AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
     }
 
-    /// Counts the outcome of one message of an exchange as a request.
+    /// Counts the outcome of one message. Each message of an exchange counts as a request.
     #[inline]
     fn count_finished(&mut self, number: u32, status: u16, outcome: Outcome) {
         let exchange = &self.exchanges[number];
@@ -839,7 +863,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Ends the exchanges of a connection on which a send failed, once all received bytes are read.
+    /// Fails the requests of a connection on which a send failed, as soon as all bytes that the
+    /// connection received are read.
     #[cold]
     pub(super) fn end_exchanges_after_broken_send(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];

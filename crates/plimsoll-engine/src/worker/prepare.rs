@@ -1,5 +1,5 @@
 //! Opens connections before the schedule begins, slowly enough for the accept queue of the server.
-//! Nothing in this preparation is measured.
+//! The opening of connections before the schedule is not measured.
 
 use super::state::{Starts, Worker};
 use crate::connection::State;
@@ -7,22 +7,23 @@ use crate::net::{Net, Wait};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
-/// The maximum number of connections that all workers open at the same time. It is below the length
-/// of the accept queue of common servers. If an accept queue overflows, a connection waits for a
-/// SYN retransmission.
+/// The maximum number of connections that all workers together open at the same time. The maximum
+/// is below the length of the accept queue of common servers. If an accept queue overflows, a
+/// connection waits for a SYN retransmission.
 const OPENING_MAX: u64 = 100;
-/// The number of connections that are opened in one burst, before the pace is checked again.
+/// The number of connections that a worker opens in one burst, before it compares the number of
+/// opened connections with the planned rate again.
 const BURST_CONNECTIONS: u64 = 32;
-/// A time limit of the preparation, ns. A shorter request timeout lowers the limit, but not below
-/// four times the expected time. Connections that are missing at the limit are opened during the
-/// load.
+/// The time limit for opening connections before the schedule, ns. A shorter request timeout lowers
+/// the limit, but not below four times the expected opening time. Connections that are not open at
+/// the time limit are opened during the load.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// The pause, ns, before another connect to a unix socket whose backlog was full.
 const FULL_PAUSE_NS: u64 = 1_000_000;
 
 impl<N: Net> Worker<N> {
     /// Opens the connections that must be ready before the schedule begins. A connection that fails
-    /// is opened again during the load, which counts the failures.
+    /// before the schedule is opened again during the load, and the load counts the failures.
     pub fn prepare(&mut self) {
         let closed = matches!(self.starts, Starts::Closed(_));
         let mut left = match closed {
@@ -37,8 +38,8 @@ impl<N: Net> Worker<N> {
         let mut opened: u64 = 0;
         let mut slot = 0;
         while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
-            // The number of connections that should have been started by now, rounded up to whole
-            // bursts.
+            // The number of bursts of connections, rounded up, that should have been started by
+            // now.
             let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST_CONNECTIONS * 1_000_000_000) + 1;
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST_CONNECTIONS {
@@ -56,8 +57,9 @@ impl<N: Net> Worker<N> {
                         if error == BACKLOG_FULL {
                             wait_ns = self.now_ns + FULL_PAUSE_NS;
                         } else {
-                            // The system refuses connections (no free port, no free file
-                            // descriptor). The load counts such failures, so the preparation ends.
+                            // The operating system refuses new connections (no free port, no free
+                            // file descriptor). The preparation ends, because the load opens the
+                            // missing connections and counts their failures.
                             left = 0;
                         }
                         break;
@@ -71,15 +73,16 @@ impl<N: Net> Worker<N> {
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
-        // Connections that are still opening are closed, so that the load opens and counts them
-        // itself.
+        // Connections that are still opening at the end of the preparation are closed, so that the
+        // load opens and counts these connections.
         for slot in 0..self.connections.len() as u32 {
             if matches!(self.connections[slot as usize].state, State::Connecting | State::Handshaking) {
                 self.handle_lost_connection(slot);
             }
         }
-        // Some servers block a thread on each accepted connection until its first request. So each
-        // connection is used once, in the order of opening, before any connection is used again.
+        // Some servers block one thread per accepted connection until the connection's first
+        // request arrives. To release the blocked threads, each connection is used once, in the
+        // order of opening, before any connection is used again.
         if self.job.streams_max == 1 {
             self.fresh = std::mem::take(&mut self.idle);
             self.fresh.reverse();

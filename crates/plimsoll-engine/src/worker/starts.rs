@@ -11,22 +11,24 @@ use std::cmp::Reverse;
 /// The pause of a user whose connection failed to open, ns. Without the pause a closed port would
 /// get 100 000 connects a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
-/// The maximum number of requests that one turn of the event loop starts before it reads responses.
+/// The maximum number of requests that one iteration of the event loop starts before the loop reads
+/// responses.
 const STARTS_PER_TURN: u32 = 64;
-/// The maximum number of requests that one turn of the event loop times out. The number is high,
-/// because a delay has no benefit.
+/// The maximum number of requests that one iteration of the event loop ends with a timeout. The
+/// maximum is high, because it has no benefit to delay a timeout.
 const TIMEOUTS_PER_TURN: u32 = 512;
-/// The time after the end of the schedule, ns, in which late arrivals still start. Arrivals that
-/// are late by more count as unsent.
+/// The period after the end of the schedule, ns, in which late arrivals still start. Arrivals that
+/// have not started by the end of the period count as unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Returns the time at which the next action is due, ns: a tick, a start, a timeout, a change
-    /// of users or the end. Expected responses are not considered.
+    /// Returns the time of the worker's next due action, ns: a tick, a request start, a timeout, a
+    /// change of the users or the end. The arrival of expected responses is not considered.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
-        // The next end is the end of the schedule, and after that the end of the grace period.
+        // The next end is the end of the schedule. After the end of the schedule, the next end is
+        // the end of the grace period.
         let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
         let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
         if let Some((at_ns, _)) = self.exchanges.first_deadline() {
@@ -45,7 +47,8 @@ impl<N: Net> Worker<N> {
         due_ns
     }
 
-    /// Starts and times out everything that is due. Returns whether anything was due.
+    /// Ends overdue requests with a timeout, and starts due requests and users. Returns whether any
+    /// action was due.
     pub(super) fn start_due(&mut self) -> bool {
         let mut left = TIMEOUTS_PER_TURN;
         while left > 0
@@ -68,8 +71,8 @@ impl<N: Net> Worker<N> {
         worked | self.start_users()
     }
 
-    /// Starts due arrivals of an open loop, at most [`STARTS_PER_TURN`]. Returns whether there were
-    /// any.
+    /// Starts due arrivals of an open loop, at most [`STARTS_PER_TURN`] in one call. Returns
+    /// whether any arrival was started.
     fn release_arrivals(&mut self) -> bool {
         let mut released = 0;
         while let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
@@ -125,8 +128,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Counts an arrival's request as unsent, if it is measured, because no connection is
-    /// available. Ends the session of the arrival.
+    /// Counts the requests of a measured arrival as unsent, because no connection is available.
+    /// Ends the session of the arrival.
     #[cold]
     fn count_unsent_arrival(&mut self, user: u64, route: RouteNumber, measured: bool) {
         if measured {
@@ -135,7 +138,8 @@ impl<N: Net> Worker<N> {
         self.end_session_early(user);
     }
 
-    /// Ends the active session of `user` early, if there is one, and counts the session as cut.
+    /// Ends the active session of `user` early, if there is one, and counts the session as cut
+    /// (ended before its last request).
     #[cold]
     fn end_session_early(&mut self, user: u64) {
         let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };
@@ -161,8 +165,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns the slot for the next request of an arrival. A session with a connection of its own
-    /// always gets the slot of that connection.
+    /// Returns the connection slot for the next request of an arrival. A session with a connection
+    /// of its own always gets the slot of its own connection.
     #[inline]
     pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
@@ -175,7 +179,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns a slot whose connection only the session of `user` uses.
+    /// Returns a connection slot that is reserved for the session of `user`.
     fn own_slot(&mut self, user: u64) -> Option<u32> {
         let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.fresh_slot() }?;
         self.filling = self.filling.filter(|filling| *filling != slot);
@@ -186,9 +190,9 @@ impl<N: Net> Worker<N> {
         Some(slot)
     }
 
-    /// Returns the slot of a connection that can take an arrival's request. If there is none,
-    /// returns a slot whose connection is opening, or a slot for a new connection. `None`: all
-    /// connections are in use.
+    /// Returns the slot of a connection that can take an arrival's request. If no open connection
+    /// can take the request, returns a slot whose connection is opening, or a slot for a new
+    /// connection. `None`: all connections are in use.
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
@@ -201,8 +205,8 @@ impl<N: Net> Worker<N> {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == State::Standing;
             let room = if is_listed { connection.conn.exchanges_available() } else { 0 };
-            // A connection that can take more exchanges stays at its place in the list of idle
-            // connections.
+            // A connection that can take further requests in addition to the arrival's request
+            // stays in the list of idle connections.
             if room > 1 {
                 return Some(slot);
             }
@@ -260,7 +264,8 @@ impl<N: Net> Worker<N> {
     fn change_users(&mut self) {
         let Starts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
-        // The intended start of new users is the time at which the change was due.
+        // The intended start of the new users is the time at which the change of the number of
+        // users was due.
         let intended_ns = users.change_ns.min(self.now_ns);
         let at_ns = intended_ns - self.origin_ns;
         let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
@@ -270,8 +275,8 @@ impl<N: Net> Worker<N> {
         users.joined_ns = intended_ns;
     }
 
-    /// Starts users that join (closed loop), and users whose wait has ended. Returns whether there
-    /// were any.
+    /// Starts users that join a closed loop, and continues users whose wait has ended. Returns
+    /// whether any user was started or continued.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
         while let Starts::Closed(users) = &mut self.starts
@@ -280,7 +285,8 @@ impl<N: Net> Worker<N> {
         {
             started += 1;
             // A user that left and joins again may still have a request in flight or a retry
-            // pending. Such a user continues without a new start.
+            // pending. A user with a request in flight or a pending retry continues without a new
+            // start.
             let intended_ns = users.joined_ns;
             if !self.is_at_work(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
@@ -308,8 +314,8 @@ impl<N: Net> Worker<N> {
         started > 0
     }
 
-    /// Begins `user` with this intended start. Returns the route of the user's first request if it
-    /// is due at once.
+    /// Begins `user` with the intended start `intended_ns`. Returns the route of the user's first
+    /// request if the request is due at once.
     #[inline]
     fn begin_user(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
         let next = self.job.source.next(user, None);
@@ -343,8 +349,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles a session that ended without a request. Its user waits before the next session, to
-    /// avoid an endless loop.
+    /// Handles a session that ended without a request. In a closed loop, the user of the session
+    /// waits before its next session, to avoid an endless loop.
     #[cold]
     fn handle_empty_session(&mut self, user: u64, ended: EndedSession) {
         self.session_ended(ended);
@@ -361,9 +367,9 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Starts the next request of `user` with this intended start, unless the load or the user has
-    /// ended. `route` is the request's route; `None`: the user begins. Returns whether a measured
-    /// request started.
+    /// Starts the next request of `user` with the intended start `intended_ns`, unless the load or
+    /// the user has ended. `route` is the route of the request; `None`: the user begins with its
+    /// first request. Returns whether a measured request started.
     #[inline]
     fn prepare_next_request(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
@@ -373,8 +379,8 @@ impl<N: Net> Worker<N> {
         if let Starts::Closed(users) = &self.starts
             && (user >= users.active || (route.is_none() && measured && users.left == Some(0)))
         {
-            // A user that left the load sends no more requests. If it is within a session, that
-            // session ends early.
+            // A user that left the load sends no more requests. If the user left within a session,
+            // the session ends early.
             if route.is_some() {
                 self.end_session_early(user);
             }
@@ -400,7 +406,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Continues `user` after its exchange on `slot`: starts its next request now or later, or ends
-    /// the user. A user of a closed loop then begins again.
+    /// the user. In a closed loop, a user that has ended begins again.
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: LastRequest) {
         let next = self.job.source.next(user, Some(&last));
@@ -417,8 +423,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Executes the next action of a user within its session. `refused`: the last connect failed,
-    /// so the user pauses first.
+    /// Executes the next action of a user within its session. `refused`: the last connect or TLS
+    /// handshake failed, so the user pauses before the action.
     #[inline(never)]
     fn continue_session(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
         // While this user waits, other users may use the connection (open loop).
@@ -437,8 +443,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns whether the load ended before its duration: all requests have started and all
-    /// sessions have ended, or no more requests exist.
+    /// Returns whether the load ended before its scheduled end, because all requests have started
+    /// and all sessions have ended, or because no more requests exist.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => {

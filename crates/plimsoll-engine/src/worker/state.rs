@@ -1,4 +1,5 @@
-//! The state of a worker, shared by its loop, starts, exchanges and connections.
+//! The state of a worker. The modules for the worker's event loop, request starts, exchanges and
+//! connections share the state.
 
 use crate::answers::AnswerText;
 use crate::connection::Connection;
@@ -63,35 +64,37 @@ pub(super) struct Buffers {
     pub(super) plain: Vec<u8>,
 }
 
-/// One worker of a load, with its connections and its requests in flight. `N` is its clock and
-/// network.
+/// One worker of a load, with its connections and its requests in flight. `N` is the type of the
+/// worker's clock and network.
 pub struct Worker<N: Net> {
     pub(super) net: N,
     pub(super) job: Job,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) connections: Vec<Connection<N::Socket>>,
-    /// Open idle connections as (slot, generation), the most recently used last. An entry whose
-    /// connection was closed or is in use again is ignored.
+    /// Open idle connections, the most recently used last, as pairs of the slot and the
+    /// connection's number in the slot (generation). An entry whose connection was closed or is in
+    /// use again is ignored.
     pub(super) idle: Vec<(u32, u32)>,
-    /// The connections that were opened before the schedule and never used, the earliest opened
-    /// last.
+    /// The unused connections that were opened before the schedule, in reverse order of opening.
     pub(super) fresh: Vec<(u32, u32)>,
     /// The numbers of the slots without a connection.
     pub(super) free: Vec<u32>,
-    /// The slot whose connection is opening for the latest arrival. Further arrivals may wait for
-    /// this connection, too.
+    /// The slot whose connection is opening for the latest arrival. Further arrivals may also wait
+    /// for the connection that is opening.
     pub(super) filling: Option<u32>,
-    /// Whether each user of a closed loop waits before it continues, by user number.
+    /// For each user of a closed loop, by user number: whether the user is waiting before its next
+    /// request.
     pub(super) paused: Vec<bool>,
-    /// A reused buffer for the numbers of exchanges that end together.
+    /// A reused buffer for the numbers of the exchanges that fail together when their connection
+    /// closes.
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
     /// Whether the response that is being handled is a redirect, so that its exchange sends another
     /// request.
     pub(super) follows: bool,
-    /// The connections whose events the next turn handles, in order, as (slot, generation). An
-    /// entry whose connection was closed is ignored.
+    /// The connections with unfinished work for the next iteration of the event loop, in order, as
+    /// (slot, generation). An entry whose connection was closed is ignored.
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
     /// The users whose next request is due later, the earliest first.
@@ -110,7 +113,8 @@ pub struct Worker<N: Net> {
     pub(super) buffers: Option<Box<Buffers>>,
     /// A reused buffer for the outgoing bytes of one connection.
     pub(super) scratch: Vec<u8>,
-    /// The start of the schedule (absolute, ns). Earlier times belong to the preparation.
+    /// The start of the schedule (absolute, ns). Before the start of the schedule, the worker only
+    /// opens connections.
     pub(super) origin_ns: u64,
     pub(super) measured_from_ns: u64,
     pub(super) end_ns: u64,
@@ -122,7 +126,7 @@ pub struct Worker<N: Net> {
     pub(super) now_ns: u64,
     /// The time at which the worker last fetched events, ns; 0: never.
     pub(super) asked_ns: u64,
-    /// The time from which the current events count as readable, ns; 0: unknown.
+    /// The assumed time at which the current events became readable, ns; 0: unknown.
     pub(super) readable_ns: u64,
 }
 

@@ -1,46 +1,50 @@
-//! Divides the time of the event loop into turns. The loop leaves a connection after a slice (a
-//! number of bytes or a time). A turn ends after a limited time, and remaining work waits in a
-//! queue. So no server can delay deadlines, arrivals, other connections or the end of the load for
-//! long.
+//! Divides the work of the event loop into turns (iterations of limited duration). In one turn, a
+//! connection is handled for at most one slice (a number of bytes or a time). When the time of a
+//! turn is over, remaining work waits in a queue for the next turn. Because of the limits, no
+//! server can delay deadlines, arrivals, other connections or the end of the load for long.
 //!
-//! Events are edge-triggered: unread bytes cause no second event. So unfinished work is recorded at
-//! the connection, and the loop does not sleep until the work is done. In a usual exchange (a short
-//! read, a request sent at once) no work remains.
+//! Events are edge-triggered: unread bytes cause no second event. For this reason, unfinished work
+//! is recorded at the connection, and the event loop does not sleep until the work is done. In a
+//! usual exchange (a short read, a request sent at once) no work remains for the next turn.
 
 use super::state::Worker;
 use crate::connection::{Readiness, State, slot_and_generation};
 use crate::net::{Net, Wait};
 
-/// The maximum number of bytes that a connection reads or sends in one slice. This number of bytes
-/// takes about 100 us, while fetching events takes only 1 us.
+/// The maximum number of bytes that a connection reads or sends before the event loop continues
+/// with another connection. To read or send the maximum takes about 100 us, while fetching events
+/// takes only 1 us.
 pub(super) const SLICE_BYTES: usize = 512 << 10;
 pub(super) const SLICE_NS: u64 = 500_000;
-/// The maximum duration of a fetch of available events, ns. A longer fetch included a sleep.
+/// The maximum time, ns, to fetch events that are already available. A fetch that takes longer
+/// included a sleep.
 const EVENT_FETCH_NS_MAX: u64 = 20_000;
-/// The time of a turn, ns, after which unfinished work waits for the next turn. The limit is short,
-/// so that new responses do not wait long.
+/// The time in a turn (loop iteration), ns, after which unfinished work waits for the next turn.
+/// The time limit is short, so that new responses do not wait long.
 const UNFINISHED_WORK_NS: u64 = 1_000_000;
-/// The time of a turn, ns, after which new events wait for the next turn, too, because deadlines
-/// and arrivals are due. Usual events take less time, so all of them are handled. If requests were
-/// started before responses are read, the server would seem slow.
+/// The time in a turn (loop iteration), ns, after which new events wait for the next turn, because
+/// deadlines and arrivals are due. Usually, all events of a turn are handled in less time. If
+/// requests were started before responses are read, the server would seem slow.
 const TURN_NS: u64 = 20_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Waits for events, or only polls while work remains, and reads the clock.
+    /// Waits for events and reads the clock. While unfinished work remains, polls for events
+    /// without a wait.
     pub(super) fn wait(&mut self, wait: Wait) {
-        // New events are fetched only when all events of the last fetch are handled. Until then the
-        // kernel stores new events in order, one for each connection.
+        // New events are fetched only when all events of the last fetch are handled. Until the next
+        // fetch, the kernel stores new events in order, one for each connection.
         if self.ready.is_empty() {
-            // If work is unfinished, the wait has a deadline that has already passed, so it neither
-            // sleeps nor yields the core.
+            // While work is unfinished, the deadline of the wait is already past, so the worker
+            // keeps the CPU core and does not sleep.
             let wait = if self.deferred.is_empty() { wait } else { Wait::Until(self.now_ns) };
             let began_ns = self.now_ns;
             let before_ns = if self.asked_ns == 0 { began_ns } else { self.asked_ns };
             self.net.wait(wait, &mut self.ready);
             self.now_ns = self.net.now_ns();
             self.asked_ns = self.now_ns;
-            // Events that were available at once are assumed to have arrived evenly while the
-            // worker was busy. An event that ended a sleep has just arrived.
+            // Events that were available without a sleep are assumed to have arrived evenly
+            // distributed over the time in which the worker was busy. An event that ended a sleep
+            // has just arrived.
             let slept = self.now_ns - began_ns > EVENT_FETCH_NS_MAX;
             self.readable_ns = if slept { self.now_ns } else { before_ns + (self.now_ns - before_ns) / 2 };
         } else {
@@ -53,7 +57,8 @@ impl<N: Net> Worker<N> {
         !self.ready.is_empty() || !self.deferred.is_empty()
     }
 
-    /// Handles new events, and then remaining work, until the time of the turn has passed.
+    /// Handles new events, and afterwards the unfinished work of connections, until the time limit
+    /// of the turn (loop iteration) is reached.
     pub(super) fn handle_ready(&mut self) {
         let began_ns = self.now_ns;
         let mut ready = std::mem::take(&mut self.ready);
@@ -77,9 +82,11 @@ impl<N: Net> Worker<N> {
         }
         ready.drain(..handled);
         self.ready = ready;
-        // For remaining work, the time at which its bytes arrived is unknown.
+        // If an earlier turn (loop iteration) left bytes unread, the arrival time of the bytes is
+        // unknown.
         let readable_ns = std::mem::replace(&mut self.readable_ns, 0);
-        // At least one connection is handled in each turn, so that none waits for ever.
+        // At least one connection with unfinished work is handled in each loop iteration, so that
+        // no connection waits for ever.
         for number in 0..self.deferred.len() {
             if number > 0 && self.now_ns >= began_ns + UNFINISHED_WORK_NS {
                 break;
@@ -94,7 +101,8 @@ impl<N: Net> Worker<N> {
         self.readable_ns = readable_ns;
     }
 
-    /// Records the unhandled readiness of the slot's connection for the next turn.
+    /// Records the unhandled readiness (readable, writable or broken) of the slot's connection for
+    /// the next iteration of the event loop.
     #[cold]
     pub(super) fn defer_readiness(&mut self, slot: u32, readiness: Readiness) {
         let connection = &mut self.connections[slot as usize];

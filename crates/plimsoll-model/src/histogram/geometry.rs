@@ -1,6 +1,7 @@
 //! The bucket bounds that all histograms share, and the exact figures stored beside the buckets.
 
-/// The largest value with a bucket of its own: one hour, in ns.
+/// The largest value that the buckets distinguish: one hour, in ns. All longer values count in the
+/// last bucket.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 const HALF_BITS: u32 = 10;
 const BUCKETS_PER_OCTAVE: u64 = 1 << HALF_BITS;
@@ -67,7 +68,8 @@ impl ExactFigures {
         if self.count == 0 { 0 } else { self.min_ns }
     }
 
-    /// Returns the buckets that may be occupied.
+    /// Returns the range of the buckets that may be occupied: from the smallest to the largest
+    /// value.
     pub(super) fn bucket_range(&self) -> std::ops::Range<usize> {
         if self.count == 0 { 0..0 } else { index_of(self.min_ns)..index_of(self.max_ns) + 1 }
     }

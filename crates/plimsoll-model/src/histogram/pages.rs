@@ -1,12 +1,12 @@
-//! Counts by bucket that use memory only for occupied ranges: pages of a quarter octave each,
-//! allocated at first use.
+//! The counts of a histogram's buckets, with memory only for occupied ranges. The counts are stored
+//! in pages of a quarter octave each, which are allocated at first use.
 
 use super::geometry::BUCKET_COUNT;
 use super::sparse::Bucket;
 use std::ops::Range;
 
-/// Number of buckets of a page, and also the number of pages. One byte is the index in each case,
-/// so that neither index needs a bounds check.
+/// Number of buckets of a page, and also the number of pages. Both numbers are 256, so that an
+/// index of one byte needs no bounds check.
 const BUCKETS_PER_PAGE: usize = 1 << u8::BITS;
 const _: () = assert!(BUCKET_COUNT <= BUCKETS_PER_PAGE * BUCKETS_PER_PAGE);
 
@@ -40,15 +40,17 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         counts.filter(move |(index, count)| *count > C::default() && span.contains(index))
     }
 
-    /// Moves out the occupied buckets in `span`, ascending. The pages stay for later values.
+    /// Returns the occupied buckets in `span`, ascending, and resets their counts to 0. The pages
+    /// stay allocated for later values.
     pub(super) fn take(&mut self, span: Range<usize>) -> Vec<Bucket> {
         let first = span.start / BUCKETS_PER_PAGE;
         let (mut taken, mut length) = (Vec::new(), 0);
         for (at, page) in self.0[first..span.end.div_ceil(BUCKETS_PER_PAGE)].iter_mut().enumerate() {
             let Some(page) = page else { continue };
             taken.resize(length + BUCKETS_PER_PAGE, Bucket::EMPTY);
-            // Every bucket is written, and the write is kept only if the bucket is occupied.
-            // Occupied buckets form no pattern that a branch predictor could learn.
+            // Each bucket is written to `taken`, and an empty bucket is overwritten by the next
+            // bucket. The loop has no branch, because occupied buckets form no pattern that a
+            // branch predictor could learn.
             for (index, count) in page.iter().enumerate() {
                 taken[length] = Bucket::new((first + at) * BUCKETS_PER_PAGE + index, (*count).into());
                 length += usize::from(*count > C::default());
@@ -59,7 +61,8 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         taken
     }
 
-    /// Returns the memory of the allocated pages in bytes, without the memory of the value itself.
+    /// Returns the memory of the allocated pages in bytes, without the memory of the `Pages` struct
+    /// itself.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().flatten().count() * size_of::<[C; BUCKETS_PER_PAGE]>()
     }

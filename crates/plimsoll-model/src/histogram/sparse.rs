@@ -2,8 +2,8 @@
 
 use super::geometry::{BUCKET_COUNT, ExactFigures, index_of};
 
-/// An occupied bucket, with index and count in one word. A load with many routes has a hundred
-/// thousand buckets a second, so size matters.
+/// An occupied bucket, with index and count in one 64-bit word. Buckets are small, because a load
+/// with many routes records a hundred thousand buckets a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bucket(u64);
 
@@ -78,8 +78,8 @@ impl SparseHistogram {
         if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|bucket| bucket.count()).sum() }
     }
 
-    /// Adds all values of `other`, in place from the last bucket to the first. This is fast in the
-    /// usual case: a small histogram is added to a large histogram.
+    /// Adds all values of `other`, in place from the last bucket to the first. Adding in place is
+    /// fast in the usual case: a small histogram is added to a large histogram.
     pub fn merge(&mut self, other: &SparseHistogram) {
         if self.buckets.is_empty() {
             self.clone_from(other);
@@ -107,8 +107,8 @@ impl SparseHistogram {
                 }
             };
         }
-        // The remaining buckets of `self` are in place. Each bucket that both histograms had leaves
-        // one gap, which is removed.
+        // The remaining buckets of `self` are already in place. Each bucket that occurs in both
+        // histograms leaves one unused entry, which is removed.
         mine.drain(a..to);
         self.exact.merge(&other.exact);
     }

@@ -3,8 +3,8 @@
 
 use crate::tagged_fields::{Field, Reader, append_field, append_varint};
 
-/// The maximum number of items of a list in a plan (routes, headers, addresses, ...): far above
-/// real plans.
+/// The maximum number of items of a list in a plan (routes, headers, addresses, ...). Lists of real
+/// plans are far shorter.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
 /// Appends a number as a field, even 0, since a plan has no default values.

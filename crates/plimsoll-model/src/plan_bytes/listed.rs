@@ -7,8 +7,8 @@ use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList
 use crate::session_draws::{ListedSessions, SessionsFacts};
 use crate::tagged_fields::{Reader, append_field, append_varint};
 
-/// Writes the distinct paths, then the request of each arrival. Storing differences of path numbers
-/// would save no bytes.
+/// Writes the distinct paths, then the path number, route and status of each request. Storing
+/// differences of path numbers would save no bytes.
 pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
     let RequestList { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));

@@ -128,8 +128,8 @@ fn decode_one_off_requests(message: Reader) -> Option<OneOffRoute> {
     Some(OneOffRoute { route: route?, times: times?, may_fail: may_continue? })
 }
 
-/// Encodes the parts of setup and teardown that a record does not show, for a digest. The result is
-/// empty without setup and teardown.
+/// Encodes the setup and teardown requests as input of a digest, because a record contains only the
+/// digest of these requests. The result is empty without setup and teardown.
 pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
@@ -146,8 +146,8 @@ pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
     out
 }
 
-/// Appends a scenario: name, weight, own connection, program, and cookies. Each operation is a
-/// message with its kind and numbers.
+/// Appends a scenario: name, weight, own connection, program, and cookies. Each operation of the
+/// program is a message with the kind and the numbers of the operation.
 fn encode_scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, cookies, ops } = scenario;
     bytes(out, 1, name.as_bytes());
@@ -181,7 +181,8 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
     }
 }
 
-/// Encodes the program of a scenario for a digest, since a record does not show the whole program.
+/// Encodes the program of a scenario as input of a digest, since a record does not show the whole
+/// program.
 pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
     scenario.ops.iter().for_each(|op| append_field(&mut out, 4, |out| session_op(out, op)));

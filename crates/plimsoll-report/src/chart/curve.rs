@@ -19,7 +19,8 @@ pub struct AxisQuantity<'a> {
     pub unit: AxisUnit,
 }
 
-/// Draws lines over two log axes. A value of 0 or less is a gap in the line.
+/// Draws lines over two log axes. A value of 0 or less has no position on a log axis, and is a gap
+/// in the line.
 pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &[Line], theme: Theme) -> String {
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);

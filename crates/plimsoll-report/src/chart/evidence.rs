@@ -1,18 +1,20 @@
-//! The chart of the evidence for a cause. Each signal has three bars: at the low load, at the load
-//! line and above it. Each signal has its own scale that begins at 0, because only its change with
-//! the load matters.
+//! The chart of the evidence for the cause that limits a server. Each signal has three bars: at a
+//! low load, at the load line (highest rate that meets the SLO), and above the load line. Each
+//! signal has its own scale that begins at 0, because only the signal's change with the load
+//! matters.
 
 use super::plot::{EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, empty_chart};
 use super::svg::{Canvas, Font, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, Theme};
 
-/// One signal of the chart: its name, and its values at the three loads.
+/// One signal of the chart: its name, and its values at a low load, at the load line and above the
+/// load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceBars {
     /// The name of the signal in words.
     pub name: String,
-    /// The values at the low load, at the load line and above it, each with its formatted text. A
-    /// value is `None` if the signal was not observed.
+    /// The values of the signal at the low load, at the load line and above the load line, each
+    /// with its formatted text. A value is `None` if the signal was not observed at that load.
     pub values: [Option<(f64, String)>; 3],
 }
 

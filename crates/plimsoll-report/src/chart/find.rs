@@ -36,8 +36,8 @@ const Y_NAME: &str = "p99 response time";
 const JOIN_DISTANCE: f64 = 9.0;
 
 /// Returns the trials with an offered rate, each with this rate in requests/s, in ascending order.
-/// Trials that only settle or profile the server are excluded, because they do not test a rate
-/// against the SLO.
+/// Trials that only drain queues, warm up the server or profile it are excluded, because these
+/// trials do not test a rate against the SLO.
 fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     let open = findings.trials.iter().filter(|t| !matches!(t.purpose, Purpose::Settle | Purpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
@@ -46,8 +46,8 @@ fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     trials
 }
 
-/// Returns the median of `values` for a log axis. With an even count, this is the geometric mean of
-/// the two middle values. Sorts `values`, which must not be empty.
+/// Returns the median of `values` for a log axis. The median of an even number of values is the
+/// geometric mean of the two middle values. The function sorts `values`, which must not be empty.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -60,7 +60,8 @@ fn median(values: &mut [f64]) -> f64 {
 /// Returns the points of the curve of p99 over the rate, in SVG user units. Void trials are
 /// skipped, because a void trial has no information about the server. Neighbouring trials become
 /// one point at their mean rate and median p99. The p99 of a trial that stopped early is only a
-/// lower bound. A point made only of such trials is omitted if it is below the previous point.
+/// lower bound. A point made only of trials that stopped early is omitted if the point is below the
+/// previous point.
 fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -81,8 +82,9 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
             points.push((at, plot.area.at_y(plot.y, value)));
             before = value;
         }
-        // At overload p99 grows with the length of the trial, so its value is arbitrary. The curve
-        // therefore ends at the first point whose trials all broke the SLO.
+        // The p99 of an overloaded server grows with the length of the trial, so a p99 at overload
+        // is arbitrary. To omit overload, the curve of p99 ends at the first point whose trials all
+        // broke the SLO.
         if group.iter().all(|p| p.1.verdict == Verdict::Fail) {
             break;
         }
@@ -132,18 +134,21 @@ impl SearchPaints {
 }
 
 /// The end of the rate axis, as a multiple of the highest rate that the chart must show. The rate
-/// to show is the load line or the highest rate of a trial that met the SLO. Failed trials far
-/// beyond the axis end would leave no space for the remaining trials.
+/// to show is the load line or the highest rate of a trial that met the SLO. If the axis also
+/// included failed trials at much higher rates, the chart would have little space for all other
+/// trials.
 const AXIS_END_RATIO: f64 = 1.3;
 /// The maximum ratio of the peak throughput to the load line for which the chart shows the peak. If
-/// a trial at a higher rate met the SLO, this rate replaces the load line.
+/// a trial above the load line met the SLO, the rate of this trial replaces the load line in the
+/// ratio.
 const PEAK_RATIO_MAX: f64 = 2.0;
 /// The end of the time axis, as a multiple of the largest SLO bound or p99 of a trial that met the
-/// SLO. Longer times are drawn at the edge.
+/// SLO. Response times beyond the end of the time axis are drawn at the edge of the plot.
 const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 
 /// Creates the scale of the rate axis. The axis ends a little above the load line and above all
-/// trials that met the SLO. Trials at higher rates are listed at the right edge of the plot.
+/// trials that met the SLO. Trials beyond the end of the rate axis are drawn as arrows at the right
+/// edge of the plot.
 fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
@@ -297,13 +302,13 @@ fn trial_position(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
 }
 
 /// Returns whether the true p99 of a failed trial is higher than its point in the chart. The point
-/// is too low if the trial stopped early, or if its p99 is beyond the end of the time axis.
+/// of a failed trial is too low if the trial stopped early, or if its p99 is beyond the time axis.
 fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.value_range().1 * (1.0 + 1e-9))
 }
 
 /// Draws an arrow at the right edge for each trial whose rate is beyond the end of the rate axis. A
-/// label states the range of these rates.
+/// label states the lowest and the highest rate of the trials beyond the axis.
 fn draw_trials_beyond_axis(
     canvas: &mut Canvas,
     plot: &Plot,
@@ -424,8 +429,8 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     );
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: false };
-    // The first positions tried are low in the plot, on the side of the peak that is away from the
-    // load line.
+    // The first positions tried for the label of the peak are low in the plot, on the side of the
+    // peak that is away from the load line.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
@@ -468,8 +473,8 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
     }
 }
 
-/// Draws a ring at the upper end of each load line, after the Plimsoll mark on ships. Each line is
-/// labelled with its rate.
+/// Draws a ring at the upper end of each load line, after the Plimsoll mark on ships. Each load
+/// line is labelled with its rate.
 fn draw_load_lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -522,9 +527,9 @@ fn draw_load_lines(
     }
 }
 
-/// Draws a label to the right of a point if it fits there. Otherwise the label is to the left of
-/// the point, but never over the axis title. If it fits on neither side, the label ends at the
-/// right edge.
+/// Draws a label to the right of a point. A label that is too long for this position is drawn to
+/// the left of the point, but never over the axis title. A label that fits on neither side of the
+/// point ends at the right edge of the plot.
 fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT_FONT_SIZE, true) + gap;
     let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL_FONT_SIZE, false) + 8.0 };

@@ -47,8 +47,8 @@ pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = slo_sentence(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
-    // If there are doubts about the load line, the verb is weaker, so that the title does not claim
-    // more than the report.
+    // The title must not claim more than the report. For a doubtful or unconfirmed load line, the
+    // title says "probably sustains" or "may sustain" instead of "sustains".
     let carries = match (line.confirmed, findings.doubts.inline_texts().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",
@@ -87,7 +87,8 @@ fn round_down_text(value: f64) -> String {
         return rate(value);
     }
     let unit = 10f64.powf(value.log10().floor() - 2.0);
-    // Without the small addend, the rounding error of a division could lower the last digit by one.
+    // Without the addend 1e-9, the rounding error of the division could make the last digit of the
+    // formatted value too small by one.
     rate((value / unit + 1e-9).floor() * unit)
 }
 
@@ -171,8 +172,8 @@ fn percentage_range(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
-/// Formats how much the goodput varied within the levels of one recording, or states that the
-/// recording does not contain its variation.
+/// Formats how much the goodput varied within the levels (measured loads) of one recording. If the
+/// recording does not contain the variation of its goodput, the text states that fact.
 pub fn goodput_variation_text(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
@@ -190,7 +191,8 @@ pub fn goodput_variation_text(name: &str, levels: &[Level]) -> String {
     }
 }
 
-/// Formats a caveat: the differences that a comparison of two separate recordings cannot prove.
+/// Formats a caveat: a comparison of two separate recordings cannot prove a difference that is
+/// smaller than the variation within each recording.
 pub fn comparison_caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
         return "Two separate recordings prove no difference smaller than their own variation, and neither file \
@@ -255,7 +257,8 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 /// Formats the load and the outcome of a run, for the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
-    // If the load replays a log, the text omits the duration where it equals that of the log.
+    // If the load replays an access log and has the same duration as the log, the text omits the
+    // duration of the load.
     let of_log = match &plan.load.shape {
         LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,

@@ -1,6 +1,6 @@
-//! The chart of a series of runs over time. Each run has its estimate with the interval. A
-//! horizontal line shows the mean between two changes of the series, and a vertical line shows each
-//! change with its size. A strip below shows the bottleneck of each run.
+//! The chart of a series of runs over time. Each run is drawn as its estimate with the confidence
+//! interval. A horizontal line shows the mean between two changes of the series, and a vertical
+//! line shows each change with its size. A strip below the chart shows the bottleneck of each run.
 //!
 //! Not here: detecting where a series changed.
 

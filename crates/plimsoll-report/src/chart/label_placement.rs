@@ -56,8 +56,9 @@ impl OccupiedArea {
     }
 
     /// Chooses one of the positions `places` for a label inside `area`, and marks the label's
-    /// rectangle as occupied. The chosen position covers the fewest shapes; of equal positions, the
-    /// first is chosen. Returns `None` if no position is inside `area`.
+    /// rectangle as occupied. The label covers the fewest shapes at the chosen position. If several
+    /// positions cover equally few shapes, the first of these positions is chosen. Returns `None`
+    /// if no position is inside `area`.
     pub fn place_label(
         &mut self,
         words: &TextLabel,
@@ -107,8 +108,8 @@ mod tests {
         let mut taken = OccupiedArea::default();
         taken.occupy_point((20.0, 45.0), 4.0);
         assert_eq!(taken.place_label(&words, &area, places), Some(places[1]));
-        // The second position is occupied by the previous label, and a line crosses the first
-        // position.
+        // The label must take the third position, because the previous label occupies the second
+        // position and a line crosses the first position.
         taken.occupy_line((0.0, 0.0), (60.0, 90.0));
         assert_eq!(taken.place_label(&words, &area, places), Some(places[2]));
         let wide = TextLabel { text: "words that have no room at all, in no place of these", ..words };

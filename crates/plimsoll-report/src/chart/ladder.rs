@@ -1,6 +1,7 @@
 //! The chart of a ladder, which measures several servers (rungs) in turn, and compares each with
-//! the previous one. Each rung has a row. The row has the rung's goodput in every block, its median
-//! goodput, and its share of the previous rung's goodput.
+//! the previous one. Each rung (server) has a row in the chart. The row of a server has the
+//! server's goodput in every block, its median goodput, and its share of the previous server's
+//! goodput.
 
 use super::plot::{
     Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, draw_x, draw_x_grid, empty_chart,
@@ -12,30 +13,31 @@ use crate::format::rate;
 use crate::prove::{cost_text, share_text};
 use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
 
-/// The data of a ladder's chart: the result, the blocks from which it was computed, and the names
-/// of the rungs.
+/// The data of a ladder's chart: the result, the blocks from which the result was computed, and the
+/// names of the rungs (measured servers).
 #[derive(Debug, Clone, Copy)]
 pub struct LadderBlocks<'a> {
-    /// The result of the ladder: goodput and cost of each rung.
+    /// The result of the ladder: goodput and cost of each rung (measured server).
     pub ladder: &'a Ladder,
-    /// All blocks of the ladder in order of time. A block is one round in which every rung is
-    /// measured once.
+    /// All blocks of the ladder in order of time. A block is one round in which every rung (server)
+    /// is measured once.
     pub blocks: &'a [Block],
-    /// The URL of each rung.
+    /// The URL of each rung (measured server).
     pub sides: &'a [String],
 }
 
 const ROW_HEIGHT: f64 = 90.0;
 /// The height of a line of small text, in SVG user units.
 const LINE_HEIGHT: f64 = 15.0;
-/// The height of the strip with one point for each block, at the bottom of a rung's row, in SVG
-/// user units.
+/// The height in SVG user units of the strip at the bottom of a rung's (server's) row. The strip
+/// has one point for each block, which is one round of measurements.
 const STRIP_HEIGHT: f64 = 30.0;
-/// The minimum ratio of the highest to the lowest goodput from which the goodput axis is
-/// logarithmic.
+/// The goodput axis is logarithmic if the ratio of the highest to the lowest goodput is at least
+/// this number.
 const LOG_FROM: f64 = 8.0;
 
-/// Draws the chart of a ladder: a row for each rung with its goodput in every block.
+/// Draws the chart of a ladder: a row for each rung (server) with its goodput in every block (round
+/// of measurements).
 pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
     let LadderBlocks { ladder, blocks, sides } = drawn;
     let counting: Vec<(usize, &Block)> = blocks.iter().enumerate().filter(|(_, b)| b.void().is_none()).collect();
@@ -54,7 +56,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let x = Axis::new(scale, AxisUnit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
     let widest = labels.iter().map(|label| text_width(label, TEXT_FONT_SIZE, true)).fold(0.0, f64::max);
-    // On a narrow screen the text of a rung needs two lines.
+    // On a narrow screen the text of a rung (measured server) needs two lines.
     let row_height = ROW_HEIGHT + if theme.is_narrow() { LINE_HEIGHT } else { 0.0 };
     let area = Area {
         x: EDGE_MARGIN + 8.0,
@@ -73,13 +75,14 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         let middle = area.at_x(&x.scale, rung.goodput_rps);
         canvas.open('z', (strip.y, strip.bottom_edge()), None);
         if let Some(before) = number.checked_sub(1).map(|before| ladder.rungs[before].goodput_rps) {
-            // A dashed line connects the goodput of the previous rung with the goodput of this
-            // rung.
+            // A dashed line connects the goodput of the previous rung (server) with the goodput of
+            // this rung.
             let (from, at) = (area.at_x(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
             canvas.draw_straight_line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).with_dash(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
-            // Later blocks are drawn lower in the strip, so that points overlap less.
+            // The points of later blocks (rounds of measurements) are drawn lower in the strip, so
+            // that points overlap less.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
             let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));

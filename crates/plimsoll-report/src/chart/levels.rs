@@ -1,6 +1,6 @@
 //! Charts of figures over the load, for several measured loads (levels). One chart shows throughput
-//! and time to last byte on two vertical axes, the other the success rate. Both charts also exist
-//! for a comparison of two recordings.
+//! and time to last byte on two vertical axes, the other the success rate. The throughput chart and
+//! the success chart can also compare two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, WIDE_CHART_WIDTH,
@@ -12,10 +12,10 @@ use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 
-/// The minimum ratio of the longest to the shortest latency from which the latency axis is
-/// logarithmic.
+/// The latency axis is logarithmic if the ratio of the longest to the shortest latency is at least
+/// this number.
 const LOG_FROM: f64 = 30.0;
-/// The maximum number of levels (measured loads) up to which the chart prints the figure of each
+/// The maximum number of levels (measured loads) for which the chart prints the figure of each
 /// level.
 const FIGURES_MAX: usize = 12;
 
@@ -28,8 +28,8 @@ fn load_title(over: LoadUnit) -> &'static str {
     }
 }
 
-/// Creates the load axis with a tick at each level. The axis is logarithmic if the highest load is
-/// at least 8 times the lowest.
+/// Creates the load axis with a tick at each level (measured load). The axis is logarithmic if the
+/// highest load is at least 8 times the lowest load.
 fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     let mut loads: Vec<f64> = levels.map(|l| l.load).filter(|l| l.is_finite() && *l > 0.0).collect();
     loads.sort_by(f64::total_cmp);
@@ -92,8 +92,8 @@ fn level_text(level: &Level) -> String {
     )
 }
 
-/// Adds the figures of each level as a text that a page shows when the pointer is at the load of
-/// the level.
+/// Adds the figures of each level (measured load) as a text. A page shows the text when the mouse
+/// pointer is at the load of the level.
 fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.add_pointer_text((area.at_x(x, level.load), area.y), || {
@@ -249,8 +249,8 @@ pub struct NamedLevels<'a> {
     pub levels: &'a [Level],
 }
 
-/// The definition of one panel. `value` is the figure that the panel shows for each level, and
-/// `change` formats the change of the figure.
+/// The definition of one panel in a chart that compares two recordings. `value` is the figure that
+/// the panel shows for each level (measured load), and `change` formats the change of the figure.
 struct LevelPanel {
     title: &'static str,
     unit: AxisUnit,
@@ -334,7 +334,8 @@ fn draw_diff_panels(
             }
         }
         draw_end_labels(&mut canvas, &area, &ends, right - EDGE_MARGIN);
-        // The changes have their own row, below the labels of the load axis.
+        // The changes between the two recordings have their own row, below the labels of the load
+        // axis.
         draw_x(&mut canvas, &area, &x, "");
         let texts: Vec<(f64, String)> =
             changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();

@@ -2,8 +2,9 @@
 //! PNG image.
 //!
 //! [`scale`] maps values to positions, `plot` draws the common parts of charts, and `svg` writes
-//! the document. Each other file contains one kind of chart. A chart is a pure function of figures
-//! and a [`Theme`]. A chart without figures states why there are none.
+//! the document. Files such as `find`, `ladder` and `history` each contain one kind of chart. A
+//! chart is a pure function of figures and a [`Theme`]. A chart without figures states why it has
+//! no figures.
 //!
 //! Not here: computing figures, files, pages.
 

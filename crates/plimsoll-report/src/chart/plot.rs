@@ -150,7 +150,7 @@ fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     }
 }
 
-/// Returns the minimum width of a margin with space for the tick labels of these axes, in SVG user
+/// Returns the minimum width of a margin with space for the tick labels of `axes`, in SVG user
 /// units.
 pub fn margin_width(axes: &[&Axis]) -> f64 {
     axes.iter().map(|axis| axis.label_width()).fold(0.0, f64::max) + 8.0
@@ -182,8 +182,8 @@ pub enum AxisSide {
 }
 
 /// Opens a group of shapes that the page's script moves when a reader zooms. [`Canvas::close`] ends
-/// the group. Shapes of the class `z` follow both axes; shapes of the class `h` follow only this
-/// vertical axis.
+/// the group. Shapes of the class `z` follow both axes; shapes of the class `h` follow only the
+/// vertical axis `axis`.
 pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.value_range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
@@ -191,7 +191,8 @@ pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axi
 }
 
 /// Opens the group with the ticks of a vertical axis, which the page's script redraws after a zoom.
-/// The data of the group state the ends of each tick and the position of its label.
+/// The group's data attribute states the horizontal ends of the ticks and the horizontal position
+/// of their labels.
 fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css_colour(Theme::Page);
     let places = match side {
@@ -281,9 +282,9 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
 }
 
-/// Returns for each axis label whether it fits next to the labels shown before. Labels are pairs of
-/// (middle, width) in ascending order. Two shown labels are at least `gap` apart. The first and the
-/// last label are shown whenever possible.
+/// Returns for each axis label whether the label is shown. `labels` are pairs of (middle, width) in
+/// ascending order. Two neighbouring shown labels are at least `gap` apart. The first and the last
+/// label are shown whenever possible.
 pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -299,8 +300,9 @@ pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Returns label positions moved apart, so that neighbours are at least `gap` from each other. The
-/// moves are small and keep the order. The results stay inside `lo..=hi` if they fit.
+/// Returns label positions moved apart, so that neighbours are at least `gap` from each other.
+/// Labels are moved by small distances and keep their order. The returned positions are inside
+/// `lo..=hi` if all labels fit there.
 pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
@@ -333,8 +335,9 @@ pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     out
 }
 
-/// Draws the name of each line to the right of the plot. Each label is (height, text, colour). If
-/// labels would overlap, one is moved, and a thin line connects it with the end of its line.
+/// Draws the name of each line to the right of the plot. Each label is (height, text, colour).
+/// Labels that would overlap are moved apart. A thin line connects a moved label with the end of
+/// its line in the plot.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
     let heights = separate_labels(&places, SMALL_FONT_SIZE + 2.0, area.y + 2.0, area.bottom_edge() - 2.0);
@@ -437,7 +440,8 @@ pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 pub struct Heading {
     /// The title: the finding in one sentence.
     pub title: String,
-    /// The subtitle: the conditions of the measurement. If it is empty, the chart has no subtitle.
+    /// The subtitle: the conditions of the measurement. If the subtitle text is empty, the chart
+    /// has no subtitle.
     pub subtitle: String,
 }
 

@@ -1,6 +1,7 @@
-//! Picture files as PNG. A chart is rasterised from its SVG with the embedded font, at twice the
-//! resolution of the page. No font, library or setting of the system is used, so the result is
-//! equal on every machine. The file `png_off.rs` replaces this file in builds without PNG support.
+//! Renders charts as PNG picture files. A chart is rasterised from its SVG with the embedded font,
+//! at twice the resolution of the page. The rasteriser uses no font, library or setting of the
+//! operating system, so a PNG is equal on every machine. The file `png_off.rs` replaces this file
+//! in builds without PNG support.
 
 use plimsoll_model::library_panic::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
@@ -30,7 +31,7 @@ fn font_database() -> Arc<usvg::fontdb::Database> {
 ///
 /// # Errors
 /// Returns an error if the drawing library panics. A chart contains names from users and servers,
-/// which may cause a panic.
+/// and such names may make the drawing library panic.
 pub fn render_picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     library_panic::catch("charts", || render_png(svg))
 }

@@ -9,8 +9,8 @@ pub const PICTURE_SUFFIX: &str = "svg";
 /// Returns the SVG as the bytes of a picture file.
 ///
 /// # Errors
-/// This version never returns an error. Both versions have one signature, and the version in
-/// `png.rs` can fail.
+/// This function never returns an error. The return type is a `Result`, because the function in
+/// `png.rs` has the same signature and can fail.
 pub fn render_picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     Ok(svg.as_bytes().to_vec())
 }

@@ -1,11 +1,12 @@
-//! The chart of a comparison of two servers, A and B. A block is one round in which both are
-//! measured once. The upper plot shows the value of both sides in each block, and their levels,
-//! which are the values over all blocks. Next to the levels are the estimated change and the
-//! verdict. The lower plot shows how the interval of the change narrowed with more blocks, compared
-//! with the margin.
+//! The chart of a comparison of two servers, A and B. A block is one round in which A and B are
+//! measured once each. The upper plot shows the values of A and B in each block, and their levels,
+//! which are the values over all blocks. Next to the levels, the chart states the estimated change
+//! and the verdict. The lower plot shows how the interval of the change narrowed with more blocks,
+//! compared with the margin.
 //!
-//! The chart agrees with the sentence above the chart. The levels differ by the estimate, an arrow
-//! is drawn only if a difference was found, and the verdict sets the colour.
+//! The chart agrees with the sentence above the chart. The levels of A and B differ by the
+//! estimated change, and the verdict sets the colour. An arrow is drawn only if a difference was
+//! found.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, TEXT_FONT_SIZE,
@@ -25,7 +26,8 @@ use plimsoll_analysis::prove::{
 pub struct ComparedBlocks<'a> {
     /// The result of the comparison.
     pub proof: &'a Proof,
-    /// All blocks of the comparison, in order of time.
+    /// All blocks of the comparison, in order of time. A block is one round in which A and B are
+    /// measured once each.
     pub blocks: &'a [Block],
     /// The interim estimates of the primary measure: after one block, after two blocks, and so on.
     pub narrowing: &'a [InterimEstimate],
@@ -33,14 +35,15 @@ pub struct ComparedBlocks<'a> {
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// The height above the plot on a narrow screen, in SVG user units. The space is for two rows with
-/// the levels of A and B, and a row of the key.
+/// The height above the plot on a narrow screen, in SVG user units. The space above the plot is for
+/// two rows with the levels of A and B, and a row of the key (legend).
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
-/// The maximum number of blocks for which each value is drawn with a mark. With more blocks only
-/// lines are drawn.
+/// The maximum number of blocks for which each value is drawn with a mark. With more blocks, the
+/// values are drawn as lines without marks.
 const MARKS_MAX: usize = 120;
-/// The space of the change axis above and below the final interval together, as a multiple of the
-/// interval's width. If the margin is larger than the width, the space is a multiple of the margin.
+/// The total space on the change axis above and below the final interval, as a multiple of the
+/// interval's width. If the margin is larger than the width of the interval, the space is a
+/// multiple of the margin.
 const CHANGE_AXIS_SPACE: f64 = 2.0;
 
 /// Returns the colour, point mark and line style of a side of the comparison: 0 is A, 1 is B.
@@ -65,7 +68,8 @@ fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0).replace('-', "\u{2212}")
 }
 
-/// Returns the value of one side in each block; `None` if the block is void or has no value.
+/// Returns the value of one side, A or B, in each block (round of measurements). An entry is `None`
+/// if the block is void or has no value.
 fn block_values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let drawn = |value: &f64| value.is_finite();
     let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(drawn).filter(|_| block.void().is_none());
@@ -89,8 +93,8 @@ fn robust_range(values: &[f64]) -> (f64, f64) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ChangePointer {
     text: String,
-    /// Whether the arrow points up, because the level of B is above that of A. `None` if no
-    /// difference was found, and then no arrow is drawn.
+    /// Whether the arrow points up, because the level of B is above that of A. `None` means that no
+    /// difference was found, so that no arrow is drawn.
     up: Option<bool>,
     paint: Paint,
 }
@@ -211,7 +215,7 @@ fn block_ticks(count: usize) -> Vec<f64> {
 }
 
 /// Creates the axis of the relative change. The axis contains zero, the margin, and the final
-/// interval. The space around the final interval shows the wider intervals of earlier blocks.
+/// interval. The space around the final interval shows the wider intervals after fewer blocks.
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
@@ -281,8 +285,8 @@ fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, v
     }
 }
 
-/// Draws the levels of A and B as horizontal lines that end with a ring. On a wide screen the names
-/// and the change are to the right of the rings.
+/// Draws the levels of A and B as horizontal lines that end with a ring. On a wide screen, the
+/// names of A and B and the text of the change are to the right of the rings.
 fn draw_level_lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -302,8 +306,8 @@ fn draw_level_lines(
     if narrow {
         return;
     }
-    // The names and the change are moved apart, so that they do not overlap if the levels are
-    // close.
+    // The names of A and B and the text of the change are moved apart, so that close levels do not
+    // make these texts overlap.
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
@@ -393,8 +397,8 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     let zero = area.at_y(&y.scale, 0.0);
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     canvas.draw_straight_line((area.x, zero), (area.right_edge(), zero), Stroke::new(Paint::Ink, 1.2));
-    // The labels of the horizontal lines are to the right of the plot. On a narrow screen each
-    // label is inside the plot, above its line.
+    // On a wide screen, the labels of the horizontal lines are to the right of the plot. On a
+    // narrow screen each label is inside the plot, above its line.
     let (at, font) = match canvas.theme().is_narrow() {
         true => ((-4.0, -4.0), Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End).with_halo()),
         false => ((8.0, 4.0), Font::new(SMALL_FONT_SIZE, Paint::Muted)),
@@ -466,8 +470,8 @@ mod tests {
         }
     }
 
-    /// Chart and sentence state the same result for every verdict, whether a higher or a lower
-    /// value is better.
+    /// Checks that the chart and the sentence state the same result for every verdict, whether a
+    /// higher or a lower value is better.
     #[test]
     fn chart_and_sentence_agree() {
         use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};

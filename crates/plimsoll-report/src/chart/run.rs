@@ -92,7 +92,7 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
     let mut x = Axis::new(x, AxisUnit::Share, 20);
-    // The tick at 75 % is removed, because its label would collide with others below 90 %.
+    // The tick at 75 % is removed, because its label would overlap other labels below 90 %.
     x.ticks.retain(|t| *t != 0.75);
     let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE_MARGIN + margin_width(&[&y]);
@@ -113,8 +113,8 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.into_svg(&heading.accessible_label())
 }
 
-/// Adds the texts that a page shows under the pointer. At 121 evenly spaced positions on the axis,
-/// the text has the latencies of all lines.
+/// Adds the texts that a page shows at the mouse pointer. The axis has a text at each of 121 evenly
+/// spaced positions. Each text contains a percentile and its latency in every line.
 fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
@@ -129,8 +129,9 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
     }
 }
 
-/// Adds the texts that a page shows under the pointer. At each point in time, the text has the
-/// values of all lines in all panels. Longer series are thinned to about 400 points in time.
+/// Adds the texts that a page shows at the mouse pointer. The text for a point in time has the
+/// values of all lines in all panels. Series with more points are thinned to about 400 points in
+/// time.
 fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
@@ -284,7 +285,8 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     canvas.into_svg(&heading.accessible_label())
 }
 
-/// The number of colours in a heat map. The first is for few requests, the last for many.
+/// The number of colours in a heat map. The first colour is for few requests, the last colour for
+/// many.
 const HEAT_COLOUR_COUNT: u8 = 10;
 
 /// Draws the heat map of response times over time. Cells with more requests are darker (on a dark
@@ -300,8 +302,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let right = EDGE_MARGIN + if lines.is_empty() { 0.0 } else { label_room(lines) };
     let (area, mut canvas) = open_plot_below_heading(heading, "response time", left, right, theme);
 
-    // The colour depends on the logarithm of the count, so that one slow response among thousands
-    // is visible.
+    // The colour of a heat-map cell depends on the logarithm of its number of responses, so that
+    // one slow response among thousands is visible.
     let step_of = |count: u64| {
         let share = (count as f64).ln_1p() / (most as f64).ln_1p();
         ((share * f64::from(HEAT_COLOUR_COUNT)).ceil() as u8).clamp(1, HEAT_COLOUR_COUNT) - 1
@@ -339,8 +341,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     canvas.into_svg(&heading.accessible_label())
 }
 
-/// Adds the texts that a page shows under the pointer. For each column of the heat map, the text
-/// has the number of responses and the values of the lines.
+/// Adds the texts that a page shows at the mouse pointer. The text for a column of the heat map has
+/// the number of responses and the values of the lines.
 fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
     let mut counts = vec![0u64; heat.columns];
     for &(column, _, count) in &heat.cells {

@@ -1,7 +1,8 @@
 //! Scales map values to positions between 0 and 1, and choose the ticks of an axis.
 //!
 //! Every function accepts any input: no value, one value, infinities, NaN. A position is always
-//! finite. Ticks are ascending and inside the range, and there are at most as many as requested.
+//! finite. Ticks are in ascending order and inside the range, and never exceed the requested
+//! number.
 //!
 //! Not here: pixels, colours, text.
 
@@ -98,8 +99,8 @@ impl Scale {
         self.kind == ScaleKind::Log
     }
 
-    /// Transforms a value to the coordinate that is proportional to the position on the axis, such
-    /// as the logarithm.
+    /// Transforms a value so that equal differences of the result are equal distances on the axis.
+    /// On a log axis, for example, the result is the logarithm of the value.
     fn linear_coordinate(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,

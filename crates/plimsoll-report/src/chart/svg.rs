@@ -237,8 +237,9 @@ impl Canvas {
     }
 
     /// Opens a group of shapes that the page's script moves along the horizontal axis on a zoom;
-    /// [`Canvas::close`] ends the group. A group of class `z` is stretched. A group of class `t`
-    /// has the ticks of the axis between the heights `y`, with labels at the height `label`.
+    /// [`Canvas::close`] ends the group. A zoom stretches the shapes of a group of class `z`. A
+    /// group of class `t` has the ticks of the axis between the heights `y`, with labels at the
+    /// height `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(format_number);
@@ -248,9 +249,9 @@ impl Canvas {
     }
 
     /// Opens a group of shapes that follow a vertical axis between the heights `y`;
-    /// [`Canvas::close`] ends the group. After a zoom, the page's script fits this axis to the
-    /// visible data. `class`: `z` as in [`Canvas::open`]; `h` for shapes that only move vertically;
-    /// `v` for the ticks of the axis. `scale` describes the axis.
+    /// [`Canvas::close`] ends the group. After a zoom, the page's script fits the vertical axis to
+    /// the visible data. The class is `z` as in [`Canvas::open`], `h` for shapes that only move
+    /// vertically, or `v` for the ticks of the axis. `scale` describes the axis.
     pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(format_number), escaped(&scale.to_string()));
@@ -385,7 +386,7 @@ impl Canvas {
     }
 
     /// Draws the mark of a data point. `hint` is the text of the mark's tooltip, which only
-    /// standalone charts have; empty for no tooltip.
+    /// standalone charts have. With an empty `hint`, the mark has no tooltip.
     pub fn draw_mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
         if !are_all_drawable(&[at.0, at.1, radius]) {
             return;
@@ -501,7 +502,7 @@ mod tests {
         assert_eq!(wrap_to_width("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
         assert!(wrap_to_width("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
         assert_eq!(wrap_to_width("", 10.0, false, 45.0, 2), [""]);
-        // The line is never broken between a number and its unit.
+        // A line break never separates a number from its unit.
         assert_eq!(wrap_to_width("in all 500 ms", 10.0, false, 52.0, 2), ["in all", "500 ms"]);
     }
 

@@ -109,7 +109,7 @@ pub fn render_body(report: &Report) -> String {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
                     match label.is_empty() {
-                        // A value without a label continues the previous fact.
+                        // A value with an empty label is a further value of the previous fact.
                         true => drop(writeln!(body, "<dd>{}</dd>", escaped(value))),
                         false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value))),
                     }
@@ -150,8 +150,8 @@ fn capitalise_first_letter(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// Renders a chart that can be scrolled on narrow screens. A table with its figures follows, which
-/// is hidden until the reader opens it.
+/// Renders a chart that can be scrolled on narrow screens. A table with the chart's figures follows
+/// the chart and is hidden until the reader opens the table.
 fn write_chart(out: &mut String, chart: &ChartBlock) {
     let wide = if chart.narrow.is_some() { "wide" } else { "only" };
     let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
@@ -166,8 +166,8 @@ fn write_chart(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
-/// The maximum length in bytes of a table cell that stays on one line. A column with a longer cell
-/// is wrapped.
+/// The maximum length in bytes of a table cell that stays on one line. If a cell is longer than
+/// this maximum, the text in its whole column is wrapped.
 const WRAPPED_FROM: usize = 34;
 
 fn write_table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {

@@ -1,5 +1,5 @@
-//! A histogram of times, drawn with characters ([`Bars`]). Its rows have equal width up to the p99,
-//! and the last row has the slowest 1 %.
+//! A histogram of times, drawn with characters ([`Bars`]). The rows of the histogram have equal
+//! width up to the p99, and the last row has the slowest 1 %.
 //!
 //! Not here: charts in SVG (`chart`).
 
@@ -22,20 +22,20 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    /// Creates the histogram of these times; `None` if `times` is empty.
+    /// Creates the histogram of `times`; `None` if `times` is empty.
     pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<Bars> {
         (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
     }
 
-    /// Limits the histogram to at most `lines` rows. Returns `None` if these are too few rows to
-    /// show the shape of the distribution.
+    /// Limits the histogram to at most `lines` rows. Returns `None` if `lines` is too small to show
+    /// the shape of the distribution.
     pub(super) fn limit_rows(self, lines: usize) -> Option<Bars> {
         let rows = self.rows.min(lines);
         (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
     }
 
-    /// Returns the rows of the histogram: the upper bound of the row in ns, and the number of times
-    /// in it.
+    /// Returns for each row of the histogram the row's upper bound in ns, and the number of times
+    /// in the row.
     fn histogram_rows(&self) -> Vec<(u64, u64)> {
         let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
         let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
@@ -61,8 +61,8 @@ impl Bars {
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
         let mut out = format!("  {}\n", self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
-            // A row with at least one request has a bar of at least one character. Otherwise the
-            // row of the slowest requests would often have no bar.
+            // A row with at least one request has a bar of at least one character. Without this
+            // minimum, the row of the slowest requests would often have no bar.
             let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
             let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
             out += &format!("{}\n", row.trim_end());

@@ -95,9 +95,9 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// Formats in a few words the functions that profiles show. For a comparison these are the
-/// functions with the largest change between A and B, otherwise the functions with the highest
-/// cost.
+/// Formats in a few words the functions that profiles show. For a comparison, the text lists the
+/// functions whose CPU cost changed most between A and B. For one server, the text lists the
+/// functions with the highest CPU cost.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::SingleTarget(profiles) => {
@@ -196,7 +196,8 @@ pub(crate) fn explain_screen(
     }
     let places = place_rows(explanation, PLACES_SHOWN);
     if !places.is_empty() {
-        // The last row has the sum of the other places.
+        // The last row of the table is the sum of all places (such as queues) without their own
+        // row.
         screen.add_table(0, &place_headings(findings), places, PLACES_SHOWN + 1);
         if let Some(note) = unobserved_note(found) {
             screen.add_note(1, note);

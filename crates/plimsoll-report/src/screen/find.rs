@@ -62,8 +62,8 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
     }
 }
 
-/// Formats the certainty of the load line: whether a separate trial confirmed it, the doubts, and a
-/// budget that would narrow its interval. Returns `None` if no load line was found.
+/// Formats the certainty of the load line: whether a separate trial confirmed the line, the doubts,
+/// and a budget that would narrow the line's interval. Returns `None` if no load line was found.
 pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
     let line = findings.load_line_rps;
     if line.rps <= 0.0 {
@@ -85,8 +85,8 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.upper.is_none() {
         parts.push("no upper bound was found".to_owned());
     }
-    // A longer budget is not recommended on a disturbed machine. A warning on the screen states the
-    // remedy.
+    // The text does not recommend a longer time budget if the machine was disturbed. For a
+    // disturbed machine, a warning on the screen states the remedy.
     if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
         parts.push(format!("--budget {budget} narrows the interval", budget = budget_text(s)));
     }
@@ -118,7 +118,8 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
         .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
-    // All figures of the row come from the closed-loop trial whose goodput is closest to the peak.
+    // All figures of the row for the peak come from the closed-loop trial whose goodput is closest
+    // to the peak.
     let at_peak = findings.peak.as_ref().map(|peak| {
         let closed = findings.trials.iter().filter_map(|trial| Some((trial, trial.concurrency()?)));
         let distance = |trial: &TrialOutcome| (trial.achieved_rps - peak.rps).abs();

@@ -1,6 +1,7 @@
 //! The first screen of a finding ([`Screen`]): the answer, its certainty, the limit, and the next
 //! step. A screen has at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Each part of the
-//! screen has a rank. If the parts do not fit, those with the highest rank are omitted first.
+//! screen has a rank. If the parts do not fit on the screen, the parts with the highest rank are
+//! omitted first.
 //!
 //! Not here: the verbose text (`text`), which contains every part, and the content of each
 //! finding's screen (the modules below).
@@ -34,19 +35,19 @@ use plimsoll_analysis::{DoubtKind, FailedKind};
 /// The maximum number of lines of a screen, including blank lines.
 pub const LINES_MAX: usize = 25;
 /// The maximum width of a screen in columns. Only a single longer word, such as a URL, may exceed
-/// it.
+/// the maximum width.
 pub const COLUMNS_MAX: usize = 100;
 /// The maximum number of warnings on a screen. `WARNING_LINES_MAX` limits the lines of all warnings
 /// together.
 const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
-/// The maximum number of lines of the answer. The rest of a longer answer is omitted.
+/// The maximum number of lines of the answer. If the answer is longer, its end is omitted.
 const ANSWER_LINES_MAX: usize = 3;
-/// The text at the end of a shortened text, which names the flag for the full text.
+/// The end of a shortened text, which names the flag that shows the full text.
 const CLIPPED_TEXT_END: &str = "(more: --verbose)";
 
-/// One part of a screen. If the parts do not fit, parts with the highest rank are omitted first.
-/// Parts of rank 0 are never omitted.
+/// One part of a screen. If the parts do not fit on the screen, parts with the highest rank are
+/// omitted first. Parts of rank 0 are never omitted.
 struct ScreenPart<'a> {
     rank: u8,
     content: ScreenContent<'a>,
@@ -136,7 +137,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Adds the warnings that change the meaning of the figures, the most serious first. For less
-    /// serious warnings, and for those without space, the screen states only their number.
+    /// serious warnings, and for warnings that do not fit, the screen states only their number.
     pub(crate) fn add_warnings(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| warning_rank(*kind).is_some());
@@ -155,14 +156,15 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds the next step: a command, and its purpose.
+    /// Adds the next step for the user: a command, and its purpose.
     pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
         self.next = Some(visible(&next.into()).into_owned());
         self
     }
 
-    /// Renders the screen as text for a terminal with this number of columns. The parts to show are
-    /// chosen for the width `COLUMNS_MAX`. So a narrow terminal shows the same parts in more lines.
+    /// Renders the screen as text for a terminal with `columns` columns. The parts to show are
+    /// always chosen for the width `COLUMNS_MAX`. A narrow terminal therefore shows the same parts
+    /// as a wide terminal, in more lines.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
@@ -227,8 +229,8 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// The estimated width in columns of a fact's label with its indentation. The value is shortened to
-/// the remaining width.
+/// The estimated width in columns of a fact's label with its indentation. The fact's value is
+/// shortened to the remaining width of the line.
 const FACT_INDENT: usize = 19;
 
 /// Returns the rank of a warning by its kind. Rank 0 is for warnings that change the meaning of the
@@ -256,8 +258,8 @@ fn line_count(text: &str, indent: usize) -> usize {
 }
 
 /// Shortens `text` to `lines_max` lines of the usual width, if possible at the end of a clause. If
-/// that would remove more than half of the words that fit, the text ends at a word instead.
-/// `indent` is the number of columns that are not available.
+/// a cut at a clause removed more than half of the words that fit, the text is cut after the last
+/// word that fits. `indent` is the number of columns that are not available for the text.
 pub(crate) fn shorten_to_lines(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();

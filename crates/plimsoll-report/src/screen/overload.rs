@@ -11,7 +11,7 @@ use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::OverloadResult;
 use plimsoll_model::PlanRecord;
 
-/// The maximum number of load steps on a screen.
+/// The maximum number of rows in the table of loads on a screen.
 const STEPS_MAX: usize = 8;
 
 /// Renders the first screen of an overload test.

@@ -23,8 +23,8 @@ const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
 /// Returns the smallest numbers of servers (A, B) with about equal capacity, where B needs fewer.
-/// `cost_ratio` is the cost of a request on B divided by the cost on A. Returns `None` if B needs
-/// fewer servers only beyond `SERVERS_MAX`.
+/// `cost_ratio` is the cost of a request on B divided by the cost on A. Returns `None` if up to
+/// `SERVERS_MAX` servers of A cannot be replaced by fewer servers of B.
 fn smallest_server_counts(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
@@ -35,8 +35,9 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// Formats a change of CPU time per request as a number of servers. The computation uses the end of
-/// the interval with the smaller change. Returns `None` if the change is not certain.
+/// Formats a change of CPU time per request as a number of servers. The number is computed from the
+/// bound of the confidence interval that is closer to no change. Returns `None` if the change of
+/// CPU time is not certain.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
@@ -70,8 +71,8 @@ fn practical_meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
         Criterion::P99 => format!("{load}, B sends 99 % of its responses within {b}, and A within {a}"),
         Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
     };
-    // The number of servers is stated only if the verdict for CPU time agrees with the deciding
-    // verdict. Otherwise the work of B may be in processes whose CPU time is not counted.
+    // The number of servers is stated only if CPU time has the same verdict as the primary measure.
+    // If the verdicts differ, B may do work in processes whose CPU time is not counted.
     let cpu = proof.measures.iter().find(|one| one.measure == Criterion::Cpu && one.verdict == primary.verdict);
     let cpu = cpu.and_then(cpu_meaning);
     Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
@@ -103,7 +104,7 @@ fn elapsed_text(context: &ProveContext) -> String {
     context.measured.elapsed_ns.map_or_else(String::new, |ns| format!(" in {}", duration(ns as f64)))
 }
 
-/// Renders the first screen of a comparison.
+/// Renders the first screen of a comparison of two servers, A and B.
 pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
     add_side_facts(&mut screen, context);

@@ -7,15 +7,15 @@ use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
 use crate::text::{render_in, wrap_text};
 
-/// Tables with more rows than this number are shortened first. If no table has more rows, whole
-/// tables are omitted.
+/// A table with more than `ROWS_MANY` rows is shortened before whole tables are omitted. If no
+/// table has more than `ROWS_MANY` rows, whole tables are omitted.
 const ROWS_MANY: usize = 10;
 /// The minimum number of rows of a shortened table.
 const ROWS_MIN: usize = 1;
 
 /// Renders a report in at most `lines_max` lines by shortening and omitting tables. The result may
-/// be longer, because sentences and facts are never shortened. `more` names the flag that shows all
-/// rows.
+/// be longer than `lines_max`, because sentences and facts are never shortened. `more` names the
+/// flag that shows all rows of the tables.
 pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines_max: usize, more: &str) -> String {
     let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
     let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::Fragment(_));
@@ -44,8 +44,8 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
     text(&short, colour, columns, left_out)
 }
 
-/// Removes one row from the longest table. If several tables are left and none is long, removes the
-/// last table instead. Returns the number of removed rows; 0 if nothing can be removed.
+/// Removes one row from the longest table. If the report has several tables and all are short,
+/// removes the whole last table. Returns the number of removed rows; 0 if nothing can be removed.
 fn shrink_tables(report: &mut Report) -> usize {
     let rows = |block: &ReportBlock| match block {
         ReportBlock::Table(_, rows) => Some(rows.len()),

@@ -11,13 +11,14 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
-/// The maximum number of levels on a screen. Of more levels, the screen shows evenly spaced ones.
+/// The maximum number of levels (numbers of users) on a screen. For a sweep with more than
+/// `LEVELS_MAX` levels, the screen shows evenly spaced levels.
 const LEVELS_MAX: usize = 10;
 /// The indentation of the reason why a level was not measured, in columns.
 const REASON_INDENT: usize = 10;
 
-/// Returns the levels that the screen shows: the first, the last, those with the peak and the knee,
-/// and evenly spaced levels between.
+/// Returns the levels (numbers of users) that the screen shows. The list has the first level, the
+/// last level, the levels with the peak and the knee, and evenly spaced levels between.
 fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     let all = &found.levels;
     if all.len() <= LEVELS_MAX {
@@ -33,14 +34,15 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
-/// The number of characters by which the beginning of the remark is recognised. A narrow terminal
-/// may break the line after these characters.
+/// The length of the beginning by which the remark about a disturbed machine is recognised, in
+/// characters. A narrow terminal may break the remark's line after these first characters.
 const REMARK_BEGINNING: usize = 15;
 
-/// Removes the remark about interference from a table row, because a warning on the screen states
-/// it.
+/// Removes the remark about interference from a table row, because a warning on the screen already
+/// states the interference.
 fn without_interference_remark(row: &str) -> String {
-    // The remark is at the end of the row. On a narrow terminal it takes several lines.
+    // The remark about interference is at the end of the table row. On a narrow terminal, the
+    // remark takes several lines.
     let beginning: String = DISTURBED_REMARK_PREFIX.chars().take(REMARK_BEGINNING).collect();
     let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
     row.lines().take_while(is_row).collect::<Vec<_>>().join("\n")

@@ -6,7 +6,7 @@ use mlua::Error;
 use plimsoll_model::redact;
 
 impl ScriptError {
-    /// Converts the error of a failed function.
+    /// Converts the Lua error of a failed script function (hook) to a [`ScriptError`].
     pub(crate) fn from_hook_error(hook: HookName, error: &Error) -> ScriptError {
         match hook {
             HookName::Load => ScriptError::Load(error_message(error)),
@@ -15,12 +15,13 @@ impl ScriptError {
     }
 }
 
-/// Returns the message of a Lua error, without the stack traceback and without the library's own
-/// words. Words that look like keys are shortened, because run files contain the message.
+/// Returns the message of a Lua error, without the stack traceback and without text that the Lua
+/// library adds. Words that look like secret keys are shortened, because run files contain the
+/// message.
 pub(crate) fn error_message(error: &Error) -> String {
     let text = match error {
-        // A Rust function raised the error. The traceback contains the line of the script that
-        // called the function.
+        // A Rust function that the script called raised the error. The traceback contains the line
+        // of the script that called the Rust function.
         Error::CallbackError { traceback, cause } => {
             let text = error_message(cause);
             return match caller_position(traceback).filter(|_| !has_place(&text)) {
@@ -47,8 +48,8 @@ fn without_internal_place(text: &str) -> &str {
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
 
-/// Returns script and line of the innermost call in a traceback that lies in a script, and not in C
-/// or plimsoll's own Lua code.
+/// Returns the script name and line number of the innermost call in a traceback that a user's
+/// script made. Calls in C code and in plimsoll's own Lua code are skipped.
 fn caller_position(traceback: &str) -> Option<&str> {
     let place = |line: &str| {
         let end = line.find(": in ")?;

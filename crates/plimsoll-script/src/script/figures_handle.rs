@@ -1,10 +1,10 @@
-//! The Lua objects `latency` and `requests`, which `done` receives. Not here: the figures
-//! themselves.
+//! The Lua objects `latency` and `requests`, which the script's function `done` receives. Not here:
+//! the computation of the figures (`figures`).
 
 use crate::ScriptFigures;
 use mlua::{Error, MetaMethod, Result, UserData, UserDataMethods, Value};
 
-/// The Lua object for `latency` or `requests` in a script's `done`.
+/// The Lua object for `latency` or `requests`, which the script's function `done` receives.
 #[derive(Debug, Clone)]
 pub(crate) struct FiguresHandle {
     pub(crate) figures: ScriptFigures,

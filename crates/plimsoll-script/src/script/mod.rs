@@ -1,8 +1,8 @@
-//! Runs a script. The script has a main Lua state for `setup` and `done`, and one state for each
-//! thread, which writes requests.
+//! Runs a wrk script in Lua. The script has a main Lua state for `setup` and `done`. Each thread
+//! has its own Lua state, in which the script writes the thread's requests.
 //!
-//! The order of calls is that of wrk, with one correction: `setup` and `init` run for all threads
-//! before the first request.
+//! The script's functions are called in wrk's order, with one correction: `setup` and `init` run
+//! for all threads before the first request.
 
 mod address;
 mod errors;
@@ -29,8 +29,8 @@ use thread::{ThreadFacts, ThreadHandle};
 /// The longest delay that `delay()` may return, ns (a day).
 const DELAY_NS_MAX: f64 = 86_400e9;
 
-/// A script with its Lua states. Keep this value until after the load, because `done` may read the
-/// globals of threads.
+/// A script with its Lua states. Keep the `Script` until after the load, because the script's
+/// function `done` may read the global variables of the threads.
 pub struct Script {
     program: Program,
     main: ScriptState,
@@ -40,7 +40,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Creates the Lua states. Nothing of the script is executed yet.
+    /// Creates the Lua states of a script. `new` does not execute any code of the script.
     pub fn new(program: Program, threads: usize, reach: &Arc<dyn ScriptNetwork>) -> Result<Script, ScriptError> {
         let main = ScriptState::new(&program, reach)?;
         let threads = (0..threads)
@@ -50,15 +50,16 @@ impl Script {
     }
 
     /// Returns a watch that detects, from another thread, functions of the script that do not end.
-    /// Call this before [`begin`](Self::begin), so that all functions are watched.
+    /// Call `watch` before [`begin`](Self::begin), so that all functions of the script are watched.
     pub fn watch(&self) -> HungCallWatch {
         let states = self.threads.iter().map(|(state, _)| state);
         HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
     }
 
-    /// Executes the script in every state and calls `setup` and `init` for every thread. Then calls
-    /// `request` once on the first thread, as in wrk, because scripts with counters rely on this
-    /// call. Returns an author of requests for each thread.
+    /// Executes the script in every Lua state, and calls `setup` and `init` for every thread. After
+    /// `init`, calls the first thread's `request` once without sending its result, as in wrk,
+    /// because scripts with counters rely on this extra call. Returns a [`ScriptAuthor`] for each
+    /// thread, which writes the thread's requests.
     pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
         let program = &self.program;
         self.main.carry_out(program)?;
@@ -131,7 +132,8 @@ impl Script {
         self.main.hook_function(HookName::Done).is_some()
     }
 
-    /// Returns whether the script defines `delay`, which loads with a rate never call.
+    /// Returns whether the script defines the function `delay`. Loads with a given request rate
+    /// never call `delay`.
     pub fn has_delay(&self) -> bool {
         self.threads.iter().any(|(state, _)| state.hook_function(HookName::Delay).is_some())
     }
@@ -141,8 +143,8 @@ impl Script {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records that a function has not ended and is abandoned. Returns the error that ends the
-    /// load.
+    /// Records that a script function did not return within `seconds` and is abandoned. Returns the
+    /// error that ends the load.
     pub fn give_up(&self, hook: HookName, seconds: u64) -> ScriptError {
         let error = ScriptError::Endless { hook, seconds };
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
@@ -202,20 +204,23 @@ pub struct ScriptAuthor {
     ask: Function,
     hear: Function,
     wait: Function,
-    /// The number of messages in the first batch of the first thread.
+    /// The number of messages (pipelined requests) in the first batch of the first thread.
     messages: u32,
-    /// The last batch with its message count, so that an identical text need not be counted again.
+    /// The last batch of requests with its request count, so that the requests of an identical
+    /// batch need not be counted again.
     last: Batch,
 }
 
 impl ScriptAuthor {
-    /// Calls `request()` and stores the returned text in `batch`, without counting its messages.
+    /// Calls the script's function `request()` and stores the returned text in `batch`, without
+    /// counting the requests in the text.
     fn call_request_hook(&self, batch: &mut Batch) -> Result<(), ScriptError> {
         batch.clear();
         self.state.run_as_hook(HookName::Request, || {
             match self.ask.call::<Value>(())? {
                 Value::String(text) => batch.bytes.extend_from_slice(&text.as_bytes()),
-                // As in Lua, a number becomes its digits. Any other value becomes an empty text.
+                // As in Lua, a number that `request()` returns becomes its digits. If `request()`
+                // returns neither a string nor a number, the text is empty.
                 value @ (Value::Integer(_) | Value::Number(_)) => {
                     batch.bytes.extend_from_slice(value.to_string()?.as_bytes());
                 }
@@ -263,7 +268,8 @@ impl Author for ScriptAuthor {
         if batch.bytes == self.last.bytes {
             batch.heads_only.clone_from(&self.last.heads_only);
         } else if batch.bytes.is_empty() {
-            // An empty text is an error, because there would be no request and no response.
+            // An empty text from `request()` is an error, because without a request there would be
+            // no response.
             let flaw = ScriptError::Request { reason: "incomplete request", line: 1, column: 1 };
             return Err(self.record_failure(flaw));
         } else {
@@ -275,14 +281,15 @@ impl Author for ScriptAuthor {
 
     fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
         let delay_ms = self.state.run_as_hook(HookName::Delay, || self.wait.call::<f64>(()));
-        // A value that is not a number, or is below 0, means no delay.
+        // If `delay()` returns a negative number or a value that is not a number, there is no
+        // delay.
         self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         let heard = self.state.run_as_hook(HookName::Response, || {
-            // Lua code splits the header fields, because passing each field from Rust costs more
-            // time.
+            // Lua code splits the header fields of a response, because passing each field from Rust
+            // to Lua costs more time.
             self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
         });
         self.go_on(heard)

@@ -16,16 +16,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The Lua code that defines the table `wrk`.
 const WRK_TABLE_LUA: &str = include_str!("wrk.lua");
 
-/// Lua code that adds the folders in which distributions install modules for Lua 5.1. The LuaJIT of
-/// a distribution searches these folders, but the bundled LuaJIT does not.
+/// Lua code that adds the folders in which Linux distributions install modules for Lua 5.1 to the
+/// module search path. The LuaJIT of a distribution searches the distribution's module folders, but
+/// the bundled LuaJIT does not.
 const MODULE_PATHS_LUA: &str = "
 local arch = ...
 package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
 package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.so;/usr/lib64/lua/5.1/?.so;/usr/lib/lua/5.1/?.so'
 ";
 
-/// Lua code that makes `os.exit` an error. Otherwise a script could end the program before the
-/// results and so pass a gate.
+/// Lua code that makes a call of `os.exit` an error. With a working `os.exit`, a script could end
+/// plimsoll with status 0 before the results are checked, and a CI gate would pass.
 const NO_EXIT: &str = "
 os.exit = function(code)
    error('os.exit(' .. tostring(code == nil and '' or code) .. ') ends no load here: leave it out, or call error()', 2)
@@ -33,7 +34,8 @@ end
 ";
 
 /// Lua code that is called for each request. A script may replace its global functions at any time,
-/// so this code looks them up at each call. A lookup in Lua costs less than a lookup in Rust.
+/// so the Lua code looks up the functions at each call. A lookup in Lua costs less than a lookup in
+/// Rust.
 const REQUEST_CALLS_LUA: &str = "
 local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
@@ -68,7 +70,8 @@ end
 return ask, hear, wait
 ";
 
-/// A Lua state of a script, with the record of its calls. Clones share one state.
+/// A Lua state of a script, with a record of the beginnings and ends of its function calls
+/// (`pulse`). Clones of a `ScriptState` share one Lua state.
 #[derive(Clone)]
 pub(crate) struct ScriptState {
     pub(crate) lua: Lua,
@@ -131,8 +134,9 @@ impl ScriptState {
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.run_as_hook(HookName::Load, || {
-            // A first line that begins with `#` is for the shell and is skipped. Its line break
-            // stays, so that line numbers are right.
+            // If the first line of a script begins with `#`, the line is for the shell and is
+            // skipped. The line break of the skipped line stays, so that line numbers in error
+            // messages are right.
             let text = match text.first() {
                 Some(b'#') => &text[text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())..],
                 _ => &text[..],
@@ -141,8 +145,8 @@ impl ScriptState {
         })
     }
 
-    /// Runs `work` as part of a hook. The watch also checks this work, and its errors are reported
-    /// as errors of the hook.
+    /// Runs `work` as part of a hook (a script function that plimsoll calls). The watch for hung
+    /// calls also covers `work`, and errors of `work` are reported as errors of the hook.
     pub(crate) fn run_as_hook<R>(
         &self,
         hook: HookName,
@@ -154,7 +158,8 @@ impl ScriptState {
         result.map_err(|error| ScriptError::from_hook_error(hook, &error))
     }
 
-    /// Calls a function of the table `wrk` as part of a hook.
+    /// Calls a function of the table `wrk` as part of a hook (a script function that plimsoll
+    /// calls).
     pub(crate) fn call_wrk<R: FromLuaMulti>(
         &self,
         hook: HookName,
@@ -164,7 +169,8 @@ impl ScriptState {
         self.run_as_hook(hook, || self.wrk_table()?.get::<Function>(name)?.call(arguments))
     }
 
-    /// Returns whether the lookup found an address that accepts connections.
+    /// Returns whether the lookup of the target's host name found an address that accepts
+    /// connections.
     pub(crate) fn has_addresses(&self) -> Result<bool> {
         Ok(self.wrk_table()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
     }
@@ -190,7 +196,8 @@ impl ScriptState {
 
     /// Flushes what the script has printed: Lua has its own output buffer.
     pub(crate) fn flush(&self) {
-        // Errors are ignored: a script may have replaced `io` on purpose.
+        // Errors of the flush are ignored, because a script may have replaced Lua's table `io` on
+        // purpose.
         let _ = self.lua.load("if io and io.stdout then io.stdout:flush() end").exec();
     }
 }

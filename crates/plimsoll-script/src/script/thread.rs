@@ -1,4 +1,5 @@
-//! The Lua object for a thread: its address, the globals of its state, and its stop flag.
+//! The Lua object for a thread of the load: the thread's target address, the global variables of
+//! its Lua state, and its stop flag.
 
 use super::address::ScriptAddress;
 use super::transfer::copy_into_state;
@@ -7,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The facts about a thread that are known outside its Lua state.
+/// The properties of a thread that plimsoll stores outside the thread's Lua state.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadFacts {
     /// The address that the thread connects to; set by `setup`.
@@ -37,8 +38,8 @@ impl ThreadFacts {
 #[derive(Clone)]
 pub(crate) struct ThreadHandle {
     pub(crate) facts: Arc<ThreadFacts>,
-    /// The thread's Lua state. The reference is weak, because the state itself contains such an
-    /// object.
+    /// The thread's Lua state. The reference is weak, because the Lua state itself contains a
+    /// [`ThreadHandle`] (`wrk.thread`).
     pub(crate) state: WeakLua,
 }
 
@@ -65,7 +66,7 @@ impl UserData for ThreadHandle {
             }
             Ok(())
         });
-        // Unknown keys return nil, whereas wrk returns the key itself.
+        // A thread object returns nil for an unknown key, whereas wrk returns the key itself.
         methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| match key.as_string() {
             Some(key) if key == "addr" => match this.facts.connection_address() {
                 Some(address) => Ok(Value::UserData(lua.create_userdata(ScriptAddress(address))?)),

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 /// Deepest nesting of tables that is copied.
 const DEPTH_MAX: usize = 200;
 
-/// Copies `value` to the state `into`. Functions, userdata and coroutines belong to their state, so
-/// they are refused with wrk's error text.
+/// Copies `value` to the Lua state `into`. Functions, userdata and coroutines belong to their Lua
+/// state, so copying them is refused with wrk's error text.
 pub(crate) fn copy_into_state(value: &Value, into: &Lua) -> Result<Value> {
     TableCopier { into, copied: HashMap::new() }.copy_value(value, 0)
 }

@@ -5,7 +5,8 @@ use plimsoll_sys::clock;
 use plimsoll_wire::h2::Content;
 use std::io::Write;
 
-/// A piece of the body of `/bytes/N`. The server sends this piece as often as the length N needs.
+/// A piece of the response body of `/bytes/N`. The server sends this piece repeatedly until the
+/// body has N bytes.
 pub(super) static BODY_FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 /// The complete response to a usual `GET /healthz`.
 pub(super) const HEALTHZ_RESPONSE: &[u8] =
@@ -42,7 +43,7 @@ pub(super) fn reason(status: u16) -> &'static str {
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
-        // The reason phrase is only informative (RFC 9112, section 4).
+        // The reason phrase of an HTTP status is only informative (RFC 9112, section 4).
         _ => ["Success", "Redirection", "Client Error", "Server Error"][(status / 100).clamp(2, 5) as usize - 2],
     }
 }
@@ -55,7 +56,8 @@ pub(super) fn write(output: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 /// Appends status line and header fields, including the final empty line.
 pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: u16, kind: &str, length: u64) {
     write(output, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
-    // 204 and 304 have no body, and a length of 0 would be wrong for 304.
+    // Responses with status 204 or 304 have no body, and a `Content-Length` of 0 would be wrong for
+    // status 304.
     if !matches!(status, 204 | 304) {
         write(output, format_args!("Content-Type: {kind}\r\nContent-Length: {length}\r\n"));
     }
@@ -111,8 +113,8 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: 
     }
 }
 
-/// Appends a response that is due at once. Returns the number of filler bytes that the caller must
-/// send after `output`.
+/// Appends a response that needs no delay to `output`. Returns the number of body filler bytes that
+/// the caller must send after `output`.
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
@@ -149,8 +151,8 @@ pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
     write_json(output, &closing, status, body);
 }
 
-/// Uses `us` microseconds of this thread's CPU time. CPU time is the same however often the thread
-/// is preempted.
+/// Uses `us` microseconds of this thread's CPU time. Unlike elapsed time, CPU time does not grow
+/// while the thread is preempted.
 pub(super) fn burn_cpu_time(us: u64) {
     let end_ns = clock::thread_cpu_ns() + us * 1000;
     while clock::thread_cpu_ns() < end_ns {

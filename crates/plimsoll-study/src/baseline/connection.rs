@@ -18,11 +18,13 @@ pub(super) const INPUT_BYTES: usize = 64 * 1024;
 /// The number of response bytes that are collected before they are sent, if a client pipelines
 /// requests.
 pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
-/// The largest number of steps of one connection before other connections get their turn. An event
-/// loop also accepts at most this number of connections at once.
+/// The largest number of steps (such as one read or one send) of one connection before other
+/// connections get their turn. An event loop also accepts at most this number of connections at
+/// once.
 pub(super) const TURNS_MAX: usize = 64;
-/// The longest time in ns to read the client's remaining bytes after a refusal. Without this
-/// reading, the client would get a reset instead of the response.
+/// The longest time in ns to read the client's remaining bytes after the server refused a request.
+/// If the server closed the connection without reading, the client would get a reset instead of the
+/// response.
 pub(super) const DRAIN_NS: u64 = 1_000_000_000;
 /// The buffers and timers that all connections of a thread share.
 pub(super) struct ThreadBuffers {
@@ -34,8 +36,8 @@ pub(super) struct ThreadBuffers {
 }
 
 /// The timers of all connections, the earliest first. Each timer has a due time in ns and the slot
-/// of its connection. A timer is ignored if the connection in the slot no longer waits for that
-/// time.
+/// of its connection. A timer is ignored if the connection in the slot no longer waits for the
+/// timer's due time.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
 /// The phase of a connection: serving requests, waiting with a delayed response, or closing.
@@ -43,19 +45,21 @@ pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 pub(super) enum ServingPhase {
     /// The connection accepts requests.
     Open,
-    /// A delayed response is due at `due_ns`. No further request is read until then.
+    /// A delayed response is due at `due_ns`. No further request is read until the delayed response
+    /// is due.
     Delayed(ServedRequest),
     /// The connection closes once all bytes are sent.
     Closing,
-    /// The request was refused. Once all bytes are sent, the server stops sending and reads the
-    /// client's remaining bytes, then closes. Closing with unread bytes would reset the connection,
-    /// and the client could lose the response.
+    /// The request was refused. Once all bytes are sent, the server stops sending, reads the
+    /// client's remaining bytes, and then closes the connection. Closing with unread bytes would
+    /// reset the connection, and the client could lose the response.
     Refusing,
     /// The server has stopped sending, and reads the client's remaining bytes until `due_ns`.
     Draining,
 }
 
-/// What a connection needs after its turn in the event loop.
+/// The need of a connection after its turn in the event loop: to wait, to continue, or to be
+/// closed.
 #[derive(PartialEq, Eq)]
 pub(super) enum ConnectionNeed {
     /// The connection waits for its next event or timer.
@@ -71,10 +75,10 @@ pub(super) struct ServedConnection {
     /// The TLS session; `None` for a plain connection.
     tls: Option<Box<ServedSession>>,
     /// Bytes received and not yet parsed: an incomplete head, or requests queued behind a delayed
-    /// one. Usually empty.
+    /// request. The buffer is usually empty.
     pub(super) held: Vec<u8>,
-    /// Response bytes that the socket has not accepted, already encrypted if TLS is used. Usually
-    /// empty.
+    /// Response bytes that the socket has not accepted, already encrypted if TLS is used. The
+    /// buffer is usually empty.
     pub(super) unsent: Vec<u8>,
     /// The number of body filler bytes to send after `unsent`.
     pub(super) filler_left: u64,
@@ -86,10 +90,11 @@ pub(super) struct ServedConnection {
     pub(super) phase: ServingPhase,
     pub(super) due_ns: u64,
     pub(super) slot: u32,
-    /// Whether the socket may have bytes to read. Epoll is edge-triggered, so this stays set until
-    /// a short read.
+    /// Whether the socket may have bytes to read. Epoll is edge-triggered, so `readable` stays true
+    /// until a read returns fewer bytes than the buffer can take.
     pub(super) readable: bool,
-    /// Whether epoll announced that the peer has closed, so that reading continues until the end.
+    /// Whether epoll announced that the peer has closed the connection. Reading then continues
+    /// until all received bytes are read.
     pub(super) hangup: bool,
     /// Whether the bytes in `held` cannot be parsed further until more bytes arrive.
     pub(super) starved: bool,
@@ -150,7 +155,7 @@ impl ServedConnection {
         }
     }
 
-    /// Does all work that is possible without waiting, up to [`TURNS_MAX`] steps.
+    /// Does all work of the connection that is possible without waiting, up to [`TURNS_MAX`] steps.
     pub(super) fn advance_until_blocked(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
         for _ in 0..TURNS_MAX {
             match self.flush() {
@@ -200,7 +205,8 @@ impl ServedConnection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return ConnectionNeed::Close,
             };
-            // After a short read the socket is empty, and the next byte causes an event.
+            // After a read that does not fill the buffer, the socket is empty, and the next
+            // received byte causes an epoll event.
             self.readable = received == tools.input.len() || self.hangup;
             if self.phase == ServingPhase::Draining {
                 continue;
@@ -235,16 +241,18 @@ impl ServedConnection {
         tls.take_cipher(&mut tools.output);
         self.send_bytes(&mut tools.output);
         if news.is_err() {
-            // The output already contains the TLS alert with the reason. Nothing more is encrypted.
+            // The output already contains the TLS alert with the reason of the error. After the TLS
+            // alert, no more bytes are encrypted.
             self.tls = None;
             tools.plain.clear();
             self.phase = ServingPhase::Refusing;
         }
     }
 
-    /// Sends the TLS close notification, once. Returns whether it was sent now.
+    /// Sends the TLS close notification, once. Returns whether this call sent the notification.
     fn send_close_notify(&mut self, tools: &mut ThreadBuffers) -> bool {
-        // The session is taken, so this happens only once.
+        // The TLS session is taken out of the connection, so the close notification is sent only
+        // once.
         let Some(mut tls) = self.tls.take() else { return false };
         tls.end();
         tls.take_cipher(&mut tools.output);
@@ -320,7 +328,8 @@ impl ServedConnection {
                 return;
             }
             Resource::Burn(us) => {
-                // Earlier responses are sent first, so that this CPU work does not delay them.
+                // Earlier responses are sent first, so that the CPU work of `/burn/US` does not
+                // delay the earlier responses.
                 self.send(output);
                 burn_cpu_time(us);
             }
@@ -337,8 +346,8 @@ impl ServedConnection {
         timers.push(Reverse((self.due_ns, self.slot)));
     }
 
-    /// Sends `output` after the unsent bytes, through TLS if the connection uses TLS. Then clears
-    /// `output`.
+    /// Sends `output` after the earlier unsent bytes, through TLS if the connection uses TLS.
+    /// Clears `output` after sending.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
         if let Some(tls) = &mut self.tls {
             tls.send(output);
@@ -348,7 +357,8 @@ impl ServedConnection {
         self.send_bytes(output);
     }
 
-    /// Sends bytes as they are, after the unsent bytes; stores what the socket does not accept.
+    /// Sends bytes without encrypting them, after the earlier unsent bytes. Bytes that the socket
+    /// does not accept are stored.
     fn send_bytes(&mut self, output: &mut Vec<u8>) {
         let mut sent = 0;
         if self.unsent.is_empty() && !output.is_empty() {

@@ -21,7 +21,7 @@ impl ServedStreams {
     }
 
     /// Parses `input`, and answers the requests that need no delay. Returns the earliest time in ns
-    /// at which a newly delayed response is due; `None` without one.
+    /// at which a newly delayed response is due; `None` if no response was delayed.
     pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
         let mut rest = input;
         let mut due_ns: Option<u64> = None;

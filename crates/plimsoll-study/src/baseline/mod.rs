@@ -1,14 +1,15 @@
 //! The reference server (`plimsoll baseline`, and the target of `plimsoll demo`). The server speaks
 //! HTTP/1.1 and HTTP/2, either with prior knowledge (h2c) or by ALPN over TLS. The server is
-//! minimal and fast, so a measurement against it shows the cost of client and kernel.
+//! minimal and fast, so a load test of this server shows the cost of client and kernel.
 //!
 //! Each thread has one edge-triggered event loop and its own listener. A request that arrives whole
-//! is parsed in place, and its response is sent at once. That takes one `recv` and one `send`, no
-//! `epoll_ctl`, and no allocation. Only partial requests and unsent responses need memory; an idle
-//! connection takes about a hundred bytes. A large `/bytes/N` is sent in pieces of one constant.
+//! is parsed in place, and its response is sent at once. Such a whole request takes one `recv` and
+//! one `send`, no `epoll_ctl`, and no allocation. Only partial requests and unsent responses need
+//! memory; an idle connection takes about a hundred bytes. A large body of `/bytes/N` is sent in
+//! pieces, all from one constant array.
 //!
-//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`. All other paths return
-//! 404. Any method is accepted, and request bodies are discarded.
+//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`. All other paths
+//! return 404. Any method is accepted, and request bodies are discarded.
 //!
 //! Not here: files, timeouts of idle connections, logs. The server is not meant for the open
 //! internet.
@@ -34,7 +35,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// The pause in ns before the server accepts again, after file descriptors or memory ran out.
+/// The pause in ns before the server accepts connections again, after file descriptors or memory
+/// ran out.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 /// The requested length of the accept queue, in connections. The system limits the length
 /// (`net.core.somaxconn`).
@@ -47,7 +49,7 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The number of event loops, each in its own thread; at least 1.
     pub threads: usize,
-    /// TLS options. If given, only TLS connections are accepted.
+    /// TLS options. If TLS options are given, the server accepts only TLS connections.
     pub tls: Option<ServerTls>,
 }
 
@@ -55,11 +57,12 @@ pub struct Options {
 pub struct ReferenceServer {
     address: SocketAddr,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// The write end of the stop pipe. The stop signal is one byte that no loop reads, so every
-    /// loop sees it.
+    /// The write end of the stop pipe. The stop signal is one byte that no event loop reads, so the
+    /// byte stays in the pipe and every event loop sees it.
     stop: Option<PipeWriter>,
-    /// The read end of the stop pipe. Each loop's file table has a copy. The copy in this field
-    /// belongs to the starting thread's table and is closed last.
+    /// The read end of the stop pipe. The file table of each event loop's thread has a copy of the
+    /// read end. The copy in this field belongs to the file table of the thread that started the
+    /// server, and is closed last.
     #[allow(dead_code, reason = "it only has to be there")]
     stopped: Arc<PipeReader>,
 }
@@ -93,7 +96,8 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
             };
-            // If the receiver was dropped, the server is being stopped.
+            // The error of the send is ignored: if the receiver was dropped, the server is being
+            // stopped.
             let _ = told.send(begun);
             each.map_or(Ok(()), Loop::run)
         })?);
@@ -108,8 +112,8 @@ impl ReferenceServer {
         self.address
     }
 
-    /// Closes all connections and waits for the threads. Returns the first error that ended a loop
-    /// early.
+    /// Closes all connections and waits for the threads. Returns the first error that ended an
+    /// event loop early.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
     }
@@ -130,7 +134,7 @@ impl ReferenceServer {
 
 impl Drop for ReferenceServer {
     fn drop(&mut self) {
-        // A destructor cannot return errors; `stop` does.
+        // A destructor cannot return errors; the method `stop` returns them.
         let _ = self.end();
     }
 }
@@ -144,7 +148,8 @@ struct Loop {
     tools: ThreadBuffers,
     listener: Listener,
     tls: Option<ServerTls>,
-    /// The time in monotonic ns at which to accept again; `None` if no connection is pending.
+    /// The time (monotonic clock, ns) at which the event loop next accepts connections; `None` if
+    /// no connection is pending.
     accept_due_ns: Option<u64>,
     /// Keeps the read end of the stop pipe open while the loop runs.
     _stopped: Arc<PipeReader>,
@@ -159,8 +164,8 @@ struct Connections {
 }
 
 impl Connections {
-    /// Runs one turn of the connection in `slot`, if there is a connection, and closes it if the
-    /// turn returns [`ConnectionNeed::Close`].
+    /// Calls `turn` with the connection in `slot`, if the slot has a connection. Closes the
+    /// connection if `turn` returns [`ConnectionNeed::Close`].
     fn run_turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> ConnectionNeed) {
         let Some(place) = self.slots.get_mut(slot as usize) else { return };
         let Some(connection) = place else { return };
@@ -181,7 +186,7 @@ impl Connections {
     fn add(&mut self, socket: Socket, tls: Option<&ServerTls>, epoll: &Epoll) -> io::Result<()> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         epoll.add(socket.as_raw_fd(), u64::from(slot))?;
-        // Creating a session fails if the system has no random numbers.
+        // Creating a TLS session fails if the system has no random numbers.
         let session = |tls: &ServerTls| tls.session().map(Box::new).map_err(|why| io::Error::other(why.text()));
         let connection = Some(ServedConnection::new(socket, tls.map(session).transpose()?, slot));
         match self.free.pop() {
@@ -267,8 +272,9 @@ impl Loop {
                     }
                     // The client left while its connection waited in the accept queue.
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-                    // No file descriptor or memory is left. The connection stays in the accept
-                    // queue. An immediate retry would only waste CPU time.
+                    // No file descriptor or memory is left for a new connection. The new connection
+                    // stays in the accept queue. Another `accept` at once would only waste CPU
+                    // time.
                     _ => {
                         self.accept_due_ns = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                         return;

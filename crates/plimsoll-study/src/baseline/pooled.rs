@@ -1,11 +1,12 @@
 //! A reference server with a known bottleneck: its connection pool (`plimsoll baseline --behind URL
-//! --pool N`). `/items` responds after a request to a downstream server over a pool of N
-//! connections. Further requests queue for a free connection. Other paths return 404 at once.
-//! `plimsoll demo` finds this bottleneck.
+//! --pool N`). For each request to `/items`, the server sends a request to a downstream server over
+//! a pool of N connections. If all N connections are in use, further requests queue for a free
+//! connection. Paths other than `/items` return 404 at once. `plimsoll demo` finds the connection
+//! pool as the bottleneck.
 //!
 //! The server has one thread for each accepted connection, as many real servers do: threads wait
-//! while cores are idle. Not here: high speed (see the plain reference server), TLS, and downstream
-//! responses without a length.
+//! for the pool while cores are idle. Not here: high speed (see the plain reference server), TLS,
+//! and downstream responses without a length.
 
 use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::h1::{RequestParser, RequestStep};
@@ -19,7 +20,8 @@ use std::time::Duration;
 const STACK_BYTES: usize = 128 << 10;
 /// The longest head of a request or response, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The pause before the server accepts again, after the system refused a connection or thread.
+/// The pause before the server accepts connections again, after the system refused a connection or
+/// thread.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// The longest time to wait for the next byte from the downstream server.
 const DOWNSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,8 +43,8 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
             let begun = listener.accept().and_then(|(stream, _)| {
                 let pool = Arc::clone(&pool);
                 let thread = std::thread::Builder::new().name("items".into()).stack_size(STACK_BYTES);
-                // The error is ignored: a client that leaves during a request does not affect
-                // others.
+                // The error is ignored: a client that leaves during a request does not affect other
+                // clients.
                 thread.spawn(move || drop(serve_connection(stream, &pool)))
             });
             if begun.is_err() {
@@ -195,7 +197,7 @@ mod tests {
         }
         // The requests take three rounds, each with two concurrent requests.
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
-        // A failed downstream server is reported with 502, and the error does not persist.
+        // If the downstream server has failed, the server responds with status 502.
         drop(store);
         assert!(fetch_response(address, "/items").starts_with("HTTP/1.1 502"));
     }

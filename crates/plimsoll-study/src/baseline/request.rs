@@ -37,13 +37,15 @@ pub(super) struct ServedRequest {
 /// The result of one parsing step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderStep {
-    /// The request is incomplete. The caller must offer unparsed bytes again, together with more.
+    /// The request is incomplete. The caller must pass the unparsed bytes again, together with more
+    /// received bytes.
     More,
     /// A request is complete, including its body.
     Request(ServedRequest),
     /// The client waits for `100 Continue` before it sends its body.
     Continue,
-    /// The bytes are not valid HTTP. The server must respond with this status and close.
+    /// The bytes are not valid HTTP. The server must respond with the HTTP status in the value, and
+    /// close the connection.
     Refuse(u16),
 }
 
@@ -111,7 +113,7 @@ pub(super) fn parse_resource(target: &[u8]) -> Resource {
     } else if let Some(digits) = path.strip_prefix(b"/burn/") {
         bounded(digits, BURN_US_MAX, Resource::Burn)
     } else if let Some(digits) = path.strip_prefix(b"/status/") {
-        // Interim statuses (1xx) are not final responses, so they are refused.
+        // Statuses 1xx are interim and not final responses, so `/status/1xx` is refused.
         match parse_decimal(digits) {
             Some(status @ 200..=599) => Resource::Status(status as u16),
             _ => Resource::BadNumber,

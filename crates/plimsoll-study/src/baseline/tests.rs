@@ -24,7 +24,8 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
                 ReaderStep::More if used == 0 => break,
                 ReaderStep::More => {}
                 ReaderStep::Request(_) => found.push(step),
-                // This result occurs only if the body did not arrive together with the head.
+                // The result `Continue` occurs only if the body did not arrive together with the
+                // head.
                 ReaderStep::Continue => {}
                 ReaderStep::Refuse(_) => {
                     found.push(step);
@@ -85,8 +86,8 @@ fn requests_parse_from_any_split() {
     for (target, expect) in routes {
         check(&one(target), &[get(expect)]);
     }
-    // Pipelined requests with the tolerance that HTTP requires: empty lines between requests, and
-    // bare line feeds.
+    // The parser tolerates the deviations in pipelined requests that HTTP requires servers to
+    // tolerate: empty lines between requests, and bare line feeds.
     let pipelined = [one("/healthz"), b"\r\n\r\n".to_vec(), one("/bytes/5"), one("/burn/7")].concat();
     check(&pipelined, &[get(Health), get(Bytes(5)), get(Burn(7))]);
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
@@ -150,7 +151,8 @@ fn invalid_http_is_refused_from_any_split() {
         format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(),
         &[ReaderStep::Refuse(400)],
     );
-    // An overlong head is refused as soon as the limit is exceeded, whether or not it ends.
+    // A request head is refused as soon as it exceeds the length limit, whether or not the end of
+    // the head arrives.
     let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(HEAD_BYTES_MAX));
     assert_eq!(read_pieces(long.as_bytes().chunks(1)), [ReaderStep::Refuse(431)]);
     assert_eq!(read_pieces(format!("{long}\r\n\r\n").as_bytes().chunks(4096)), [ReaderStep::Refuse(431)]);
@@ -345,7 +347,8 @@ fn a_delay_blocks_no_other_request() {
     assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
     receive(&mut slow);
     assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
-    // A client that leaves early affects no other client, even if its slot is reused.
+    // A client that leaves early affects no other client, even if a new connection reuses its slot
+    // in the connection table.
     let mut gone = connect(&server);
     gone.write_all(b"GET /delay/50 HTTP/1.1\r\n\r\n").expect("written");
     drop(gone);

@@ -34,7 +34,7 @@ pub struct LogReading<'a> {
     pub session: Option<&'a str>,
 }
 
-/// A log file as it was read: name, format and timestamps.
+/// A log file that was read: its name, its format and the meaning of its timestamps.
 #[derive(Debug, Clone)]
 pub struct LogSource {
     /// The path of the log, as the user gave it.
@@ -103,7 +103,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Opens all logs and detects the format of each, unless `reading` gives one.
+    /// Opens all logs and detects the format of each log, unless `reading` sets the format.
     pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
         if reading.log_format.is_some() && reading.field.is_some() {
             return Err(Failure::usage("give either --log-format (for text) or --field (for JSON)"));
@@ -185,7 +185,7 @@ impl LogBuffer {
             self.fill_buffer()?;
         }
         if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
-            // The byte order mark at the beginning is skipped.
+            // The byte order mark at the beginning of a log file is skipped.
             self.from = 3;
         }
         let sample = &self.buffer[self.from..self.to];

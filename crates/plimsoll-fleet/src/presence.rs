@@ -13,8 +13,8 @@
 //! pl.RUN.echo         coordinator to itself shows whether the bus works
 //! ```
 //!
-//! With these subjects, an agent's credentials can be limited to subjects that end with the agent's
-//! name. Not here: the connection (`nats_client`).
+//! The subjects of an agent end with its name, so the agent's credentials can be limited to
+//! subjects with this ending. Not here: the connection (`nats_client`).
 
 use crate::frame::PROTOCOL_GREETING;
 use crate::message::Hello;

@@ -8,9 +8,9 @@
 //!         CRC-32 of all before it in the entry (u32 LE)
 //! ```
 //!
-//! A file is truncated when all its entries are recorded, and removed at the end of its run. If an
-//! agent was killed, its entries are sent when the agent starts again. Not here: the content of
-//! messages, and their transport (`nats_agent`).
+//! A spool file is truncated when a coordinator has recorded all its entries, and removed at the
+//! end of its run. If an agent was killed, its entries are sent when the agent starts again. Not
+//! here: the content of messages, and their transport (`nats_agent`).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, system_text};

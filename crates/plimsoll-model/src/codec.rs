@@ -5,10 +5,11 @@
 //!     frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
-//! Rare frames contain JSON. Frames of intervals are frequent, so they contain tagged fields of
-//! variable-length integers. A reader decodes whole frames up to the first damaged frame, and
-//! reports the length of the remaining file. The reader skips and counts unknown frames and
-//! figures. This module converts values to bytes and back; its callers read and write the files.
+//! Frames of rare kinds contain JSON. Frames of intervals are frequent, so they contain tagged
+//! fields of variable-length integers. A reader decodes whole frames up to the first damaged frame,
+//! and reports the length of the remaining file. The reader skips and counts frames and figures
+//! that its version does not know. This module converts values to bytes and back; its callers read
+//! and write the files.
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_moment};

@@ -6,11 +6,11 @@
 //!     find [SEEDS] [BUDGET_S] [MODEL] [CAPACITY] [quiet|disturbed] [SEED]
 //! ```
 //!
-//! The example prints a row for each model, capacity and noise. The row shows how often the 90 %
-//! interval contains the true load line, and the width of the interval. The row also shows how
+//! The example prints a row for each model, capacity and noise. Each row shows how often the 90 %
+//! interval contains the true load line, and the width of the interval. Each row also shows how
 //! often a stated estimate is more than 3 % above the true load line. With SEED the example prints
-//! the trials of the search with this seed. With `time [SEED] [BUDGET_S] [NAME]` instead of `find`,
-//! it prints searches on servers whose capacity changes.
+//! the trials of the search with this seed. With `time [SEED] [BUDGET_S] [NAME]` in place of
+//! `find`, the example prints searches on servers whose capacity changes.
 
 #[path = "../../tests/simulator/mod.rs"]
 mod simulator;

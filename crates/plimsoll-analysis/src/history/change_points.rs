@@ -1,8 +1,9 @@
-//! Finds the points at which a series of runs changed ([`change_points`]): the ratio of the levels
-//! after and before, and the certainty of the change.
+//! Finds the change points of a series of runs ([`change_points`]): the runs at which the measured
+//! level changed. For each change point, computes the ratio of the levels after and before, and the
+//! certainty of the change.
 //!
 //! The series is split at the index at which the means of the two parts differ most. The difference
-//! is weighted by the number of runs in each part:
+//! of the means is weighted by the number of runs in each part:
 //!
 //! ```text
 //! S(k) = |mean of the first k - mean of the rest| * sqrt(k (n - k) / n)
@@ -10,24 +11,26 @@
 //!
 //! A permutation test decides whether the maximum S is chance. If the build did not change, its
 //! runs may have any order. The p-value is the share of random permutations whose maximum S is at
-//! least as large. If p is at most [`FALSE_ALARM`], the split is a change point, and both parts are
-//! searched in the same way. At the end, the index of each change point is computed again, from the
-//! runs between its two neighbouring change points.
+//! least as large as the maximum S of the series. If p is at most [`FALSE_ALARM`], the split is a
+//! change point, and both parts are searched in the same way. When all change points are found, the
+//! index of each is computed again, from the runs between its two neighbouring change points.
 //!
 //! The search for change points is the divisive method of Matteson and James ("A Nonparametric
-//! Approach for Multiple Change Point Analysis of Multivariate Data", 2014). Means take the place
-//! of the energy distance of that method. The difference of means has more power to detect a shift,
-//! and a commit causes a shift. The values are logarithms, because a change is a ratio.
+//! Approach for Multiple Change Point Analysis of Multivariate Data", 2014). The search compares
+//! means, where the method of Matteson and James compares energy distances. The difference of means
+//! has more power to detect a shift, and a commit causes a shift. The values are logarithms,
+//! because a change is a ratio.
 //!
 //! The false-alarm rate applies to whole series, not to single runs. The rate holds for noise of
 //! any distribution, if the runs are independent. The rate does not hold if neighbouring runs
 //! resemble each other, for example on a machine that is slow for a day. The minimum change
-//! [`CHANGE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of these false alarms.
+//! [`CHANGE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of the false alarms that
+//! resembling neighbours cause.
 //!
 //! An outlier is a run in which something was wrong. An outlier would hide changes. So an outlier
 //! is moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
-//! neighbourhood. The noise is estimated from the differences between neighbouring runs, which a
-//! change of the level hardly affects.
+//! neighbouring runs. The noise is estimated from the differences between neighbouring runs, which
+//! a change of the level hardly affects.
 //!
 //! Not here: which runs belong to one series (`lanes`).
 

@@ -1,25 +1,26 @@
 //! The effect of a change on the cost of a request, by function. A test shows whether a difference
-//! exceeds chance.
+//! of the costs exceeds chance.
 //!
-//! The compared measure is the cost `c = value / requests` on each side. Shares of a total would
-//! hide that every function became more expensive, but `c` shows it. A profile is a sample, so `c`
-//! has an error. If a value comes from `n` events of weight `w`, with `n` Poisson distributed, the
-//! variance of the value is `n w^2`. So the difference, in standard deviations, is
+//! The compared measure is the cost `c = value / requests` on each side. If every function becomes
+//! more expensive, the cost `c` shows it, but shares of a total would hide it. A profile is a
+//! sample, so `c` has an error. If a value comes from `n` events of weight `w`, with `n` Poisson
+//! distributed, the variance of the value is `n w^2`. So the difference of the costs, in standard
+//! deviations, is
 //!
 //! ```text
 //! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
 //! ```
 //!
-//! For CPU profiles (`w` = the period) this is the usual two-sample test of Poisson rates. The
+//! For CPU profiles (`w` = the period), `z` gives the usual two-sample test of Poisson rates. The
 //! p-values of all functions are corrected after Benjamini and Hochberg ("Controlling the false
 //! discovery rate", 1995). Flat and cumulative costs are corrected separately. In the long run, at
 //! most a share [`FINDING_Q`] of the differences called a finding is noise. If events come in
 //! bursts, more findings are noise. A steady load at a fixed rate on both sides prevents bursts.
 //!
-//! [`diff_repeated`] compares several profiles of each side, taken alternately. The error then
-//! includes the differences among the profiles of one side. The variance is at least the observed
-//! variance between these profiles. The variance is also at least the Poisson variance times the
-//! mean excess over all functions.
+//! [`diff_repeated`] compares several profiles of each side, taken alternately. With several
+//! profiles, the error includes the differences among the profiles of one side. The variance of a
+//! cost is at least the observed variance between the profiles of one side. The variance is also at
+//! least the Poisson variance times the mean excess over all functions.
 //!
 //! Not here: which runs are compared, and how the result looks.
 

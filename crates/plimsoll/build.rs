@@ -4,7 +4,8 @@
 //! Lua scripts may `require` C modules, which take Lua's functions from the program that loads
 //! them. The program therefore exports Lua's symbols, and no other symbols.
 //!
-//! `plimsoll --version --verbose` prints the commit. Not here: the rest of that output (`version`).
+//! `plimsoll --version --verbose` prints the commit. Not here: the rest of the output of `plimsoll
+//! --version --verbose` (`version`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,18 +20,21 @@ fn main() {
         std::fs::write(&list, "{ lua_*; luaL_*; };\n").expect("the folder is for such files");
         let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
         if linker.contains("zig") {
-            // zig refuses a list of symbols, but accepts a linker script (scripts/dist). Without
-            // the script, zig exports every function, so that unused functions stay.
+            // zig's linker refuses a list of exported symbols, but accepts a linker script
+            // (scripts/dist). Without the linker script, zig exports every function, so the linker
+            // does not remove unused functions.
             let script = Path::new(&folder).join("shown.ld");
             let text = "VERSION { { global: lua_*; luaL_*; local: *; }; }\n";
             std::fs::write(&script, text).expect("the folder is for such files");
             println!("cargo:rustc-link-arg-bins=-rdynamic");
             println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
         } else {
-            // All other linkers accept this option, also those of older systems.
+            // All linkers except zig's accept `--dynamic-list`, including the linkers of older
+            // systems.
             println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
             // A position-independent program reads and applies 150 000 relocations before it
-            // starts, which takes 5 MB of memory. A program at a fixed address has none.
+            // starts, which takes 5 MB of memory. A program at a fixed address (`-no-pie`) has no
+            // such relocations.
             if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu") {
                 println!("cargo:rustc-link-arg-bins=-no-pie");
             }
@@ -38,8 +42,9 @@ fn main() {
     }
 }
 
-/// Returns the commit of these sources. `None` outside a repository, without git, and in a debug
-/// build, which would otherwise be rebuilt after each commit.
+/// Returns the git commit of plimsoll's sources. Returns `None` outside a repository, without git,
+/// and in a debug build. A debug build that contained the commit would be rebuilt after each
+/// commit.
 fn commit() -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     // A published package contains the commit that it was built from.
@@ -50,7 +55,8 @@ fn commit() -> Option<String> {
     if std::env::var("PROFILE").ok()? != "release" {
         return None;
     }
-    // If these sources are a copy inside another repository, that repository's commit is wrong.
+    // If plimsoll's sources are an untracked copy inside another repository, the commit of the
+    // other repository would be wrong.
     git(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     for file in ["HEAD", "logs/HEAD"] {
         let path = folder.join(git(&folder, &["rev-parse", "--git-path", file])?);

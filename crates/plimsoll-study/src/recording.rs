@@ -204,8 +204,9 @@ impl Recording {
                     file.add_tick(plan.load.interval_ns, tick);
                 }
                 if let Some(mut part) = glance.part {
-                    // Function samples are merged at the end of the load and written then, because
-                    // merging makes them ten times smaller.
+                    // The readings are written here without their function samples. Function
+                    // samples are merged and written at the end of the load, because merging makes
+                    // the samples ten times smaller.
                     part.sampled = SampledFunctions::default();
                     Frame::probe_frames(part).for_each(|frame| file.write(&frame));
                 }
@@ -252,8 +253,9 @@ impl Recording {
         self.file.as_ref().filter(|file| !file.failed).map(|file| file.path.as_path())
     }
 
-    /// Ends the experiment early. The run file keeps all measurements, and records the reason
-    /// instead of an end frame. Also returns a note with the path of the incomplete file.
+    /// Ends the experiment early. The run file keeps all measurements, and contains the reason for
+    /// the early end in place of an end frame. Returns the experiment, and a note with the path of
+    /// the incomplete run file.
     pub fn end_early(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::release_interrupts();
         self.record_remark(Remark::Broken { reason: reason.to_owned() });
@@ -262,27 +264,28 @@ impl Recording {
         (self.experiment, note)
     }
 
-    /// Ends the experiment after `elapsed_ns`. Also returns a note with the path of the run file.
-    /// From then on ^C interrupts at once, because the remaining work, such as a page, can be
-    /// repeated.
+    /// Ends the experiment after `elapsed_ns`. Returns the experiment, and a note with the path of
+    /// the run file. Once the run file is complete, ^C interrupts plimsoll at once, because the
+    /// remaining work, such as writing a page, can be repeated.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         self.experiment.elapsed_ns = Some(elapsed_ns);
-        // The summary is computed only for a run file.
+        // The summary is part of the run file, so the summary is computed only for a run file.
         let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
         let summary = found.map(|finding| Box::new(study_summary(&finding)));
         let note = self.file.and_then(|mut file| {
             file.write(&Frame::ExperimentEnd { elapsed_ns, summary });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
-        // ^C may interrupt only once the file is complete.
+        // The run file is complete now, so ^C may interrupt plimsoll at once.
         signal::release_interrupts();
         plimsoll_sys::process::release_code();
         (self.experiment, note)
     }
 }
 
-/// Returns the function samples to record. Only samples of steady loads are compared later, so only
-/// these samples are recorded. The many trials of a search have no samples in the record.
+/// Returns the function samples to record. Samples are recorded only for steady loads
+/// (`Purpose::Hold`), because only the samples of steady loads are compared later. The many trials
+/// of a search have no samples in the record.
 fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.merge_between(run.window_ns.0 as i64, run.window_ns.1 as i64),

@@ -1,5 +1,6 @@
-//! Prepares a rerun of a recorded experiment. Finds possible harm, differences between this machine
-//! and the recorded machine, and required files, and chooses the path of the results.
+//! Prepares a rerun of a recorded experiment. This module lists the harmful actions of a rerun, and
+//! the differences between this machine and the recorded machine. This module also reads the
+//! required traffic files and logs, and chooses the path of the results.
 //!
 //! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
 
@@ -14,7 +15,7 @@ use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
 use std::path::{Path, PathBuf};
 
 /// Reads the traffic of each target from the traffic file or the logs that the recorded options
-/// (`terms`) name. The result is empty if the options name neither.
+/// (`terms`) name. The result is empty if the options name neither a traffic file nor logs.
 pub fn from_files(
     terms: &Terms<String>,
     seed: u64,
@@ -108,13 +109,13 @@ pub fn output_terms(
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
 }
 
-/// Returns a name for the files of a sweep that is not yet used in the folder.
+/// Returns an unused name in `folder` for the files of a sweep.
 fn free_name(folder: &Path) -> String {
     let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
     names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
 }
 
-/// Returns an error if `output` is the same file as the record, also through a link.
+/// Returns an error if `output` leads to the same file as `record`, for example through a link.
 fn refuse_overwriting_record(output: &Path, record: &Path) -> Result<(), Failure> {
     let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
     let same_file = || {

@@ -1,10 +1,10 @@
 //! Manages the store, the folder of run files. The default store keeps only the latest runs.
 //!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
-//! with its page, profiles and logs. The name and the first bytes identify such a run file.
-//! Folders, links, files that the user named (`-o`, `sweep --name`), and runs with a tag or pin are
-//! never removed. In a store that the user named (`--store` or the variable), only the command
-//! `clean` removes runs.
+//! with its page, profiles and logs. Plimsoll recognises its own run files by their names and first
+//! bytes. Folders, links, files that the user named (`-o`, `sweep --name`), and runs with a tag or
+//! pin are never removed. In a store that the user named (`--store` or `PLIMSOLL_STORE`), only the
+//! command `clean` removes runs.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, codec};
@@ -28,13 +28,13 @@ fn store_from_environment() -> Option<PathBuf> {
     std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the user chose the store, by the flag or the environment variable.
+/// Whether the user chose the store, by the flag `--store` or the environment variable.
 pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
     output.store.is_some() || store_from_environment().is_some()
 }
 
-/// Returns the folder of run files. The flag's folder `named` comes first, then the environment
-/// variable, then the default.
+/// Returns the folder of run files: `named` (from the flag `--store`), else the folder that the
+/// environment variable names, else the default folder.
 pub fn store_folder(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(store_from_environment).unwrap_or_else(|| FOLDER.into())
 }
@@ -150,8 +150,8 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
     })
 }
 
-/// Removes the oldest runs of the default store after the new run at `path`. Returns a sentence
-/// about the number of removed runs. Errors are ignored.
+/// Removes the oldest runs of the default store, after a new run was stored at `path`. Returns a
+/// sentence about the number of removed runs. Errors are ignored.
 pub fn remove_oldest_runs(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
     let surplus = removable_runs(stored_runs(folder).ok()?, RUNS_KEPT);
@@ -169,8 +169,8 @@ pub fn remove_oldest_runs(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Creates a folder with these files for a test. Files ending in `.plimsoll` become valid run
-    /// files, except those whose process id is 77.
+    /// Creates a folder that contains `files` for a test. Files ending in `.plimsoll` become valid
+    /// run files, except those whose process id is 77.
     fn create_test_folder(name: &str, files: &[&str]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -196,7 +196,7 @@ mod tests {
         // The process id 4194999 is above Linux's maximum, so no such process exists.
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
-        // Runs of every command are removed, except `sweep`, whose names come from users.
+        // Runs of every command are removed, except runs of `sweep`, whose names come from users.
         let commands: Vec<&str> = ExperimentSpec::STUDY_WORDS.into_iter().filter(|word| *word != "sweep").collect();
         let all_commands: Vec<String> = commands.iter().map(|word| format!("{word}-1-4194999.plimsoll")).collect();
         let foreign = [
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_run_is_not_removed() {
-        // Process 1 always exists.
+        // Process 1 always exists, so the run of process 1 is unfinished.
         let folder = create_test_folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
         let surplus = removable_runs(stored_runs(&folder).expect("readable"), 0);
         assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);

@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The longest run of a script's function during a load, ns (10 s). After that time, the worker is
-/// abandoned and the load ends.
+/// The longest run of a script's function during a load, ns (10 s). If a function runs longer than
+/// 10 s, plimsoll abandons the worker of the function, and the load ends.
 const LOADED_NS_MAX: u64 = 10_000_000_000;
-/// The longest run of a script's function outside a load, ns (5 min). After that time, plimsoll
-/// exits.
+/// The longest run of a script's function outside a load, ns (5 min). If a function runs longer
+/// than 5 min outside a load, plimsoll exits.
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
 /// The interval between checks for functions that do not end.
 const SCRIPT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -63,7 +63,7 @@ impl Drop for ScriptLoad {
 #[derive(Default)]
 struct ScriptStage {
     is_loaded: AtomicBool,
-    /// Whether the load is over, so that the watching thread may end.
+    /// Whether the load is over. The thread that detects hanging functions may end after the load.
     is_over: AtomicBool,
 }
 
@@ -85,7 +85,7 @@ impl ScriptNetwork for Network {
     }
 }
 
-/// Reads a script file; empty if `file` is empty.
+/// Reads a script file. Returns an empty script if the file name `file` is empty.
 pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
     if file.is_empty() {
         return Ok(Vec::new());
@@ -111,8 +111,8 @@ impl ScriptRun {
                 script, or start a new run"
             )));
         }
-        // Only a command line of another tool has such a URL, and scripts of that tool may exit the
-        // process.
+        // `url` is given only for a command line of another tool, and scripts of that tool may exit
+        // the process.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| plan_url(plan), str::to_owned);
         let mut program = Program::of_url(&url).ok_or_else(|| {
@@ -146,7 +146,7 @@ impl ScriptRun {
         self.current_script()?.failure()
     }
 
-    /// Flushes the script's buffered output, before plimsoll prints its own.
+    /// Flushes the script's buffered output, before plimsoll prints its own output.
     pub fn flush(&self) {
         if let Some(script) = self.current_script() {
             script.flush();
@@ -161,9 +161,10 @@ impl ScriptRun {
         script.failure().or(done.err())
     }
 
-    /// Starts a thread that detects functions that do not end, because such a function cannot be
-    /// stopped. During a load, the worker with the function is abandoned. The load then ends and
-    /// keeps its measurements. Outside a load, plimsoll reports the function and exits.
+    /// Starts a thread that detects script functions that do not end, because a running function
+    /// cannot be stopped. If a function hangs during a load, the worker of the function is
+    /// abandoned, and the load ends and keeps its measurements. If a function hangs outside a load,
+    /// plimsoll reports the function and exits.
     fn watch_functions(&self, mut watch: HungCallWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
@@ -179,11 +180,13 @@ impl ScriptRun {
                 let seconds = limit_ns / 1_000_000_000;
                 let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
                 if let (Some(author), Some(script)) = (author, script.upgrade()) {
-                    // The result is ignored, because only the first reason counts. Later, `done`
-                    // may wait for data of the abandoned thread, so its time limit is shorter.
+                    // The result of `set` is ignored, because only the first reason for abandoning
+                    // a worker counts. After the load, the script's `done` function may wait for
+                    // data of the abandoned thread, so `done` gets a shorter time limit.
                     let _ = author.set(format!("the script failed: {}", script.give_up(hook, seconds)));
                     watch.give_up(hanging);
-                    // Dropping the script would wait for the hanging function.
+                    // The script is leaked with `forget`, because dropping the script would wait
+                    // for the hanging function.
                     std::mem::forget(script);
                     limit_unloaded_ns = LOADED_NS_MAX;
                 } else {
@@ -198,8 +201,8 @@ impl ScriptRun {
 }
 
 impl AuthorFactory for ScriptRun {
-    /// Creates new Lua states and runs the script's setup. Returns an author of requests for each
-    /// worker. After a script failure it returns that error instead.
+    /// Creates new Lua states and runs the script's setup. Returns an author (a source of requests)
+    /// for each worker. If the script has failed before, returns the script's error.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         if let Some(error) = self.script_error() {
             return Err(Failure::start(format!("the script failed: {error}")));
@@ -236,7 +239,8 @@ impl AuthorFactory for ScriptRun {
         }
     }
 
-    /// Marks the end of a load. Functions that are called from now on have the longer time limit.
+    /// Marks the end of a load. Script functions that are called after the load have the longer
+    /// time limit.
     fn unload(&self) {
         if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
             present.stage.is_loaded.store(false, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Measures the capacity of plimsoll on this machine against its reference server
-//! ([`measure_own_speed`]). A closed loop measures throughput and CPU time for each request. Then
-//! an open loop measures lag, the delay of requests behind their schedule.
+//! ([`measure_own_speed`]). A closed loop measures throughput and CPU time for each request. After
+//! the closed loop, an open loop measures lag, the delay of requests behind their schedule.
 //!
 //! Not here: the judgement whether the capacity suffices (`plimsoll_analysis::fitness`).
 
@@ -25,15 +25,15 @@ use std::ops::ControlFlow;
 const LOAD_NS: u64 = 5_000_000_000;
 /// The number of users, each with a connection, in the closed loop.
 const CLOSED_LOOP_USERS: u32 = 64;
-/// The highest rate of the open loop, requests/s. If half of the measured capacity is lower, the
-/// open loop uses that half.
+/// The highest rate of the open loop, requests/s. If half of the measured capacity is lower than
+/// 10,000 requests/s, the rate is half of the capacity.
 const RATE_RPS: f64 = 10_000.0;
 /// The command line of the reference server. One event loop makes the results independent of the
 /// number of cores.
 const REFERENCE_SERVER_ARGS: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
 
-/// Measures for ten seconds. The server is plimsoll's own executable in another process, so the CPU
-/// times of client and server are separate.
+/// Measures plimsoll's capacity for ten seconds. The server is plimsoll's own executable in another
+/// process, so the CPU times of client and server are separate.
 pub fn measure_own_speed() -> Result<SelfMeasurement, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {reason}", reason = system_text(&error)))
@@ -44,7 +44,8 @@ pub fn measure_own_speed() -> Result<SelfMeasurement, Failure> {
     let server = Helper::start(&program, &REFERENCE_SERVER_ARGS).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: Curve::constant(f64::from(CLOSED_LOOP_USERS)) };
-    // Spinning is off, so that the CPU time contains only the cost of requests.
+    // Spinning (busy-waiting) is off in the closed loop, so that the CPU time contains only the
+    // cost of requests.
     let closed = measure_load(&origin, closed, Spin::Off)?;
     let rate_rps = RATE_RPS.min((closed.throughput_rps / 2.0).round()).max(1.0);
     let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };

@@ -1,5 +1,6 @@
-//! Starts plimsoll's own executable as a helper process. The first argument is a reserved word in
-//! the position of a command. The helper handles this word before the command line is parsed.
+//! Starts plimsoll's own executable as a helper process. The first argument of the helper is a
+//! reserved word in the position of a command. The helper handles the reserved word before the
+//! command line is parsed.
 //!
 //! Not here: the helpers themselves (`build_keeper`, `part`, `pauser`).
 

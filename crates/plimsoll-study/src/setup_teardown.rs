@@ -1,5 +1,5 @@
 //! Sends the setup requests before a load and the cleanup requests after it, however the load ends.
-//! These requests do not count in the load's figures.
+//! Setup and cleanup requests do not count in the load's figures.
 //!
 //! Not here: which requests are sent (the plan), and templates and checks of these requests (the
 //! engine).
@@ -21,8 +21,8 @@ const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 /// Represents a load whose setup requests were sent. The cleanup requests are sent when this value
 /// is ended or dropped.
 pub struct TeardownGuard {
-    /// The plan of the cleanup requests, with the values that the setup captured. This plan does
-    /// not contain the load's requests.
+    /// A copy of the load's plan, with the values that the setup requests captured. Only the setup
+    /// and cleanup requests of the copied plan are sent.
     plan: Plan,
     injector: Injector,
     tls: Option<Client>,

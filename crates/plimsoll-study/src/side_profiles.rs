@@ -14,8 +14,8 @@ use std::path::Path;
 /// A server sustains a rate if it completes at least this share (0 to 1) of the offered rate.
 const SUSTAINED_SHARE_MIN: f64 = 0.98;
 
-/// Reads the profiles that were stored next to a run file; `None` if the run requested none. The
-/// record says to which side of the comparison each profile belongs.
+/// Reads the profiles that were stored next to a run file; `None` if the run requested no profiles.
+/// The record says to which side of the comparison each profile belongs.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<ProveProfiles>> {
     let recorded = experiment.spec.profiles()?;
     experiment.profiles().next()?;

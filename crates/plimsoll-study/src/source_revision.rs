@@ -1,8 +1,8 @@
 //! Determines the checked-out git commit of the current folder ([`current_revision`]) for the run
 //! file. git is called with a timeout.
 //!
-//! The output is read once git has exited, without waiting for the end of the pipe. Other threads
-//! may have a copy of the pipe, so its end could come late.
+//! The output of git is read once git has exited, without waiting for the end of the pipe. Other
+//! threads may have a copy of the pipe, so the end of the pipe could come late.
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 
@@ -12,15 +12,16 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The timeout for reading the commit (10 s). A busy machine may need seconds.
+/// The timeout for reading the commit (10 s). On a busy machine, git may need seconds to read the
+/// commit.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 /// The timeout for the check whether files changed (3 s). A repository with a million files needs
-/// longer, so the run file then has no information about changes.
+/// longer for the check, so its run file has no information about changes.
 const STATE_MAX: Duration = Duration::from_secs(3);
 /// The interval of checks whether git has exited.
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
-/// The longest output of git that is read, bytes. The buffer of a pipe is larger, so git never
-/// blocks.
+/// The longest output of git that is read, bytes. The buffer of a pipe is larger than this output,
+/// so git never blocks while writing.
 const ANSWER_BYTES_MAX: usize = 4096;
 /// Environment variables in which CI services give the branch, because they check out a commit
 /// without a branch.
@@ -66,7 +67,8 @@ fn git_output(words: &[&str], until: Instant) -> Option<String> {
 /// timed out.
 fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
     let mut command = Command::new("git");
-    // These settings prevent git from writing to the repository and from starting other programs.
+    // `GIT_OPTIONAL_LOCKS` and `core.fsmonitor` are off, so that git neither writes to the
+    // repository nor starts other programs.
     command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false"]).args(words);
     // git has its own process group, so that ^C reaches only plimsoll.
     command.process_group(0).stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());

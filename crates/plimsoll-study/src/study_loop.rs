@@ -35,8 +35,8 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
     pub display: D,
     /// Further outputs that follow the study, such as a JSON stream.
     pub outputs: Vec<Box<dyn Output>>,
-    /// The sentences already shown or stored about loads that were adapted to the machine, each
-    /// once.
+    /// The sentences about adaptations of loads to the machine that were already shown or stored.
+    /// Each sentence is in the list once.
     pub fitted: Vec<String>,
     /// Takes profiles in separate loads; `None` if no profiles are requested.
     pub profiler: Option<Box<dyn Profiler>>,
@@ -44,7 +44,7 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
 
 /// Takes and stores profiles during separate loads.
 pub trait Profiler {
-    /// Called when a load during which profiles are taken begins.
+    /// Called at the beginning of a load during which profiles are taken.
     fn begin(&mut self, trial: &TrialPlan);
 
     /// Called on each tick of the load.
@@ -165,8 +165,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.record_remark(Remark::Unheld { tag, reason });
     }
 
-    /// Shows each sentence about an adapted load once. A comparison shows these sentences only at
-    /// its end.
+    /// Shows each sentence about an adapted load once. A comparison shows the sentences about
+    /// adapted loads only at its end.
     fn show_adaptations(&mut self, study: &Study, fitted: Vec<String>) {
         for sentence in fitted {
             if self.fitted.contains(&sentence) {
@@ -233,7 +233,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// display. Also returns a note with the path of the run file. `broken` is the reason if the
     /// study ended early.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
-        // The error is shown below. A process that cannot be ended now ends together with plimsoll.
+        // An error of `finish` is shown below. A process that cannot be ended now ends together
+        // with plimsoll.
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
@@ -248,7 +249,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             Ok(Some(how)) => display.note(&how),
             Err(why) => display.note(&format!("warning: {why}")),
         }
-        // Many loads may cause many warnings, so only the first ones are shown.
+        // Many loads may cause many warnings, so only the first [`WARNINGS_MAX`] warnings are
+        // shown.
         for warning in warnings.iter().take(WARNINGS_MAX) {
             display.note(&format!("warning: {warning}"));
         }
@@ -263,7 +265,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 pub struct StudyState<'a> {
     /// The specification of the study.
     pub asked: &'a ExperimentSpec,
-    /// The loads, remarks and time so far.
+    /// The loads, remarks and elapsed time of the study so far.
     pub history: History<'a>,
 }
 
@@ -285,7 +287,8 @@ fn outcome_count(study: &Study) -> usize {
 
 /// An output that follows a study, for example a terminal, a JSON stream or an exporter.
 pub trait Output {
-    /// Called when a prepared load begins. Its index will be `state.history.trials.len()`.
+    /// Called when a prepared load begins. The index of the load will be
+    /// `state.history.trials.len()`.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// Called on each tick. `server_cores` is the number of cores that the server uses, if known.
@@ -298,10 +301,10 @@ pub trait Output {
 
 /// An output that shows text to a waiting user.
 pub trait StudyDisplay: Output {
-    /// Called before a load for profiles is prepared.
+    /// Called before the preparation of a load during which profiles are taken.
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
-    /// Called after a load that added an outcome to the study.
+    /// Called after a load that added an outcome (a measured load or a block) to the study.
     fn outcome(&mut self, study: &Study, state: &StudyState);
 
     /// Returns the sentence that explains why a study cannot continue.
@@ -428,14 +431,14 @@ mod tests {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
-    /// Executes a study. Returns its record, its result, and the number of loads executed or
-    /// skipped.
+    /// Executes a study. Returns the study's record, the study's result, and the number of loads
+    /// executed or skipped.
     fn execute_study(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
         execute_study_with_profiler(asked, runner, None)
     }
 
-    /// Executes a study with a profiler. Returns its record, its result, and the number of loads
-    /// executed or skipped.
+    /// Executes a study with a profiler. Returns the study's record, the study's result, and the
+    /// number of loads executed or skipped.
     fn execute_study_with_profiler(
         asked: ExperimentSpec,
         runner: &mut FakeServer,
@@ -534,8 +537,8 @@ mod tests {
         let mut bounded = single_user_plan();
         bounded.load.duration_ns = Some(500_000_000);
         let asked = ExperimentSpec::Run(RunSpec { plan: bounded, stop_if: None, profiles });
-        // The machine can execute only the low load. The profiler is called for both loads, and the
-        // study succeeds.
+        // Of the two loads for profiles, the simulated machine can execute only the low load. The
+        // profiler is called for the low and the high load, and the study succeeds.
         let mut runner = FakeServer { users_max: 500.0, ..simulated_server() };
         let heard = FakeCapture::default();
         let loads = Rc::clone(&heard.loads);

@@ -1,6 +1,7 @@
 //! Starts and stops a build under test: a command under a keeper process (`build_keeper`), with its
 //! output in a file. All processes of the build are ended, even if plimsoll is killed. The next
-//! build begins only when the port is free. The demo's server starts in the same way.
+//! build begins only when the port is free. The server of the demo is also started under a keeper
+//! process ([`Helper`]).
 //!
 //! Not here: measuring the build, and the keeper process (`build_keeper`).
 
@@ -25,8 +26,8 @@ use std::time::{Duration, Instant};
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time that a build has to end by itself before it gets SIGKILL, after the user pressed ^C.
 const INTERRUPTED_END_TIMEOUT: Duration = Duration::from_millis(400);
-/// The longest wait for a free address before the first build. Another process that uses the
-/// address may be ending.
+/// The longest wait for a free address before the first build. Another process may still use the
+/// address because the process is just ending.
 const FREE_ADDRESS_TIMEOUT_FIRST: Duration = Duration::from_secs(1);
 /// The longest wait for a free address after a build, because the kernel or a detached process may
 /// still use the address.
@@ -37,26 +38,26 @@ const WAIT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The number of output lines that an error about a failed command shows.
 const LAST_LINES: usize = 3;
-/// The timeout of a preparing command of the user (`--before-block`, `--vary`).
+/// The timeout of a user's command that prepares a load (`--before-block`, `--vary`).
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A build under test and how to start it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The name of the side: A, B, ...
+    /// The name of the side of the comparison: A, B, ...
     pub name: char,
     /// The shell command that starts the server.
     pub command: String,
     /// The file to which the command's output is appended.
     pub output: PathBuf,
-    /// The longest time from the start to the first response.
+    /// The longest time from the start of the build to its first response.
     pub patience: Duration,
     /// Whether another build has run at the same address, so that the address may still be in use
     /// for a while.
     pub after_another: bool,
 }
 
-/// A running build under test. Dropping this value ends all its processes.
+/// A running build under test. Dropping this value ends all processes of the build.
 pub struct RunningBuild {
     name: char,
     output: PathBuf,
@@ -65,7 +66,7 @@ pub struct RunningBuild {
     pub is_h2: Option<bool>,
 }
 
-/// A program under a keeper process. Dropping this value, or the end of plimsoll, ends all
+/// A program that a keeper process started. Dropping this value, or the end of plimsoll, ends all
 /// processes of the program.
 struct KeeperProcess {
     keeper: Child,
@@ -198,8 +199,8 @@ impl Subject {
 }
 
 impl RunningBuild {
-    /// Returns a sentence with status and last output if the build has exited; `None` while the
-    /// build runs.
+    /// Returns a sentence with the exit status and the last output if the build has exited; `None`
+    /// while the build runs.
     pub fn exit_reason(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
@@ -228,11 +229,11 @@ impl RunningBuild {
 }
 
 impl KeeperProcess {
-    /// Starts a keeper process with its program. From now on, all descendants of the keeper are
-    /// ended when this value is dropped or plimsoll exits.
+    /// Starts a keeper process with its program. All descendants of the keeper are ended when the
+    /// returned value is dropped or plimsoll exits.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
-        // If the system does not let plimsoll adopt orphans, processes that outlive their keeper
-        // are not found.
+        // If the system forbids plimsoll to adopt orphans, plimsoll does not find processes that
+        // outlive their keeper.
         let _ = group::adopt_orphans();
         let offspring = NewDescendants::started_from_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
@@ -253,7 +254,7 @@ impl KeeperProcess {
 
 impl Drop for KeeperProcess {
     fn drop(&mut self) {
-        // The error is ignored: a destructor cannot report it.
+        // The error is ignored, because a destructor cannot report errors.
         let _ = self.end();
     }
 }
@@ -290,14 +291,14 @@ impl Helper {
     }
 }
 
-/// Runs a command such as that of `--before-block` until it exits. The command's output is appended
-/// to `output`.
+/// Runs a user's command, such as the command of `--before-block`, until the command exits. The
+/// command's output is appended to `output`.
 pub fn run_user_command(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
     run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_TIMEOUT)
 }
 
-/// Runs a command that compiles a build in `folder` until it exits. The timeout is longer than that
-/// of [`run_user_command`].
+/// Runs a command that compiles a build in `folder`, and waits until the command exits. The timeout
+/// is longer than the timeout of [`run_user_command`].
 pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
     run_to_end(what, &command_in_folder(folder, command), output, BUILD_TIMEOUT)
 }
@@ -307,8 +308,8 @@ pub fn with_port(command: &str, port: u16) -> String {
     command.replace("{port}", &port.to_string())
 }
 
-/// Returns the shell command that starts a server. The command contains the port, and so does the
-/// environment variable `PORT`.
+/// Returns the shell command that starts a server. The port is inserted into the command, and is
+/// also in the environment variable `PORT`.
 pub fn start_command(command: &str, port: u16) -> String {
     format!("PORT={port}; export PORT; {}", with_port(command, port))
 }
@@ -318,7 +319,8 @@ pub fn command_in_folder(folder: &Path, command: &str) -> String {
     format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
 }
 
-/// Runs a command until it exits or its time is over. `what` names the command in error messages.
+/// Runs a command until the command exits or the time `patience` is over. `what` names the command
+/// in error messages.
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
     let no_start = |e: std::io::Error| {
@@ -330,7 +332,8 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
         let why = match status {
             Some(status) if status.success() => {
-                // The command may leave processes running on purpose, so they are not ended.
+                // The command may leave processes running on purpose, so the remaining processes
+                // are not ended.
                 kept.ended = true;
                 bounded_log::truncate_all_logs();
                 return Ok(());
@@ -365,7 +368,7 @@ mod tests {
     fn the_last_lines_of_an_output_of_any_length_are_read() {
         let path = std::env::temp_dir().join(format!("plimsoll-{}-last-words", std::process::id()));
         let mut file = File::create(&path).expect("a file");
-        // The file is as long as a disk, but sparse, so it needs no space.
+        // The file is 1 TiB long, but sparse, so the file needs almost no space on the disk.
         file.set_len(1 << 40).expect("a hole");
         file.seek(SeekFrom::End(0)).expect("its end");
         std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");

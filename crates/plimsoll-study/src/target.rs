@@ -29,7 +29,8 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
 /// Returns the addresses of a host, and whether all of them belong to this machine. Refuses public
 /// addresses unless `allow_public`.
 pub fn resolve_addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
-    // A single word may be part of an unquoted header field, so the word may be a secret.
+    // A host name without a dot or colon may be a word of an unquoted header field, so the name may
+    // be a secret.
     let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
     let mut addresses = addresses_of(name, port).map_err(|e| {
         Failure::start(format!("the host '{named}' has no address: {reason}", reason = system_text(&e)))
@@ -83,7 +84,8 @@ pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    // An IPv6 address needs brackets. Without brackets its last part would look like a port.
+    // An IPv6 address needs brackets. Without brackets, the last part of an IPv6 address would look
+    // like a port.
     let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
     if bare.is_empty() || !bare.chars().all(is_name) || (bare.contains(':') && bare == host) {
         return Err(bad());

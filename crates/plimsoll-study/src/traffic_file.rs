@@ -24,8 +24,8 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
-/// Parses a traffic file and returns the environment variables and files that it needs but that do
-/// not exist. Any other problem of the traffic file is an error.
+/// Parses a traffic file. Returns the parsed file, and the missing environment variables and files
+/// that the traffic file needs. Any other problem of the traffic file is an error.
 pub fn missing_inputs(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
     let mut asked = MissingInputFinder { beside, lacks: Vec::new() };
@@ -61,7 +61,7 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
 /// Checks that every request of a plan can be encoded as valid HTTP. The error names the request.
 pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::message_converters(plan)?;
-    // Setup and cleanup requests are never gRPC calls.
+    // Setup and cleanup requests are never gRPC calls and need no message converter (`None`).
     let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
@@ -89,8 +89,8 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-/// Returns an error if the plan uses data with unique rows. For a command that executes many loads,
-/// the rows would not suffice.
+/// Returns an error if the plan uses data with unique rows. A command that executes many loads
+/// would need too many rows, because each unique row is used once.
 pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
@@ -102,8 +102,8 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The folder of a traffic file, against which the names of files are resolved. Also reads
-/// environment variables.
+/// The folder of a traffic file, against which the names of files are resolved. This type also
+/// reads environment variables.
 struct TrafficFolder {
     folder: PathBuf,
     shows_variables: bool,
@@ -116,8 +116,8 @@ impl TrafficFolder {
     }
 }
 
-/// Reads files and variables like `TrafficFolder`, but collects missing ones in a list instead of
-/// failing.
+/// Reads files and environment variables like `TrafficFolder`, but collects the names of missing
+/// files and variables in a list instead of failing.
 struct MissingInputFinder {
     beside: TrafficFolder,
     lacks: Vec<String>,

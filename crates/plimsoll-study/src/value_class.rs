@@ -28,12 +28,12 @@ pub enum ValueClass {
     Command,
     /// The path of an input file: secrets in it are redacted.
     Path,
-    /// A script's path. Errors show it in full, because a script's own messages contain path and
-    /// line.
+    /// A script's path. Errors show a script's path in full, because a script's own messages
+    /// contain path and line.
     Program,
     /// An argument of a script: shown if it is plain text, otherwise redacted.
     Argument,
-    /// The path of an output file. Errors show it in full.
+    /// The path of an output file. Errors show the path of an output file in full.
     Place,
     /// A secret, which messages never show, not even in part.
     Secret,
@@ -63,16 +63,17 @@ impl ValueClass {
                     let name = redact::word(name.trim());
                     format!("{name}: {}", redact::header_value(&name, value.trim(), Redact::Secrets))
                 }
-                // Without a colon, the whole text may be a secret.
+                // If no valid header name and colon are found, the whole text may be a secret.
                 None => REDACTED.to_owned(),
             },
         }
     }
 
-    /// Returns the secrets in a value, each with its replacement: the whole value, and parts that
-    /// errors may quote.
+    /// Returns the texts that messages must not show, each with its replacement: the whole value,
+    /// and parts of the value that errors may quote.
     pub fn replacements_of_value(self, text: &str) -> Vec<(String, String)> {
-        // Errors may show these values unchanged, for example the paths of scripts and outputs.
+        // Errors may show values of the classes `Plain`, `Switch`, `Program` and `Place` unchanged,
+        // for example the paths of scripts and outputs.
         let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
         let shown = self.redact(text);
         if is_shown || shown == text {

@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, with counts for each thread. A test sets it as its
+/// The system's allocator, with counts for each thread. A test sets this allocator as its
 /// `#[global_allocator]`.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountingAllocator;
@@ -16,17 +16,19 @@ pub struct CountingAllocator;
 pub struct Allocations {
     /// The number of allocator calls that allocated or resized memory.
     pub count: u64,
-    /// The sum of the bytes that these calls requested.
+    /// The sum of the bytes that were requested by allocator calls that allocated or resized
+    /// memory.
     pub bytes: u64,
-    /// The largest number of bytes allocated at one time, minus the bytes allocated before the
-    /// call.
+    /// The largest number of bytes allocated at one time during the call of [`count_allocations`],
+    /// minus the bytes allocated before the call.
     pub peak_bytes: u64,
 }
 
 thread_local! {
     static CALL_ALLOCATIONS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
-    /// The number of bytes allocated now, minus the bytes allocated before the call. The number may
-    /// be negative, because this thread may free memory of another thread.
+    /// The number of bytes allocated now, minus the bytes allocated before the call of
+    /// [`count_allocations`]. The number may be negative, because this thread may free memory of
+    /// another thread.
     static ALLOCATED_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
@@ -40,7 +42,7 @@ pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
 }
 
 fn record_allocation(taken: usize, given_back: usize) {
-    // A thread that is ending no longer has its counters.
+    // A thread that is ending no longer has its counters, so access errors are ignored.
     let _ = ALLOCATED_BYTES.try_with(|held| {
         held.set(held.get() + taken as i64 - given_back as i64);
         let _ = CALL_ALLOCATIONS.try_with(|counted| {
@@ -53,7 +55,8 @@ fn record_allocation(taken: usize, given_back: usize) {
     });
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came; counting allocates nothing.
+// SAFETY: every call is passed unchanged to the system's allocator, and the counting allocates no
+// memory.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         record_allocation(layout.size(), 0);

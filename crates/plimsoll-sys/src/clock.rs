@@ -28,7 +28,8 @@ pub fn process_cpu_ns() -> u64 {
 /// Sets how late timers of the calling thread may expire, in ns (timer slack; the default is 50
 /// us).
 pub fn set_timer_slack_ns(slack_ns: u64) {
-    // SAFETY: no memory is passed. A refusal leaves the default in force, which is harmless.
+    // SAFETY: no memory is passed. If the kernel refuses the call, the default timer slack stays in
+    // force, which is harmless.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns as libc::c_ulong, 0, 0, 0) };
 }
 

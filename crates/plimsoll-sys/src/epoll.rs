@@ -16,13 +16,13 @@ impl Event {
         self.0.u64
     }
 
-    /// Whether there are bytes to read, or an end or error that a read returns.
+    /// Whether a read would return bytes, the end of the stream, or an error.
     #[inline]
     pub fn readable(&self) -> bool {
         self.0.events & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 
-    /// Whether there is room to write, or an error that a write returns.
+    /// Whether a write would accept bytes or return an error.
     #[inline]
     pub fn writable(&self) -> bool {
         self.0.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
@@ -46,7 +46,7 @@ pub struct Epoll {
 impl Epoll {
     /// Creates an instance that reports up to `capacity` events at a time.
     pub fn new(capacity: usize) -> io::Result<Epoll> {
-        // SAFETY: no memory is passed; the new descriptor is ours alone.
+        // SAFETY: no memory is passed; no other code owns the new descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
         let empty = Event(libc::epoll_event { events: 0, u64: 0 });
         Ok(Epoll { fd, events: vec![empty; capacity.max(1)].into_boxed_slice(), ready: 0 })

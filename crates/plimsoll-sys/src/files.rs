@@ -1,6 +1,6 @@
 //! Reads files that are named on the command line, up to a size limit. Without a limit,
-//! `/dev/zero`, an endless pipe or a wrong file would fill the memory. With the limit, such a
-//! source causes an error message. Not here: the content of files.
+//! `/dev/zero`, an endless pipe or a wrong file would fill the memory. With the limit, an endless
+//! or too large file causes an error message. Not here: the content of files.
 
 use crate::{signal, system_text};
 use std::fs::File;
@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The largest number of bytes read from a file that is not regular, because it may have no end.
+/// The largest number of bytes read from a file that is not regular, because a file such as a pipe
+/// may have no end.
 const ENDLESS_MAX: u64 = 64 << 20;
 /// The time between two checks for a stop by the user (such as ^C), while a read blocks.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -38,7 +39,8 @@ pub enum Use {
     Rows,
     /// A description of messages: `.proto` files, descriptor sets.
     Schema,
-    /// A file of another tool to import. Recordings contain every response.
+    /// A file of another tool to import. The file may be large, because a recording contains every
+    /// response.
     Import,
 }
 
@@ -73,7 +75,8 @@ impl Use {
         }
     }
 
-    /// Returns the first bytes of every file with this purpose; empty if there are none.
+    /// Returns the bytes with which every file of this purpose begins; empty if the purpose has no
+    /// fixed first bytes.
     fn magic_bytes(self) -> &'static [u8] {
         match self {
             Use::RunFile => &RUN_FILE,
@@ -82,7 +85,8 @@ impl Use {
     }
 }
 
-/// Reads the content of a file. The error text completes "'PATH' ...".
+/// Reads the content of a file. The error text continues a sentence that begins with the path,
+/// "'PATH' ...".
 pub fn read(path: &Path, what: Use) -> Result<Vec<u8>, String> {
     read_as(path, move |_| what)
 }
@@ -104,7 +108,8 @@ pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file. Opening a pipe does not wait for its writer, but is an error.
+/// Opens a regular file. A pipe is refused with an error, because opening a pipe would wait for a
+/// writer.
 fn open_regular(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {
         true => File::open(path),
@@ -125,7 +130,8 @@ pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Res
     if endless { read_on_thread(take) } else { take() }
 }
 
-/// Reads standard input to its end. The error text completes "standard input ...".
+/// Reads standard input to its end. The error text continues a sentence that begins with "standard
+/// input ...".
 pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
     read_on_thread(move || read_bounded(io::stdin().lock(), true, move |_| what))
 }
@@ -137,7 +143,8 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
     if !bytes.starts_with(what.magic_bytes()) {
-        // The caller knows the format and reports the error, so no further bytes are needed.
+        // The file has the wrong first bytes. The caller reports the wrong format as an error, so
+        // no further bytes are read.
         return Ok(bytes);
     }
     let bytes_max = if endless { what.bytes_max().min(ENDLESS_MAX) } else { what.bytes_max() };
@@ -153,8 +160,8 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
 /// Runs `take` on another thread, because input may never arrive. The user can interrupt the wait.
 fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
     let (sender, receiver) = channel();
-    // After an interruption the read may still block, but the program ends soon and ends the
-    // thread.
+    // After an interruption by the user, the read may still block the new thread, but the program
+    // ends soon and ends the thread.
     let thread = std::thread::Builder::new().name("reader".into()).spawn(move || sender.send(take()));
     thread.map_err(|e| format!("cannot be read: {}", system_text(&e)))?;
     loop {

@@ -28,13 +28,13 @@ pub fn adopt_orphans() -> io::Result<()> {
 pub fn end_with_this_thread(command: &mut Command) {
     let parent = std::process::id();
     let bind = move || {
-        // SAFETY: these take numbers and no memory, and are async-signal-safe.
+        // SAFETY: `prctl` and `getppid` take numbers and no memory, and are async-signal-safe.
         let late = unsafe {
             crate::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
             libc::getppid()
         };
-        // If the parent differs, the starting process ended before this prctl, so no signal will
-        // come.
+        // If the parent's process id differs, the starting process ended before this `prctl`, so
+        // the kernel will send no signal.
         if late as u32 == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     };
     // SAFETY: `bind` neither allocates nor locks; its error is a number.
@@ -45,7 +45,7 @@ pub fn end_with_this_thread(command: &mut Command) {
 pub fn next_ended() -> Option<(u32, ExitStatus)> {
     loop {
         let mut status = 0;
-        // SAFETY: `status` is a valid place for a status.
+        // SAFETY: `status` is valid memory for an exit status.
         match crate::check(unsafe { libc::waitpid(-1, &mut status, 0) }) {
             Ok(pid) => return Some((pid as u32, ExitStatus::from_raw(status))),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -59,8 +59,8 @@ pub fn next_ended() -> Option<(u32, ExitStatus)> {
 pub fn end_like_process(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
         let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `nothing` is a valid rlimit, so that one death leaves one core file; the rest
-        // takes numbers only.
+        // SAFETY: `nothing` is a valid rlimit; a core file size of 0 prevents a second core file
+        // for the same crash. `signal` and `raise` take numbers only.
         unsafe {
             libc::setrlimit(libc::RLIMIT_CORE, &nothing);
             libc::signal(signal, libc::SIG_DFL);
@@ -73,7 +73,7 @@ pub fn end_like_process(status: ExitStatus) -> ! {
 /// The descendants of this process that started after a given time. The set is complete only if
 /// [`adopt_orphans`] was called before.
 pub struct NewDescendants {
-    /// The process ids of descendants that existed before that time.
+    /// The process ids of descendants that existed before the given time.
     before: BTreeSet<u32>,
 }
 
@@ -97,9 +97,9 @@ impl NewDescendants {
         self.new_descendants().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Ends all descendants. Each descendant gets SIGTERM once, also if it started meanwhile.
-    /// Descendants that are alive after `patience` (a function that is called repeatedly) get
-    /// SIGKILL. Fails if a descendant survives.
+    /// Ends all descendants. Each descendant gets SIGTERM once, also a descendant that starts
+    /// during this call. Descendants that are alive after `patience` (a function that is called
+    /// repeatedly) get SIGKILL. Fails if a descendant survives.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -139,8 +139,8 @@ impl NewDescendants {
 /// Sends a signal to one descendant. A descendant that has ended meanwhile is no error.
 fn send(pid: u32, signal: libc::c_int) {
     if let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1) {
-        // SAFETY: no memory is passed; it is one process, not a group (0 and below) and not the
-        // system's first.
+        // SAFETY: no memory is passed. `pid` is above 1, so the signal reaches neither a process
+        // group (0 and below) nor the system's first process.
         unsafe { libc::kill(pid, signal) };
     }
 }
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn foreign_processes_get_no_signal() {
-        // If one of these ids were taken for a process group or for all processes, the signal would
-        // end this test.
+        // If `send` took the id 0 or `u32::MAX` for a process group or for all processes, the
+        // signal would end this test.
         [0, 1, u32::MAX].into_iter().for_each(|pid| send(pid, libc::SIGTERM));
     }
 }

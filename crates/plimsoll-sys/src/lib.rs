@@ -34,6 +34,7 @@ fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The turn of the tests that start child processes: one of them ends all children of the process.
+/// A lock that makes tests with child processes run one after another, because one of the tests
+/// ends all children of the process.
 #[cfg(test)]
 static CHILD_PROCESSES: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The default folder of results, if the user names no folder.
 pub const OWN_FOLDER: &str = "_output/plimsoll";
-/// The folders of devices. Links in these folders belong to the system (`/dev/stdout`) and are
-/// followed.
+/// The folders of devices. Links in the folders of devices belong to the system (such as
+/// `/dev/stdout`) and are followed.
 const DEVICE_FOLDERS: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Returns the metadata of a path, without following a symbolic link.
@@ -26,8 +26,8 @@ fn symlink_error(path: &Path) -> io::Error {
     io::Error::other(format!("the path is a symbolic link {to}: remove the link, or name the file itself"))
 }
 
-/// Whether a path leads to a device, a pipe or a socket. Such a target is opened as it is, and
-/// never replaced.
+/// Whether a path leads to a device, a pipe or a socket. A device, pipe or socket is opened as it
+/// is, and never replaced by a file.
 fn is_device(path: &Path) -> bool {
     if DEVICE_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
         return true;
@@ -46,8 +46,8 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(parent)
 }
 
-/// Refuses a folder in the default folder of results, [`OWN_FOLDER`], that is reached through a
-/// symbolic link: its files may belong to another user.
+/// Refuses a folder in the default folder of results, [`OWN_FOLDER`], if the folder is reached
+/// through a symbolic link. The target of the link may belong to another user.
 pub fn refuse_links(folder: &Path) -> io::Result<()> {
     if !folder.starts_with(OWN_FOLDER) {
         return Ok(());
@@ -74,7 +74,8 @@ pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
     if is_device(path) {
         return File::options().write(true).open(path);
     }
-    // The other hard link of the file may belong to another user, so this name gets a new file.
+    // A second hard link to the file may belong to another user, so this path is removed and gets a
+    // new file.
     if symlink_metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
         fs::remove_file(path)?;
     }

@@ -25,8 +25,8 @@ impl Pausable {
             let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(ended_as_not_found)?;
             OwnedFd::from_raw_fd(fd)
         };
-        // Check the start time after opening the handle: from then on the process id cannot be
-        // reused unnoticed.
+        // The start time is checked after the handle is open, because an open handle makes a reuse
+        // of the process id noticeable.
         let (stat, _) = read_process_stat(pid, &mut Vec::new())?;
         match stat.started_ticks == started_ticks && !stat.has_ended() {
             true => Ok(Pausable { process, pid }),

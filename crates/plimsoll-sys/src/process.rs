@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output was closed when this process started. Before `main`, the standard
 /// library opens `/dev/null` in place of a closed stream, so output would vanish without an error.
-/// The check therefore runs before the standard library starts.
+/// The check for a closed standard output therefore runs before the standard library starts.
 pub fn stdout_was_closed() -> bool {
     STDOUT_CLOSED.load(Ordering::Relaxed)
 }
@@ -22,14 +22,14 @@ extern "C" fn check_stdout_at_start() {
 
 /// Makes the loader call `check_stdout_at_start` before `main`.
 // SAFETY: the section contains pointers to functions that run before the runtime is set up. The
-// function makes a single system call and stores an atomic.
+// function `check_stdout_at_start` makes a single system call and stores an atomic.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHECK_STDOUT_AT_START: extern "C" fn() = check_stdout_at_start;
 
 /// Moves standard output to a new descriptor, which is returned. Later writes to standard output,
 /// by this process or its children, go to standard error. A document on the new descriptor
-/// therefore stays valid even if foreign code prints.
+/// therefore stays valid even if foreign code, such as a script, prints.
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -41,7 +41,7 @@ pub fn move_stdout() -> io::Result<std::fs::File> {
 }
 
 /// The largest number of processes whose allowed cores are queried. Children usually inherit the
-/// cores of their parent, so more queries would find nothing new.
+/// allowed cores of their parent, so queries of more processes would find no other cores.
 const CORE_QUERIES_MAX: usize = 64;
 
 /// A set of cores, among the first 1024 of the machine.
@@ -73,15 +73,16 @@ pub fn cores() -> u32 {
 /// or if the query is not permitted.
 pub fn permitted_cores(pid: u32) -> Option<CoreSet> {
     let mut cores = CoreSet::default();
-    // SAFETY: the array has the given size. A cpu_set_t is such an array of words, and any bits are
-    // valid.
+    // SAFETY: the array has the given size. A cpu_set_t is an array of words like `cores`, and any
+    // bits are valid.
     let asked = unsafe {
         libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores.0), std::ptr::from_mut(&mut cores.0).cast())
     };
     (asked == 0).then_some(cores)
 }
 
-/// Returns the cores on which any of these processes may run; see [`permitted_cores`].
+/// Returns the cores on which at least one of the processes `pids` may run; see
+/// [`permitted_cores`].
 pub fn cores_of_processes(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
     pids.take(CORE_QUERIES_MAX).filter_map(permitted_cores).reduce(|a, b| a.union_with(&b))
 }
@@ -125,18 +126,21 @@ pub fn raise_open_files_limit() -> u64 {
     limit.rlim_cur
 }
 
-/// Gives the calling thread its own file table with only the standard streams and `keep`. The limit
-/// of open files then applies to this thread alone. The thread must not use other descriptors any
-/// more, and other threads cannot use the thread's new descriptors.
+/// Gives the calling thread its own file table (table of open files) with only the standard streams
+/// and `keep`. With its own file table, the limit of open files applies to the thread alone. The
+/// thread must not use other descriptors of the process any more, and other threads cannot use the
+/// thread's new descriptors.
 ///
-/// Needs Linux 5.9; after an error the thread keeps the table of the process.
+/// A thread's own file table needs Linux 5.9; after an error the thread keeps the file table of the
+/// process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {
-        // SAFETY: no memory is passed. Only descriptors in this thread's own table are closed, and
-        // by the contract above no code uses them.
+        // SAFETY: no memory is passed. The call closes only descriptors in this thread's own file
+        // table, and by the contract of `own_file_table` no code uses these descriptors.
         check(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
     };
-    // Standard error is the last of the standard streams.
+    // Standard error is the standard stream with the highest descriptor, and the standard streams
+    // stay open.
     let keep = keep.map_or(libc::STDERR_FILENO, |fd| fd.as_raw_fd()).max(libc::STDERR_FILENO) as u32;
     if keep > 3 {
         close(3, keep - 1)?;
@@ -145,9 +149,9 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread a copy of the file table: open files stay usable, and new files count
-/// against the thread's own limit. Files that other threads close stay open in this copy, so only a
-/// thread that starts before the load may use this function.
+/// Gives the calling thread a copy of the process's file table: open files stay usable, and new
+/// files count against the thread's own limit. Files that other threads close stay open in the
+/// copied file table, so only a thread that starts before the load may use this function.
 pub fn copy_file_table() -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
@@ -160,8 +164,8 @@ pub fn backlog_max() -> u64 {
     text.trim().parse().unwrap_or(0)
 }
 
-/// Returns the size of the system's range of local ports. A pair of addresses has at most this
-/// number of connections at a time.
+/// Returns the size of the system's range of local ports. A pair of client and server addresses has
+/// at most one connection at a time for each local port.
 pub fn local_ports() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -201,7 +205,8 @@ pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in clean_file_mappings(&smaps) {
         // SAFETY: the range is a private, read-only file mapping of this process without modified
-        // pages. Every byte therefore equals the file, from which the next access reads it again.
+        // pages. Every byte of the range therefore equals the byte in the file, from which the next
+        // access reads the byte again.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
@@ -308,8 +313,8 @@ mod tests {
         })
         .join()
         .expect("no panic");
-        // The expected files are the standard streams, the kept file, the thread's own files, and
-        // the open folder.
+        // The thread's expected open files are the standard streams, the kept file, the files that
+        // the thread opened, and the folder that lists the files.
         assert!(count <= 3 + 1 + own + 1, "{count}");
         writer.write_all(b"x").expect("still open");
         reader.read_exact(&mut [0]).expect("still open");

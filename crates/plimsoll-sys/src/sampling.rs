@@ -3,10 +3,11 @@
 //! cooperation of the processes, and no hardware counter. The kernel writes the samples to ring
 //! buffers, which are read later, and counts samples for which a buffer had no room.
 //!
-//! A user who may see all processes gets a ring buffer for each core. Other users get a ring buffer
-//! for each thread of their own processes. The kernel finds callers by frame pointers. For code
-//! without frame pointers, callers are found from the innermost bytes of the stack ([`StackTop`]),
-//! which come with each sample on x86-64.
+//! A user who may see all processes gets a ring buffer for each core. Users without permission to
+//! see all processes get a ring buffer for each thread of their own processes. The kernel finds the
+//! callers of the running function by frame pointers. For code without frame pointers, callers are
+//! found from the innermost bytes of the stack ([`StackTop`]), which are part of each sample on
+//! x86-64.
 //!
 //! Not here: the choice of processes, the function at an address, and the search of callers
 //! (`symbols`).
@@ -23,9 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
 /// The largest number of callers in one sample.
 const CALLERS_MAX: u16 = 32;
-/// The number of stack bytes in a sample. These bytes contain the frames of a few leaf functions,
-/// such as functions that read a clock. With this size a busy thread fills at most three quarters
-/// of its ring buffer between two reads.
+/// The number of stack bytes in a sample. The stack bytes contain the frames of a few leaf
+/// functions, such as functions that read a clock. With this number of stack bytes, a busy thread
+/// fills at most three quarters of its ring buffer between two reads.
 const STACK_BYTES: u32 = 256;
 /// The number of data pages in a core's ring buffer: a power of two, enough for at least a second
 /// of samples.
@@ -47,7 +48,8 @@ const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGISTERS: u64 = 1 << 12;
 const SAMPLE_STACK: u64 = 1 << 13;
 /// Frame pointer, stack pointer and instruction pointer as bits of the kernel's register mask for
-/// x86-64. A record has the three registers in this order.
+/// x86-64. A sample record has the registers in the order frame pointer, stack pointer, instruction
+/// pointer.
 const SAMPLED_REGISTERS_MASK: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 /// The kernel's mark for registers of a 64-bit program.
 const REGISTERS_64: u64 = 2;
@@ -116,8 +118,9 @@ pub enum SamplingRecord<'a> {
         pid: u32,
         /// Whether the sample was taken in the kernel.
         in_kernel: bool,
-        /// The address in the program, then the addresses of its callers. For a sample in the
-        /// kernel, the first address is the place where the program entered the kernel.
+        /// The address of the running code in the program, then the addresses of its callers. For a
+        /// sample in the kernel, the first address is the place where the program entered the
+        /// kernel.
         places: &'a [u64],
         /// The registers and the stack, if the kernel provides them.
         top: Option<StackTop<'a>>,
@@ -126,8 +129,8 @@ pub enum SamplingRecord<'a> {
     Lost(u64),
 }
 
-/// Calls `told` for each complete record in `bytes`. The buffer `places` holds the addresses of one
-/// record.
+/// Calls `told` for each complete record in `bytes`. The buffer `places` contains the addresses of
+/// one record at a time, and is reused for the next record.
 pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(SamplingRecord)) {
     let mut rest = bytes;
     while let Some(head) = rest.get(..8) {
@@ -168,7 +171,8 @@ fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
         rest = behind;
         Some(u64::from_ne_bytes(*first))
     };
-    // Only 64-bit programs have these registers; kernel threads have none.
+    // Only samples of 64-bit programs have 64-bit registers; samples of kernel threads have no
+    // registers.
     if word()? != REGISTERS_64 {
         return None;
     }
@@ -189,14 +193,15 @@ struct SampleRing {
     _event: OwnedFd,
 }
 
-// SAFETY: the memory belongs to this ring alone, in whichever thread the ring is.
+// SAFETY: the memory belongs to this ring buffer alone, whichever thread owns the ring buffer.
 unsafe impl Send for SampleRing {}
 
 impl SampleRing {
     /// Opens the ring buffer of a core (`pid` -1), or of a thread on any core (`core` -1).
     fn open(pid: i32, core: i32, in_kernel: bool, pages: usize) -> io::Result<SampleRing> {
         match SampleRing::open_with(pid, core, in_kernel, pages, CALLERS_MAX) {
-            // The kernel's limit of callers is lower than requested, so callers are not recorded.
+            // The kernel's limit of callers in a sample is lower than requested, so samples are
+            // recorded without callers.
             Err(error) if error.raw_os_error() == Some(libc::EOVERFLOW) => {
                 SampleRing::open_with(pid, core, in_kernel, pages, 0)
             }
@@ -243,8 +248,8 @@ impl SampleRing {
 
     /// Moves the content of the ring buffer to the end of `bytes`.
     fn take(&self, bytes: &mut Vec<u8>) {
-        // SAFETY: both values lie in the first page, aligned, for as long as `self` lives. The
-        // kernel writes them as whole words.
+        // SAFETY: the head and the tail of the ring buffer lie in the first page, aligned, for as
+        // long as `self` lives. The kernel writes head and tail as whole words.
         let (head_at, tail_at) = unsafe {
             let at = |offset: usize| AtomicU64::from_ptr(self.memory.as_ptr().add(offset).cast());
             (at(DATA_HEAD_AT), at(DATA_TAIL_AT))
@@ -256,8 +261,8 @@ impl SampleRing {
         }
         let start = (tail % self.data as u64) as usize;
         let first = waiting.min(self.data - start);
-        // SAFETY: the kernel does not write between tail and head until the tail has moved. Both
-        // parts lie in the mapping.
+        // SAFETY: the kernel does not write between tail and head until the tail has moved. The
+        // part up to the end of the ring buffer and the part from its start lie in the mapping.
         unsafe {
             let data = self.memory.as_ptr().add(self.length - self.data);
             bytes.extend_from_slice(std::slice::from_raw_parts(data.add(start), first));
@@ -285,12 +290,12 @@ pub struct CpuSampler {
 }
 
 impl CpuSampler {
-    /// Starts to sample all processes of this machine. If the kernel forbids that, prepares to
-    /// sample single threads ([`CpuSampler::follow`]). `thread` is one of these threads, for a test
-    /// of the permission.
+    /// Starts to sample all processes of this machine. If the kernel forbids sampling all
+    /// processes, prepares to sample single threads ([`CpuSampler::follow`]). `thread` is one of
+    /// the threads to sample, and is used to test the permission.
     ///
     /// # Errors
-    /// The kernel's error: usually no permission, or a kernel without this system call.
+    /// The kernel's error: usually no permission, or a kernel without the system call for sampling.
     pub fn open(thread: u32) -> io::Result<CpuSampler> {
         let begun =
             |cores, threads, in_kernel| CpuSampler { cores, threads, in_kernel, bytes: Vec::new(), places: Vec::new() };
@@ -301,7 +306,7 @@ impl CpuSampler {
         for core in 0..configured as i32 {
             match SampleRing::open(-1, core, true, CORE_PAGES) {
                 Ok(ring) => cores.push(ring),
-                // The core is switched off.
+                // The core is switched off, so the core is not sampled.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) if cores.is_empty() && is_refused(&error) => break,
                 Err(error) => return Err(error),
@@ -330,8 +335,8 @@ impl CpuSampler {
         self.cores.is_empty()
     }
 
-    /// Samples exactly these threads from now on, up to a limit. Returns whether all `threads` are
-    /// sampled.
+    /// Samples exactly the given `threads` from now on, up to a maximum number of threads. Returns
+    /// whether all `threads` are sampled.
     pub fn follow(&mut self, threads: &[u32]) -> bool {
         self.threads.retain(|thread, _| threads.contains(thread));
         let mut all = true;
@@ -345,7 +350,7 @@ impl CpuSampler {
             };
             match ring {
                 Ok(ring) => _ = self.threads.insert(*thread, ring),
-                // A thread that has ended meanwhile is no error.
+                // A thread that ended before its sampling could start is no error.
                 Err(error) => all &= error.raw_os_error() == Some(libc::ESRCH),
             }
         }
@@ -367,8 +372,9 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// Reads the kernel's limit on sampling by users without privileges (`perf_event_paranoid`). At -1
-/// users may sample everything, at 2 their own programs, above 2 nothing.
+/// Reads the kernel's limit on sampling by users without privileges (`perf_event_paranoid`). With
+/// the value -1, users without privileges may sample everything, with 2 only their own programs,
+/// above 2 nothing.
 pub fn restriction() -> Option<i64> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
@@ -412,7 +418,7 @@ mod tests {
         let all = [chain, bare, kernel, other, lost].concat();
         assert_eq!(record_texts(&all), ["7 false [100, 90]", "7 false [100]", "7 true [50]", "lost 12"]);
         assert_eq!(record_texts(&all[..all.len() - 1]).len(), 3);
-        // A record of length 0 or beyond the data ends parsing.
+        // A record with length 0, or with a length beyond the data, ends parsing.
         assert_eq!(record_texts(&[0; 64]), Vec::<String>::new());
         assert_eq!(record_texts(&record_bytes(RECORD_SAMPLE, user, &[100, pid, u64::MAX])), ["7 false [100]"]);
         assert_eq!(record_texts(&record_bytes(RECORD_SAMPLE, user, &[100])), Vec::<String>::new());
@@ -422,8 +428,8 @@ mod tests {
     fn stacks_are_read_up_to_the_captured_length() {
         for (rest, expect) in [
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 8], "1 2 3 8"),
-            // The next rows test the end of the stack's memory, the kernel's limit, and a length
-            // beyond the record.
+            // The next test rows cover the end of the stack's memory, the kernel's limit for stack
+            // bytes, and a stack length beyond the record.
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 0], "1 2 3 0"),
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 99], "1 2 3 16"),
             (vec![REGISTERS_64, 3, 2, 1, 0], "7 false [100, 90]"),

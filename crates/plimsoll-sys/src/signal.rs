@@ -6,18 +6,20 @@ static INTERRUPT_COUNT: AtomicU32 = AtomicU32::new(0);
 /// The number of the first signal that asked to stop; 0 means none.
 static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The microseconds of the time from a firm request to the forced end of the process, in addition
-/// to [`LEAVE_S`] seconds. A firm request is any stop signal but ^C, or a second ^C.
+/// The time from a firm request to stop to the forced end of the process, in microseconds in
+/// addition to [`LEAVE_S`] seconds. A firm request to stop is any stop signal but ^C, or a second
+/// ^C.
 const LEAVE_US: libc::suseconds_t = 300_000;
-/// The whole seconds of the time from a firm request to the forced end of the process.
+/// The whole seconds from a firm request to stop (any stop signal but ^C, or a second ^C) to the
+/// forced end of the process.
 const LEAVE_S: libc::time_t = 1;
 
 /// The signals that ask the process to stop, with time to end its work in an orderly way.
 const GRACEFUL_STOP_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
-    // Only atomics, a timer and, at the third signal, an immediate end: all are safe in a signal
-    // handler.
+    // The handler uses only atomics, a timer and, at the third signal, an immediate end, which are
+    // all safe in a signal handler.
     let _ = FIRST_STOP_SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
     let before = INTERRUPT_COUNT.fetch_add(1, Ordering::Relaxed);
     if before >= 2 {
@@ -45,8 +47,8 @@ extern "C" fn on_end(signal: libc::c_int) {
 
 extern "C" fn ignore_signal(_: libc::c_int) {}
 
-/// Makes a signal end the process from now on. The first process of a container needs a handler for
-/// that, because the kernel drops its signals without a handler.
+/// Makes a signal end the process from now on. The first process of a container needs a handler
+/// that ends the process, because the kernel drops signals to this process that have no handler.
 fn end_on_signal(signal: libc::c_int) {
     if std::process::id() == 1 {
         return set_signal_handler(signal, on_end, 0);
@@ -76,14 +78,15 @@ fn set_signal_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int), 
 }
 
 /// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT set the stop flag instead of ending the process. The
-/// third signal ends the process at once. A second ^C, or the first of the other signals, ends the
-/// process within two seconds.
+/// third stop signal ends the process at once. A second ^C (SIGINT), or a first SIGTERM, SIGHUP or
+/// SIGQUIT, ends the process within two seconds.
 pub fn catch_interrupts() {
     set_signal_handler(libc::SIGALRM, on_overdue, 0);
     GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| set_signal_handler(signal, on_interrupt, 0));
 }
 
-/// Makes a stop signal end the process at once again. Called when all measurements are stored.
+/// Makes a stop signal end the process at once again. This function is called when all measurements
+/// are stored.
 pub fn release_interrupts() {
     for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -98,16 +101,17 @@ pub fn release_interrupts() {
 }
 
 /// Makes this process ignore the stop signals, and the signals SIGUSR1, SIGUSR2 and SIGALRM. The
-/// processes that it starts handle these signals as usual.
+/// child processes of this process handle the ignored signals as usual.
 pub fn ignore_user_signals() {
     for signal in GRACEFUL_STOP_SIGNALS.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
         set_signal_handler(signal, ignore_signal, libc::SA_RESTART);
     }
 }
 
-/// Makes a stop signal end the process at once, for processes without cleanup. This holds even if
-/// the parent process had ignored the signal, as shells do for background jobs. The first process
-/// of a container is ended, too. A SIGHUP that `nohup` made the process ignore stays ignored.
+/// Makes a stop signal end the process at once, for processes without cleanup. The stop signal ends
+/// the process even if the parent process had ignored the signal, as shells do for background jobs.
+/// A stop signal also ends the first process of a container. A SIGHUP that `nohup` made the process
+/// ignore stays ignored.
 pub fn end_at_once() {
     for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -138,8 +142,8 @@ pub fn interrupted() -> bool {
     INTERRUPT_COUNT.load(Ordering::Relaxed) > 0
 }
 
-/// Makes a write beyond the file size limit (`ulimit -f`) an error, like a full disk. By default
-/// such a write ends the process.
+/// Makes a write beyond the file size limit (`ulimit -f`) an error, like a full disk. By default a
+/// write beyond the file size limit ends the process.
 pub fn survive_file_size_limit() {
     // SAFETY: ignoring a signal needs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -155,8 +159,8 @@ mod tests {
 
     const FIRST_PROCESS_VARIABLE: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
 
-    /// Runs as the first process of a container, started by the test below, and waits for its
-    /// signal.
+    /// Runs as the first process of a container, which a test starts, and waits for the signal of
+    /// the test.
     fn run_as_first_process() -> ! {
         assert_eq!(std::process::id(), 1);
         end_at_once();

@@ -2,8 +2,8 @@
 //!
 //! A measured result must survive a full disk or a closed standard output. This module therefore
 //! records a failed write, and the command continues with its other outputs (run file, page,
-//! table). At the end, any recorded failure ([`failures`]) leads to exit code 2. Not here:
-//! presentation.
+//! table). At the end of the command, any recorded write failure ([`failures`]) leads to exit
+//! code 2. Not here: presentation.
 
 use crate::{process, system_text};
 use std::fs::File;
@@ -16,8 +16,8 @@ static WRITE_FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// The moved standard output, if it is reserved for one document.
 static RESERVED_STDOUT: OnceLock<File> = OnceLock::new();
 
-/// Reserves standard output for this module. Output of foreign code, such as a script, then goes to
-/// standard error.
+/// Reserves standard output for this module. Output of foreign code, such as a script, goes to
+/// standard error after the reservation.
 pub fn reserve() {
     if let Ok(stdout) = process::move_stdout() {
         // A process prints one document, so a second reservation changes nothing.
@@ -42,8 +42,8 @@ pub fn failures() -> Vec<String> {
     lock_failures().clone()
 }
 
-/// Prints text in which control characters are already escaped, except those of plimsoll's own
-/// styles. After the first failed write, nothing more is written.
+/// Prints text in which control characters are already escaped, except the control characters of
+/// plimsoll's own styles. After the first failed write to standard output, no more text is written.
 pub fn print_unescaped(text: &str) {
     const STDOUT_NAME: &str = "standard output";
     if failures().iter().any(|sentence| sentence.starts_with(STDOUT_NAME)) {

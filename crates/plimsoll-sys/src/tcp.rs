@@ -116,7 +116,8 @@ impl Socket {
     }
 
     /// Connects to a unix socket; `@NAME` is the abstract socket of that name. If the backlog of
-    /// the listener is full, the error is `WouldBlock`, and no later event reports free space.
+    /// the listener is full, the error is `WouldBlock`, and no later event reports free space in
+    /// the backlog.
     pub fn connect_unix(path: &str) -> io::Result<Socket> {
         // SAFETY: all-zero bytes are a valid sockaddr_un.
         let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -134,8 +135,8 @@ impl Socket {
             length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
         }
         let socket = Socket(new_socket_of(libc::AF_UNIX)?);
-        // SAFETY: `raw` is a socket address of at least `length` bytes. A path ends with zeros, an
-        // abstract name with the length.
+        // SAFETY: `raw` is a socket address of at least `length` bytes. A path ends with zero
+        // bytes, and an abstract name ends after `length` bytes.
         check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length as libc::socklen_t) })?;
         Ok(socket)
     }
@@ -273,14 +274,15 @@ pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
 /// The error number of a connect to a unix socket whose listener's backlog is full.
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether the error number of a failed connect concerns only one address. Another address of the
-/// same host name may then work.
+/// Whether the error number of a failed connect concerns only one address. After an error of only
+/// one address, another address of the same host name may work.
 pub fn is_address_specific(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))
 }
 
-/// Whether `address` belongs to this machine, which is so if a socket can be bound to it.
+/// Whether `address` belongs to this machine: it is a loopback address, or a socket can be bound to
+/// it.
 pub fn is_local(address: &IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((*address, 0)).is_ok()
 }

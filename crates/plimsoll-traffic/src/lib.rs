@@ -1,7 +1,8 @@
 //! Parses traffic descriptions from text into values.
 //!
-//! A traffic file becomes a [`plimsoll_model::Traffic`]. An access log becomes figures, a replay,
-//! or a traffic file that models the log. Results of the load tester vegeta become figures.
+//! A traffic file becomes a [`plimsoll_model::Traffic`]. An access log becomes statistics, a
+//! replay, or a traffic file that models the log. Results of the load tester vegeta become
+//! statistics.
 //!
 //! This crate reads no files, environment or clock, starts no threads and connects to no server.
 //! The execution of a load and the display of results are in other crates.

@@ -47,7 +47,8 @@ impl Url {
             "" => default_port,
             port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("the port is not between 1 and 65535"))?,
         };
-        // Credentials without a password still need the colon (RFC 7617, section 2).
+        // Credentials for basic authentication need a colon after the user name, even without a
+        // password (RFC 7617, section 2).
         let authorization = user_info.filter(|user_info| !user_info.is_empty()).map(|user_info| {
             let mut pair = percent_decoded(user_info);
             if !pair.contains(&b':') {

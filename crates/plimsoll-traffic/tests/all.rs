@@ -1,4 +1,5 @@
-//! All integration tests of this crate, in one executable, because linking takes most of the time.
+//! All integration tests of this crate, in one executable, because linking takes most of the build
+//! time.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Tests small inputs that expand to very large values, such as nested aliases. Each parser must
-//! take time and memory in proportion to its input, or reject the input.
+//! Tests parsers with small inputs that expand to very large values, such as nested aliases. Each
+//! parser must take time and memory in proportion to its input, or reject the input.
 //!
-//! The bounds are generous: without limits, these inputs took minutes or never ended. Not here: the
-//! results for real inputs.
+//! The bounds of the tests are generous: without limits, the parsers took minutes for these inputs
+//! or never ended. Not here: the results of the parsers for real inputs.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{har, jmx, openapi, postman};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 /// The longest accepted time to parse one test input, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The largest accepted result for a small input, bytes of text.
+/// The largest accepted size of the value that a parser returns for a small input, bytes of text.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// A file context with one file of data rows.
+/// A file context (a parser's access to files) in which every path names a large file.
 struct OneFile;
 
 impl FileContext for OneFile {
@@ -226,7 +226,8 @@ fn no_input_expands_beyond_its_budget() {
     }
 }
 
-/// The result of importing this description is small, but each request has 20 x 20 x 20 texts.
+/// Checks that an OpenAPI description is rejected if each request body would have 20 x 20 x 20 long
+/// texts. The result of importing the description would be small, but each request would be large.
 #[test]
 fn an_openapi_body_of_many_long_texts_is_refused() {
     let list = |items: &str| format!("{{\"type\":\"array\",\"minItems\":20,\"items\":{items}}}");

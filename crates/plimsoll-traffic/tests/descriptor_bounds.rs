@@ -1,5 +1,5 @@
-//! Tests small gRPC descriptors that expand to very large values. Each descriptor must take time
-//! and memory in proportion to its size, or be rejected.
+//! Tests small gRPC descriptors that expand to very large values. Parsing must take time and memory
+//! in proportion to the size of a descriptor, or the parser must reject the descriptor.
 //!
 //! Not here: other inputs (`bounds`), and the meaning of descriptors (`grpc`).
 
@@ -52,7 +52,8 @@ fn descriptors_stay_within_their_weight_limit() {
     }
 }
 
-/// A syntax that no compiler writes must be rejected, because the descriptor library would panic.
+/// Checks that a descriptor whose syntax no compiler writes is rejected, because the descriptor
+/// library would panic.
 #[test]
 fn descriptors_of_another_syntax_are_refused() {
     for (syntax, known) in [("proto4", false), ("", false), ("proto3", true), ("PROTO3", false)] {
@@ -64,8 +65,8 @@ fn descriptors_of_another_syntax_are_refused() {
     }
 }
 
-/// Returns two encoded descriptor files, of which the first imports the second. Tests then damage
-/// the bytes.
+/// Returns the bytes of two encoded descriptor files, of which the first imports the second. The
+/// tests damage the returned bytes.
 fn descriptors() -> Vec<u8> {
     let source = |name: &str| {
         match name {

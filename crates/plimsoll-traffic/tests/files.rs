@@ -9,7 +9,7 @@ use plimsoll_model::{Curve, Route, Traffic};
 use plimsoll_traffic::file::{FileContext, RequestDefaults, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
-/// A file context with one body file.
+/// A file context (a parser's access to files) with one body file.
 struct World;
 
 impl FileContext for World {
@@ -228,7 +228,8 @@ fn a_form_with_files_is_a_multipart_body() {
     ];
     assert_eq!(plain.request.body, whole.concat());
     assert!(!plain.template_parts.body);
-    // If one part is a template, texts with `{{` in other parts stay literal.
+    // If one part of a multipart form is a template, texts with `{{` in the other parts stay
+    // literal.
     let filled = form(r#"note = "a {{ '{{' }}", id = "{{ uuid() }}", file = "@order.bin""#);
     assert!(filled.template_parts.body);
     let body = String::from_utf8_lossy(&filled.request.body).into_owned();
@@ -346,7 +347,7 @@ fn yaml_aliases_are_bounded() {
 }
 
 proptest! {
-    /// Every text is parsed or rejected without a panic.
+    /// Checks that every text is parsed or rejected without a panic.
     #[test]
     fn any_file_text_parses_without_a_panic(text in "[\\[\\]{}a-z0-9=\":,.\\\\ \n'&*-]{0,80}", which in 0usize..3) {
         let _ = read(&text, [TrafficFormat::Toml, TrafficFormat::Yaml, TrafficFormat::Json][which]);

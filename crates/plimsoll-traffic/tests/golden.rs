@@ -1,6 +1,7 @@
-//! Compares encoded JSON bodies with another protobuf implementation, whose results are in
-//! `golden/golden.json`, written by `golden/make.py`. Plimsoll must reject the bodies that the
-//! other implementation rejects.
+//! Compares gRPC messages that plimsoll encodes from JSON bodies with the results of another
+//! protobuf implementation. The script `golden/make.py` wrote the results of the other
+//! implementation to `golden/golden.json`. Plimsoll must reject the bodies that the other protobuf
+//! implementation rejects.
 
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use serde_json::Value;
@@ -21,8 +22,9 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
 }
 
-/// Returns whether both JSON values are equal. Plimsoll writes large numbers as JSON numbers, and
-/// the other implementation writes large numbers as strings.
+/// Returns whether the JSON value of plimsoll equals the JSON value of the other protobuf
+/// implementation. Plimsoll writes large numbers as JSON numbers, and the other protobuf
+/// implementation writes large numbers as strings.
 fn is_same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::String(theirs)) => ours.to_string() == *theirs,
@@ -30,7 +32,8 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
         (Value::Array(ours), Value::Array(theirs)) => {
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours, theirs))
         }
-        // A field without a value is null or absent in the JSON.
+        // A field without a value is null in plimsoll's JSON and may be absent in the JSON of the
+        // other implementation.
         (Value::Object(ours), Value::Object(theirs)) => {
             ours.iter().all(|(name, value)| theirs.get(name).map_or(value.is_null(), |other| is_same(value, other)))
                 && theirs.keys().all(|name| ours.contains_key(name))
@@ -53,7 +56,8 @@ fn edition_descriptors_match_their_text() {
     });
 }
 
-/// Compares the encoded bodies of the selected methods with the recorded results.
+/// Compares the encoded bodies of the selected methods with the recorded results of another
+/// protobuf implementation.
 fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
     let cases: Vec<Value> = serde_json::from_str(&read("golden.json")).expect("JSON");
     let (mut wrong, mut count, mut same) = (Vec::new(), 0, 0);
@@ -80,9 +84,9 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
         let read = text(&expect);
         match made {
             Err(error) => wrong.push(format!("{} {body}: {error}", case["method"])),
-            // Equal messages can have different encodings. Map entries may be in any order, default
-            // values may be absent, and lists may be packed or not. So the test also compares the
-            // decoded JSON.
+            // Equal protobuf messages can have different encodings. In an encoding, map entries may
+            // be in any order, default values may be absent, and lists may be packed or not.
+            // Messages whose encodings differ are therefore also compared as decoded JSON.
             Ok(made) if made[5..] != expect && text(&made[5..]) != read => {
                 wrong.push(format!("{} {body}: {:02x?} and not {expect:02x?}", case["method"], &made[5..]));
             }
@@ -108,7 +112,8 @@ fn an_unknown_edition_is_refused_in_one_sentence() {
     let text = |name: &str| (name == "far.proto").then(|| Ok("edition = \"2099\";\nmessage A {}\n".to_owned()));
     let error = Schema::from_protos(&["far.proto".to_owned()], text).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.proto is written in edition 2099 of protobuf; "), "{error}");
-    // A descriptor with a file name, the syntax "editions", and an edition that does not exist yet.
+    // The bytes are a descriptor with a file name, the syntax "editions", and an edition that does
+    // not exist yet.
     let far = b"\x0a\x1b\x0a\x05far.p\x62\x08editions\x70\xcf\x0f\x2a\x05\x0a\x01E\x12\x00";
     let error = Schema::from_descriptor_set(far).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.p is written in edition no. 1999 of protobuf; "), "{error}");

@@ -94,7 +94,8 @@ fn grpc_messages_are_compressed_on_request() {
     assert_eq!(left, b"");
 }
 
-/// Returns the message converter of a method, as a load uses it.
+/// Returns the converter between the messages of a gRPC method and JSON, made in the same way as
+/// for a load.
 fn text_of(method: &str) -> Arc<dyn MessageText> {
     static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
     let types = TYPES.get_or_init(|| schema().to_descriptor_set().into()).clone();
@@ -104,8 +105,8 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
     texts(&Traffic::with_one_route(origin, route)).expect("types").remove(0).expect("of a call")
 }
 
-/// Compares encodings and JSON of bodies with results of Python's protobuf 7.36.2. The JSON has all
-/// fields, and 64-bit numbers are JSON numbers.
+/// Checks that encoded messages and decoded JSON equal the results of Python's protobuf 7.36.2. The
+/// decoded JSON has all fields, and 64-bit numbers are JSON numbers.
 #[test]
 fn grpc_messages_match_another_implementation() {
     for (method, body, hex, json) in [
@@ -135,7 +136,7 @@ fn grpc_messages_match_another_implementation() {
         write_message(&bytes, false, &mut framed);
         let sent = content(method, body).expect(body);
         assert_eq!(sent, framed, "{body}");
-        // The other method has a response type equal to this method's request type.
+        // `answers` is the method whose response type equals the request type of `method`.
         let answers = if method == "Put" { "Get" } else { "Put" };
         let mut text = Vec::new();
         assert!(text_of(answers).read(&framed, &mut text), "{body}");
@@ -148,11 +149,12 @@ fn grpc_messages_match_another_implementation() {
 fn grpc_responses_become_json_with_all_fields() {
     let packed = schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
     for (method, content, json) in [
-        // 64-bit numbers are JSON numbers, and fields with default values are present.
+        // In the JSON of a gRPC response, 64-bit numbers are JSON numbers, and fields with default
+        // values are present.
         ("Put", &[0, 0, 0, 0, 2, 8, 7][..], r#"{"id":7}"#),
         ("Put", &[0, 0, 0, 0, 0], r#"{"id":0}"#),
         ("Put", &packed, r#"{"id":7}"#),
-        // A response with an item named "a", and a stream without messages.
+        // The next two cases are a response with an item named "a", and a stream without messages.
         (
             "Get",
             &[0, 0, 0, 0, 3, 18, 1, b'a'],
@@ -168,8 +170,8 @@ fn grpc_responses_become_json_with_all_fields() {
     assert!(text_of("Watch").read(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
     let two: serde_json::Value = serde_json::from_slice(&two).expect("JSON");
     assert_eq!((&two[0]["id"], &two[1]["id"]), (&1.into(), &2.into()));
-    // No message, two messages instead of one, a truncated message, invalid bytes, and invalid
-    // gzip.
+    // The contents are invalid: no message, two messages instead of one, a truncated message,
+    // invalid bytes, and invalid gzip.
     for content in [&[][..], &[0; 10], &[0, 0, 0, 0, 2, 8], &[0, 0, 0, 0, 1, 8], &[1, 0, 0, 0, 1, 8]] {
         assert!(!text_of("Put").read(content, &mut Vec::new()), "{content:?}");
     }
@@ -192,7 +194,7 @@ fn an_unsuitable_body_is_reported_with_its_position() {
         ("Get", "{\"id\": 7", &["the body is no JSON: EOF"]),
         ("Get", "{} {}", &["the body is no JSON: "]),
         ("Put", "[{}, {]", &["the body is no JSON: "]),
-        // In a list the error names the index of the invalid message.
+        // If the body is a list of messages, the error names the index of the invalid message.
         ("Put", "[{}, {\"idd\": 7}]", &["at [1]", "'idd'"]),
         ("Put", "[{}, {\"id\": \"x\"}]", &["at [1].id: "]),
         ("Get", "7", &["shop.v1.Query"]),
@@ -251,7 +253,7 @@ fn services_are_listed_and_described() {
     for name in ["Get", "Watch", "Put"] {
         let method = schema.method(&format!("/shop.v1.Items/{name}")).expect(name);
         let example = method.example();
-        // The example body must itself be valid.
+        // The example body of a gRPC method must itself be a valid body.
         let content = method.content(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
         assert_eq!(Messages::new(&content).count(), 1, "{example}");
         assert!(method.shape().contains("int64 id = 1;"), "{}", method.shape());

@@ -1,8 +1,8 @@
 //! Tests of importers with files as the tools write them, with invalid files, and with damaged
-//! files, which must not cause a panic.
+//! files. No damaged file may cause a panic.
 //!
-//! The expected traffic file is next to each input, with a list of omitted parts at its end;
-//! `PLIMSOLL_UPDATE_GOLDEN=1` rewrites the expected files.
+//! Next to each input file is the expected traffic file, which ends with a list of the omitted
+//! parts. `PLIMSOLL_UPDATE_GOLDEN=1` rewrites the expected traffic files.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
@@ -24,7 +24,8 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).expect(name)
 }
 
-/// A file context in which every file and variable exists.
+/// A file context (a parser's access to files and variables) in which every file and variable
+/// exists.
 struct Everything;
 
 impl FileContext for Everything {
@@ -146,7 +147,7 @@ fn jmeter_thread_groups_become_the_load() {
         (plain("5", "0", "-1", "60"), "users = 5\nduration = \"60s\"\n"),
         (plain("5", "10", "-1", "60"), "users = \"1..5@10s,5@50s\"\n"),
         (plain("5", "0", "7", ""), "users = 5\nsessions = 35\n"),
-        // Threads that run their requests once become arrivals of an open loop.
+        // JMeter threads that run their requests once become arrivals of an open loop.
         (plain("50", "10", "1", ""), "rate = 5\nsessions = 50\n"),
         (plain("5", "10", "7", ""), "users = 5\nsessions = 35\n"),
         (plain("${__P(n,8)}", "0", "${__P(loops,2)}", ""), "users = 8\nsessions = 16\n"),
@@ -183,8 +184,8 @@ fn an_imported_mix_is_parsed() {
     }
 }
 
-/// Recordings of headless Chromium have duplicate header fields, and lack the bodies of multipart
-/// forms with files.
+/// Checks that parts missing from browser recordings are reported. Recordings of headless Chromium
+/// have duplicate header fields, and lack the bodies of multipart forms with files.
 #[test]
 fn omissions_of_browser_recordings_are_reported() {
     let field = |name: &str, value: &str| format!("{{\"name\": \"{name}\", \"value\": \"{value}\"}}");
@@ -441,8 +442,8 @@ proptest! {
     }
 }
 
-/// Checks that the imported text contains all of `parts`. Unless `left_out` is empty, a note about
-/// an omission must contain it.
+/// Checks that the imported text contains all of `parts`. If `left_out` is not empty, a note about
+/// an omitted part must contain `left_out`.
 fn has(import: Importer, source: &str, parts: &[&str], left_out: &str) {
     let imported = import(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     for part in parts {
@@ -508,7 +509,7 @@ fn descriptions_define_how_values_are_formatted() {
             &["expect = { status = \"204\" }"],
             "",
         ),
-        // A null value is chosen only if the parameter has no other value.
+        // An OpenAPI parameter gets the value null only if the parameter has no other value.
         (
             get(
                 "parameters: [{name: a, in: query, required: true, schema: {type: string, nullable: true, enum: [null, v]}}]",
@@ -582,7 +583,8 @@ fn collections_define_authorization() {
             &["/a?y=&z\""],
             "",
         ),
-        // A disabled query parameter may still be in the raw URL.
+        // The raw URL of a Postman request may contain a disabled query parameter, which must not
+        // be imported.
         (
             r#"{"url": {"raw": "http://h/a?x=1&off=2#top", "host": ["h"], "path": ["a"], "query": [{"key": "x", "value": "1"}, {"key": "off", "value": "2", "disabled": true}]}}"#,
             &["get = \"/a?x=1\""],
@@ -674,8 +676,8 @@ fn test_plans_keep_scopes_and_defaults() {
             vec!["get = \"/a?q={{ id | url }}\""],
             "",
         ),
-        // The request is sent once in each iteration of the thread group, not in each pass of the
-        // loop.
+        // The request in a JMeter once-only controller is sent once in each iteration of the thread
+        // group, not in each pass of the loop.
         (
             element("LoopController", &times, &(once("/once") + &ask("/l", "", ""))),
             vec![
@@ -760,7 +762,8 @@ fn collection_variables_are_substituted_as_in_postman() {
         r#"{"key": "x", "value": "1"}, {"key": "x", "value": "2"}, {"key": "x", "value": "3", "disabled": true}"#;
     let plain = r#""http://h/a""#;
     for (source, part) in [
-        // If several variables have one name, the last enabled variable counts.
+        // If several Postman variables have the same name, the last enabled variable determines the
+        // value.
         (collection(twice, r#""http://h/{{x}}""#, ""), "get = \"/2\""),
         (collection("", &of_path("/:id/:id.json/:none/:other"), ""), "get = \"/2/2.json/:none/:other\""),
         (collection("", plain, ""), "follow = 10"),
@@ -804,7 +807,7 @@ fn recordings_keep_the_recorded_body() {
     }
 }
 
-/// Parts beyond a limit are omitted with a note, and the rest is imported.
+/// Checks that parts beyond a limit are omitted with a note, and that the other parts are imported.
 #[test]
 fn parts_beyond_a_limit_are_omitted() {
     let listed = |count: usize, piece: &dyn Fn(usize) -> String| (0..count).map(piece).collect::<Vec<_>>().join(",");

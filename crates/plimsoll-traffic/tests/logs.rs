@@ -70,7 +70,8 @@ fn log_formats_are_detected_from_lines() {
             Stamp::End,
             "971211335750 250000 GET /a 200 5 10.1.2.3 x",
         ),
-        // Apache's microseconds at the end must not be read as nginx's seconds.
+        // The microseconds that Apache logs at the end of a line must not be read as nginx's
+        // seconds.
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x" 2500"#,
             "combined log format",
@@ -169,13 +170,14 @@ fn log_lines_behind_foreign_prefixes_are_parsed() {
         let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(format.name(), name, "{line}");
         check(&format, &line, Some(READ));
-        // A format that the user chose also parses lines with a prefix.
+        // A log format that the user chose also parses log lines with a prefix, such as the prefix
+        // of syslog.
         if !line.starts_with("default") && !line.starts_with("www") {
             let said = Format::from_text("combined", None).expect("a name").add_missing_prefixes(&[line.as_bytes()]);
             check(&said, &line, Some(READ));
         }
     }
-    // The inner line is JSON whose texts have escapes.
+    // The log line within Docker's JSON line is also JSON, and its texts have escapes.
     let inner = CADDY.replace("/a?b=1", "/a?b=\\u0031").replace('\\', "\\\\").replace('"', "\\\"");
     let line = format!(r#"{{"log":"{inner}\n","stream":"stderr","time":"2025-10-10T13:55:30.1Z"}}"#);
     let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -353,7 +355,8 @@ fn servers_are_detected_from_their_logs_by_default() {
         assert_eq!(format.name(), name, "{line}");
         check(&format, line, Some(expect));
     }
-    // Further lines of a Rails request do not count as unreadable requests.
+    // Rails logs several lines for each request. The lines after the first do not count as
+    // unreadable requests.
     let lines =
         ["Started GET \"/a\" for ::1 at 2000-10-10 20:55:36 +0000", "Processing by A#b as HTML", "Completed 200 OK"];
     let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
@@ -409,7 +412,7 @@ fn lines_without_times_use_the_prefix_time() {
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
         assert!(error.contains("has no times"), "{line}: {error}");
     }
-    // Lines as the loggers of uvicorn and gunicorn write them.
+    // The log lines have the formats of the loggers of uvicorn and gunicorn.
     for line in [
         r#"2000-10-10 20:55:36,500 - uvicorn.access - INFO - 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
         r#"2000-10-10 20:55:36.500 | INFO     | uvicorn.protocols:send:447 - 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
@@ -424,8 +427,8 @@ fn lines_without_times_use_the_prefix_time() {
 #[test]
 fn impossible_values_rule_out_a_format() {
     for line in [
-        // The first line has a client that is not an address. The other lines have a status of two
-        // or four digits.
+        // The first log line has a client that is not an address. The second and third log lines
+        // have statuses of two and four digits.
         r#"stdout - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#,
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 20 5 "-" "x""#,
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 2000 5"#,
@@ -549,7 +552,7 @@ fn unknown_log_formats_are_refused() {
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
         assert_eq!(find_format(&lines, None).err(), Some(FormatError::Unknown), "{lines:?}");
     }
-    // A few lines of another kind do not prevent the detection of the format.
+    // A few lines that are not requests do not prevent the detection of the log format.
     let lines = [COMBINED.as_bytes(), b"starting up", COMBINED.as_bytes()];
     assert!(find_format(&lines, None).is_ok());
 }

@@ -88,7 +88,7 @@ fn a_log_is_replayed_as_recorded() {
     let left_out: Vec<(String, u64)> =
         traffic(&safe).request_list.expect("a list").facts.skip_counts.clone().into_iter().collect();
     assert_eq!(left_out, [("POST".to_owned(), 1), ("pattern".to_owned(), 1)]);
-    // The label of a path with the prefix does not show the prefix.
+    // The label of a route does not show the path prefix that the replay adds to each request.
     assert_eq!(traffic(&safe).routes[0].label, "GET /items/{id}");
 }
 
@@ -125,9 +125,10 @@ fn a_replay_can_run_faster_and_end_early() {
         assert_eq!(load.length_ns, length, "{speed_milli} {length_ns:?}");
         assert_eq!(asked(&load).len() as u64, count);
     }
-    // No request is spread, because the timestamps are finer than a second.
+    // The replay does not spread requests within a second, because the timestamps of the log are
+    // finer than a second.
     assert!(!traffic(&load(&TIMING)).request_list.expect("a list").facts.has_whole_seconds);
-    // With twice the visitors, the only session of this log is sent twice.
+    // A replay with twice the visitors sends the only session of this log twice.
     assert_eq!(load(&ReplayTiming { scale_milli: 2000, ..TIMING }).arrivals.as_ref().expect("moments").count(), 200);
 }
 
@@ -143,7 +144,7 @@ fn a_replay_without_requests_is_refused() {
     }
     let years = combined(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
     assert!(matches!(replay(&years, &ALL, &TIMING), Err(ReplayError::TooLong { days: 3652..=3653 })));
-    // The beginning of the log is short enough for a load.
+    // The whole log is too long for a load, but its first second is short enough.
     let beginning = ReplayTiming { length_ns: Some(S), ..TIMING };
     assert_eq!(asked(&replay(&years, &ALL, &beginning).expect("a load")), ["GET /a 200"]);
 }
@@ -161,7 +162,7 @@ fn endpoints_beyond_the_limit_share_figures() {
 }
 
 proptest! {
-    /// Any lines become a load or are rejected, without a panic.
+    /// Checks that any log lines become a load or are rejected, without a panic.
     #[test]
     fn any_log_lines_make_a_load_or_are_refused(
         lines in prop::collection::vec((any::<u16>(), "[ -~]{0,20}", any::<u16>()), 1..40),

@@ -26,13 +26,14 @@ pub fn runs_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))
 }
 
-/// Returns the history document (series of comparable runs) of the runs that match a query.
+/// Returns the history of the runs that match a query: a JSON document with series of comparable
+/// runs.
 pub fn history_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let (lanes, order) = lanes_for_query(shared, query)?;
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 
-/// Returns one run as an entry of the list of runs.
+/// Returns a list of runs in which one run is the only entry.
 pub fn listed_run(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let found = shared.matching_runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
     let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;

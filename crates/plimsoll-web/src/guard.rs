@@ -1,7 +1,8 @@
 //! Protects the server from requests of foreign web pages ([`Access`]). A page in another tab of
 //! the browser can send requests to this server. A foreign host name can resolve to this server's
-//! address (DNS rebinding). Therefore the Host header is checked, changes need a token and this
-//! server's own origin, and no response can be embedded in another page.
+//! address (DNS rebinding). Therefore each request needs a Host header that names this server. A
+//! request that changes something also needs the secret token and, from a browser, the origin of
+//! this server. No response can be embedded in another page.
 //!
 //! Not here: the content of responses.
 
@@ -19,15 +20,16 @@ pub fn headers() -> [(HeaderName, HeaderValue); 6] {
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_DIRECTIVES)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        // The value must not be `no-referrer`. Browsers would then send `Origin: null` when a user
-        // submits a form of these pages.
+        // The `Referrer-Policy` must not be `no-referrer`. With `no-referrer`, browsers would send
+        // `Origin: null` when a user submits a form of these pages.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ]
 }
 
-/// The access rules of one server: its names, its token, and what needs the token.
+/// The access rules of one server: its names, its secret token, and the requests that need the
+/// token.
 #[derive(Debug, Clone)]
 pub struct Access {
     /// The accepted values of the Host header: the names of this server, each with its port.
@@ -37,7 +39,8 @@ pub struct Access {
     /// Whether a request needs the token even for reading: true if the server listens on an address
     /// other than loopback.
     needs_token_to_read: bool,
-    /// Whether the pages are served over TLS. Browsers then send the cookie only over TLS.
+    /// Whether the pages are served over TLS. If the pages are served over TLS, browsers send the
+    /// cookie with the token only over TLS.
     is_secure: bool,
     port: u16,
 }
@@ -86,7 +89,8 @@ impl Access {
         Access { names, token, needs_token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
     }
 
-    /// Returns the access rules for a server with TLS: browsers may send the cookie only over TLS.
+    /// Returns the access rules for a server with TLS: browsers may send the cookie with the token
+    /// only over TLS.
     pub fn over_tls(self) -> Access {
         Access { is_secure: true, ..self }
     }
@@ -138,8 +142,9 @@ impl Access {
             return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
-        // A foreign page cannot send a bearer token. For this header, the browser would first ask
-        // this server for permission (CORS), which this server never gives.
+        // A page of another server cannot send a bearer token. Before a request with an
+        // `Authorization` header, the browser would ask this server for permission (CORS), which
+        // this server never gives.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own =

@@ -31,15 +31,16 @@ const READ_MAX: u64 = 4 << 20;
 /// The maximum number of bytes shown from the end of the messages that a study printed.
 const MESSAGES_MAX: u64 = 4 << 10;
 
-/// A study that was started from a web page. The file with the suffix `.job` contains these fields.
+/// A study that was started from a web page. A file with the suffix `.job` stores the fields of the
+/// study.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartedStudy {
     /// The name of the study: kind, start time in s and process id, such as `find-1764248063-4711`.
     pub name: String,
     /// The process id of the study.
     pub pid: u32,
-    /// The start time of the process in clock ticks since the boot of the machine. Together with
-    /// `pid` it identifies the process, even if the system reuses the id.
+    /// The start time of the process in clock ticks since the boot of the machine. The start time
+    /// and `pid` together identify the process, even if the system reuses the process id.
     pub started_ticks: u64,
     /// The time when the study was started, in s since 1970.
     pub started_unix_s: u64,
@@ -54,8 +55,8 @@ pub struct StudyProgress {
     pub loads: Vec<Value>,
     /// The `load` event of the running load; `None` between loads.
     pub load: Option<Value>,
-    /// The latest `tick` event of the running load, with the figures of a short interval; `None` if
-    /// there is none.
+    /// The latest `tick` event of the running load, with the figures of a short interval. `None`
+    /// between loads, and before the first `tick` event of a load.
     pub tick: Option<Value>,
     /// Whether the study has ended with a finding.
     pub is_found: bool,
@@ -91,8 +92,8 @@ impl StartedStudies {
 
     /// Starts a study as a separate process. Returns an error if another study is running.
     pub fn start(&self, form: &StudyForm) -> Result<StartedStudy, Problem> {
-        // The lock starts simultaneous requests one after the other, so that no two studies run at
-        // once.
+        // The lock makes simultaneous requests start their studies one after the other, so that no
+        // two studies run at the same time.
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.list_studies().into_iter().filter(StartedStudy::is_running).count();
         if running >= RUNNING_MAX {
@@ -106,8 +107,8 @@ impl StartedStudies {
         };
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let study = form.words.first().map_or("find", String::as_str);
-        // The final file name contains the process id, which is known only after the process has
-        // started.
+        // The final names of the output files contain the process id, which is known only after the
+        // process has started.
         let pending = self.folder.join(format!(".{study}-{started_unix_s}.events"));
         let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
         let (events, errors) =
@@ -129,7 +130,8 @@ impl StartedStudies {
         let pid = child.id();
         let name = format!("{study}-{started_unix_s}-{pid}");
         let started_ticks = read_process_stat(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
-        // The thread waits for the end of the process, so that no zombie process remains.
+        // A separate thread waits for the end of the study's process, so that no zombie process
+        // remains.
         std::thread::spawn(move || child.wait());
         let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
         let text = serde_json::to_vec(&job).unwrap_or_default();
@@ -171,8 +173,9 @@ impl StartedStudies {
         serde_json::from_slice::<StartedStudy>(&bytes).ok().filter(|job| job.name == name)
     }
 
-    /// Returns the name of the run file that a study writes. The study's process chooses the name.
-    /// Returns `None` if the file does not exist yet, or if the study writes no run file.
+    /// Returns the name of the run file that a study writes. The process of the study chooses the
+    /// name of the run file. Returns `None` if the run file does not exist yet, or if the study
+    /// writes no run file.
     pub fn run_file(&self, job: &StartedStudy) -> Option<String> {
         let ending = format!("-{}.plimsoll", job.pid);
         let entries = fs::read_dir(&self.store).ok()?.flatten();
@@ -182,7 +185,8 @@ impl StartedStudies {
         names.filter(|name| name.ends_with(&ending)).find(is_of_job)
     }
 
-    /// Reads the events since the last call, and returns the progress of a study.
+    /// Reads the events that a study has written since the last call, and returns the progress of
+    /// the study.
     pub fn read_progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() > LISTED_MAX {
@@ -207,8 +211,8 @@ impl StartedStudies {
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Interrupts a study as ^C in its terminal would. The run file keeps the measurements made so
-    /// far.
+    /// Interrupts a study as ^C in its terminal would. The run file of the study keeps the
+    /// measurements made before the interruption.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad_request("the study has already ended"))
@@ -224,7 +228,7 @@ impl StartedStudy {
 }
 
 /// Returns whether a text can be the name of a study. The name of a study cannot contain a path, so
-/// it never refers to a file outside the folder.
+/// no name refers to a file outside the folder of the studies.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -240,8 +244,8 @@ impl StudyProgress {
         let part = std::mem::take(&mut self.part);
         let mut lines = part.split(|byte| *byte == b'\n').peekable();
         while let Some(line) = lines.next() {
-            // The part after the last newline is an incomplete line or empty, so it is kept for the
-            // next call.
+            // The bytes after the last newline are an incomplete event line or empty, so the next
+            // call continues with these bytes.
             if lines.peek().is_none() {
                 self.part = line.to_vec();
             } else if let Ok(event) = serde_json::from_slice::<Value>(line) {

@@ -1,7 +1,7 @@
-//! A web server for a store of run files ([`serve_pages`]). Its pages show services, history, runs
-//! and comparisons, and start studies from a form. A small async runtime on one thread serves the
-//! pages. Studies run in separate processes. Therefore a page does not disturb a load, and a study
-//! continues if the server ends.
+//! A web server for a store of run files ([`serve_pages`]). The web pages show services, history,
+//! runs and comparisons, and have a form that starts studies. A small async runtime on one thread
+//! serves the pages. Studies run in separate processes, so that serving a page does not disturb a
+//! load, and a study continues if the server ends.
 //!
 //! This crate must not depend on the load generator, on the computation of figures, or on the
 //! rendering of findings (`plimsoll-report`).

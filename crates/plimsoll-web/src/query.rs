@@ -17,18 +17,19 @@ impl Query {
         Query(form_urlencoded::parse(bytes).into_owned().take(PAIRS_MAX).collect())
     }
 
-    /// Returns the first value of a name that is not empty, without surrounding spaces.
+    /// Returns the first non-empty value of a name, without surrounding spaces.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all_values(name).next()
     }
 
-    /// Returns all values of a name that are not empty, without surrounding spaces.
+    /// Returns all non-empty values of a name, without surrounding spaces.
     pub fn all_values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named: Vec<&str> = self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.trim()).collect();
         named.into_iter().filter(|value| !value.is_empty())
     }
 
-    /// Returns a query string with these pairs, in which the only value of `name` is `value`.
+    /// Returns the name-value pairs as a query string, in which the only value of `name` is
+    /// `value`.
     pub fn query_string_with(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|pair| pair.0 != name);
         let mut query = form_urlencoded::Serializer::new(String::new());

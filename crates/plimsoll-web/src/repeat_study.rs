@@ -1,7 +1,7 @@
-//! Repeats a recorded command from a web page ([`repeat_recorded_command`]). A run file may come
-//! from an untrusted source. Therefore only harmless flags are repeated: flags that run no command,
-//! read or write no file, and permit no public target. A server with permission for commands
-//! repeats further flags.
+//! Repeats the command of a recorded run from a web page ([`repeat_recorded_command`]). A run file
+//! may come from an untrusted source, so a page repeats only the harmless flags of its command.
+//! Harmless flags run no command, read or write no file, and permit no public target. A server that
+//! was started with permission for commands repeats further flags.
 //!
 //! Not here: the recorded command (`plimsoll-report`), and forms (`start_form`).
 
@@ -64,14 +64,14 @@ const REPEATABLE_FLAGS: [&str; 52] = [
     "--values",
     "--warmup",
 ];
-/// The flags for the output: its files and its format. These flags are not repeated, because the
-/// server sets its own.
+/// The flags for the output: its files and its format. The output flags of a recorded command are
+/// not repeated, because the server sets its own output flags.
 const OUTPUT_FLAGS: [&str; 8] =
     ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
 
 /// Converts a recorded command into a form that starts the command again. `file` is the name of the
-/// run file, for messages. Returns an error if the command has a flag that pages may not use, or if
-/// the run file withholds a value.
+/// run file, for error messages. Returns an error if the command has a flag that pages may not use.
+/// Also returns an error if the run file withholds a value of the command, such as a secret.
 pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
     let line = |why: String| Problem::bad_request(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();

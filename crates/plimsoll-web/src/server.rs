@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex};
 
 /// The maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 192 << 10;
-/// The maximum number of threads that read run files. The number is low, because a load on this
-/// machine needs the cores.
+/// The maximum number of threads that read run files. The number of threads is low, because a load
+/// that runs on this machine needs the CPU cores.
 const READERS_MAX: usize = 2;
 /// The maximum size in bytes of a run file that users can download.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -331,7 +331,7 @@ async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
 async fn start(State(app): State<App>, body: Bytes) -> Response {
     let asked = Query::parse(&body);
     if asked.get("show").is_some() {
-        // Whoever submits a form has the token, because the access check requires the token for
+        // A user who submits a form has the token, because the access check requires the token for
         // forms.
         return html(app, move |it| views::start(it, &asked, true)).await;
     }

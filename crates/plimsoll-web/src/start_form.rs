@@ -184,8 +184,8 @@ impl StudyForm {
         Ok(StudyForm { words, traffic })
     }
 
-    /// Returns the command-line words with `path` as the traffic file, after the file was written
-    /// there.
+    /// Returns the command-line words after the traffic file was written to `path`: `path` replaces
+    /// the placeholder name of the traffic file.
     pub fn command_words(&self, path: &str) -> Vec<String> {
         let own = self.traffic.as_ref().map(TrafficText::placeholder_file_flag);
         let word = |word: &String| if Some(word) == own.as_ref() { format!("--file={path}") } else { word.clone() };
@@ -255,8 +255,8 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     let mut sealed = IsolatedFileContext { allows_files };
     match TrafficFile::read(&text, format, &mut sealed) {
         Ok(_) => Ok(TrafficText { suffix, text }),
-        // If files are allowed, an invalid file is accepted here. The started command reads the
-        // file and reports its errors.
+        // If a form may name files, an invalid traffic file is accepted here. The command that the
+        // form starts reads the traffic file and reports its errors.
         Err(_) if allows_files => Ok(TrafficText { suffix, text }),
         Err(error) => Err(Problem::bad_request(format!("traffic: line {error}"))),
     }

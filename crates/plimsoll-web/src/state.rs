@@ -18,8 +18,8 @@ use std::sync::{Mutex, PoisonError};
 /// two runs; with `None` the runs are named by their files.
 pub type CompareRenderer = fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>;
 
-/// The functions that render a run file. The caller that starts the server provides them, because
-/// this crate does not depend on the format of findings.
+/// The functions that render a run file. The program that starts the server provides these
+/// functions, because this crate does not depend on the format of findings.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// Renders the report of a run file for its page.

@@ -62,7 +62,7 @@ impl WebTls {
 }
 
 /// A listener that accepts TLS connections. The handshake of a connection runs when the connection
-/// is first read or written. Accepting therefore never waits for a handshake.
+/// is first read or written. Accepting a connection therefore never waits for a handshake.
 pub struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,

@@ -39,8 +39,8 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     }
 }
 
-/// Returns the lanes of the runs that match a query, and the order of their runs. A lane is a
-/// series of comparable runs.
+/// Returns the lanes (series of comparable runs) of the runs that match a query, and the order of
+/// the runs in each lane.
 pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
     let order = match query.get("by") {
         None | Some("time") => LaneOrder::Time,
@@ -122,8 +122,9 @@ pub fn services_page(shared: &WebState) -> Result<String, Problem> {
         .iter()
         .filter(|lane| lane.separation_reasons.is_empty())
         .map(|lane| {
-            // A lane has no points if all its runs are void (without information about the server).
-            // The row then shows the latest run, whose page states the reason.
+            // If all runs of a lane (a series of comparable runs) are void, that is, without
+            // information about the server, the lane has no points. The table row of a lane without
+            // points shows the latest run, whose page states the reason.
             let counted = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
             let latest = counted.or(lane.runs.last());
             let summary = latest.and_then(|run| run.summary.as_ref());
@@ -332,7 +333,8 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
         body.push_str(&marks_form(run, &RunMarks::read(&path)));
     }
     let report = (shared.renderers.report)(&path)?;
-    // The links and forms are inserted below the answer and above the figures.
+    // The links and forms are inserted between the report's heading, which states the answer, and
+    // its figures.
     let html = render_body(&report);
     let body = match html.split_once("</h1>") {
         Some((answer, figures)) => format!("{answer}</h1>\n{body}{figures}"),
@@ -406,7 +408,7 @@ pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Probl
         let html = match reasons.is_empty() {
             true => {
                 let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
-                // With more than two runs, a pair has no letters A and B, because they would
+                // If more than two runs are compared, a pair gets no letters A and B, which would
                 // contradict the letters in the list of runs.
                 let names = (runs.len() == 2).then_some(["A", "B"]);
                 render_body(&(shared.renderers.compare)(&a, &b, names)?)
@@ -491,7 +493,8 @@ fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
 }
 
 /// Returns the study that a submitted form requests. If the form has the field `again`, the study
-/// repeats the run file that the field names. Otherwise the fields describe the study.
+/// repeats the run file that the field names. In a form without the field `again`, the other fields
+/// describe the study.
 pub fn parse_study_form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
     match query.get("again") {
         Some(file) => recorded_form(shared, file),

@@ -1,9 +1,9 @@
 //! Measures the CPU time for each parsed reply, in ns: `cargo run --release -p plimsoll-wire
 //! --example parse_ns [replies]`.
 //!
-//! This program measures the parser alone, on replies in the CPU cache. Interference only slows a
-//! round, so the best of several rounds counts. Not here: the cost of receiving, which is the
-//! kernel's and many times larger.
+//! This program measures the parser alone, on replies in the CPU cache. Interference by other
+//! processes can only slow a round of parsing, so the fastest of several rounds is the result. Not
+//! here: the cost of receiving a reply, which arises in the kernel and is many times larger.
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 
@@ -13,12 +13,12 @@ use std::time::Instant;
 
 const ROUNDS: u32 = 9;
 
-/// A head as nginx writes it, with a small body.
+/// A response as nginx writes it, with header fields and a small body.
 const NGINX: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.24.0 (Ubuntu)\r\nDate: Tue, 02 Jan 2024 15:04:05 GMT\r\n\
     Content-Type: application/json\r\nContent-Length: 15\r\nConnection: keep-alive\r\nX-Request-Id: 4f1c2d3e\r\n\r\n\
     {\"status\":\"ok\"}";
 
-/// A reply as a Go server writes it when it does not know the length.
+/// A chunked reply, as a Go server writes it when it does not know the length of the body.
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Date: Tue, 02 Jan 2024 15:04:05 GMT\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nhello, \r\n6\r\nworld!\r\n0\r\n\r\n";
 

@@ -1,9 +1,10 @@
 //! Authors: programs (such as scripts) that write the requests during a load and may receive the
-//! responses. A worker knows a script only through the traits of this file.
+//! responses. A worker (a thread that generates load) knows a script only through the traits of
+//! this file.
 //!
 //! A batch is one or several requests that are sent in one piece on a connection; their responses
-//! arrive in order (pipelining). Not here: the language of scripts, the times of requests, and
-//! counting.
+//! arrive in order (pipelining). Not here: the language of scripts, the times of requests, and the
+//! counting of responses.
 
 use crate::tls::TlsParameters;
 use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
@@ -13,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 /// A program, such as a script, that writes the requests of one worker, batch by batch.
 pub trait Author: Send + std::fmt::Debug {
-    /// Returns whether [`write`](Self::write) is called for each batch. If not, the first batch is
-    /// sent repeatedly.
+    /// Returns whether [`write`](Self::write) is called for each batch. If [`write`](Self::write)
+    /// is not called for each batch, the first batch is sent repeatedly.
     fn writes_each(&self) -> bool;
 
     /// Returns whether [`delay_ns`](Self::delay_ns) is called before each batch (closed loops
@@ -24,57 +25,60 @@ pub trait Author: Send + std::fmt::Debug {
     /// Returns whether the author wants the responses, with head and content.
     fn hears(&self) -> bool;
 
-    /// Returns the usual number of messages in a batch. Rates count messages, so a rate is exact
-    /// only if every batch has this number.
+    /// Returns the usual number of messages (requests) in a batch. The rate of a load counts
+    /// messages, so the rate is exact only if every batch has the usual number.
     fn messages(&self) -> u32;
 
     /// Writes the next batch of requests into `batch`, which is empty.
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason>;
 
-    /// Returns how long the user waits before the next batch, ns.
+    /// Returns how long a simulated user waits before the next batch of requests, ns.
     fn delay_ns(&mut self) -> Result<u64, AuthorStopReason>;
 
-    /// Receives a response to an earlier batch. If the method returns an error, the author halts.
+    /// Receives a response to an earlier batch. If the method returns an error, the author writes
+    /// no more requests.
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason>;
 
-    /// Lets the author follow a redirect, which is the response to a batch of one message. The
-    /// author may write the next request into the empty `batch`, with a mark. The exchange then
-    /// continues, and the redirect is not reported by `hear`. Returns whether the author follows.
-    /// Only called for authors that want responses.
+    /// Lets the author follow a redirect, which is the response to a batch of one message. To
+    /// follow the redirect, the author writes the next request into the empty `batch`, with a mark.
+    /// If the author follows the redirect, the exchange continues, and `hear` does not report the
+    /// redirect. Returns whether the author follows the redirect. This method is only called for
+    /// authors that want responses.
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
     }
 
-    /// Receives the report that a response never arrived or is incomplete. Only called for authors
-    /// that want responses.
+    /// Receives the report that a response never arrived or is incomplete. This method is only
+    /// called for authors that want responses.
     fn miss(&mut self, lost: &LostResponse) {
         let _ = lost;
     }
 
-    /// Receives the report that a TLS connection is open. `agreed` returns the parameters of the
-    /// connection. Only called for authors that want responses.
+    /// Receives the report that a TLS connection is open. `agreed` returns the negotiated TLS
+    /// parameters of the connection. This method is only called for authors that want responses.
     fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         let _ = agreed;
     }
 }
 
-/// The author of one worker's requests. It contains a target address if the worker's connections
-/// use another address than the plan's.
+/// The author of one worker's requests. The struct also contains a target address if the worker's
+/// connections use another address than the addresses of the plan.
 #[derive(Debug)]
 pub struct WorkerAuthor {
-    /// The author, called by this worker only.
+    /// The author of the worker's requests, which no other worker calls.
     pub author: Box<dyn Author>,
     /// The target address of the worker's connections; `None`: the addresses of the plan.
     pub address: Option<SocketAddr>,
-    /// The reason why the worker is abandoned; set if the author does not return from a call. The
-    /// load then ends with the results of the other workers.
+    /// The reason why the worker is abandoned; set if the author does not return from a call. A
+    /// load with an abandoned worker ends with the results of the other workers.
     pub given_up: Arc<OnceLock<String>>,
 }
 
 /// Creates the authors of a load whose requests are not in its plan.
 pub trait AuthorFactory {
-    /// Returns the author of each worker and its target address, for a load of this shape.
+    /// Returns the author and the target address of each worker, for a load with the given shape
+    /// (closed loop or open loop).
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
     /// Returns `Break` if an author has failed, which ends the load.
@@ -87,9 +91,10 @@ pub trait AuthorFactory {
 /// The reason why an author writes no more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthorStopReason {
-    /// The script itself requested the end.
+    /// The script itself requested to send no more requests.
     Asked,
-    /// The script failed, so the whole load ends. The code that runs the script has the error.
+    /// The script failed, so the whole load ends. The error is available from the code that runs
+    /// the script.
     Failed,
 }
 
@@ -104,7 +109,7 @@ pub struct AuthorAnswer<'a> {
     pub content: &'a [u8],
     /// The length of the whole content in bytes.
     pub content_bytes: u64,
-    /// The mark of the batch that the response belongs to.
+    /// The mark (a number) by which the author recognises the batch that the response belongs to.
     pub mark: u64,
     /// Whether no further response to the batch follows.
     pub is_last: bool,
@@ -139,7 +144,7 @@ impl<'a> AuthorAnswer<'a> {
 /// A request that was given up, or whose response is incomplete.
 #[derive(Debug, Clone, Copy)]
 pub struct LostResponse {
-    /// The mark of the batch that the request belongs to.
+    /// The mark (a number) by which the author recognises the batch that the request belongs to.
     pub mark: u64,
     /// The kind of failure.
     pub failure: RequestFailure,
@@ -150,8 +155,8 @@ pub struct LostResponse {
 /// A batch: one or several requests that are sent in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// The bytes of all messages. If there are no bytes, the request of the plan is sent, over any
-    /// protocol.
+    /// The encoded bytes of all messages of the batch. If there are no bytes, the request of the
+    /// plan is sent, over any protocol.
     pub bytes: Vec<u8>,
     /// For each message, whether it is a HEAD request. The number of responses equals the number of
     /// messages.

@@ -2,17 +2,19 @@
 //! clock.
 //!
 //! The caller starts exchanges (a request with its response) under its own numbers, at most
-//! [`exchanges_available`](Conn::exchanges_available). The caller sends the bytes that
-//! [`bytes_to_send`](Conn::bytes_to_send) returns, and reports them with [`sent`](Conn::sent). The
-//! caller passes received bytes to [`receive`](Conn::receive), and takes the facts in them one by
-//! one with [`next`](Conn::next). So facts need no storage. The caller does not see the protocol
-//! (an enum, matched in full) or TLS. For plain HTTP/1.1 each method costs one branch.
+//! [`exchanges_available`](Conn::exchanges_available) at a time. The caller sends the bytes that
+//! [`bytes_to_send`](Conn::bytes_to_send) returns, and reports the sent bytes with
+//! [`sent`](Conn::sent). The caller passes received bytes to [`receive`](Conn::receive), and takes
+//! the facts in the received bytes one by one with [`next`](Conn::next). Because the caller takes
+//! one fact at a time, facts need no storage. The caller does not see TLS or the protocol, which is
+//! an enum whose variants are all matched. For plain HTTP/1.1, each method costs one branch to
+//! select the protocol.
 //!
 //! Some bytes must be sent without a request: when a TLS connection begins, and when
-//! [`Fact::HasBytesToSend`] says so. Cancelling an exchange ends the connection only if the
-//! protocol cannot continue: see [`is_over`](Conn::is_over). If several exchanges are in flight,
-//! new exchanges that are started while facts are taken are sent together after the last fact: see
-//! [`start`](Conn::start).
+//! [`next`](Conn::next) returns [`Fact::HasBytesToSend`]. Cancelling an exchange ends the
+//! connection only if the protocol cannot continue: see [`is_over`](Conn::is_over). If several
+//! exchanges can be in flight, requests that are started while facts are taken are sent together
+//! after the last fact: see [`start`](Conn::start).
 //!
 //! Not here: sockets, deadlines, retries, the meaning of a status.
 
@@ -42,11 +44,11 @@ enum Protocol {
 #[derive(Debug)]
 struct Tls {
     session: Session,
-    /// Encrypted bytes that the network did not accept at first.
+    /// Encrypted bytes that the network did not accept at the first attempt.
     unsent: Vec<u8>,
-    /// The number of bytes of `unsent` that were sent since.
+    /// The number of bytes of `unsent` that were sent after the first attempt.
     unsent_from: usize,
-    /// Whether the peer has properly ended its stream.
+    /// Whether the peer has properly ended its TLS stream.
     ended: bool,
     /// The maximum number of concurrent exchanges if HTTP/2 is negotiated.
     streams: u32,
@@ -54,32 +56,35 @@ struct Tls {
     only_h2: bool,
 }
 
-/// Received bytes whose facts are not all taken yet.
+/// Received bytes from which the caller has not yet taken all facts, such as a complete response.
 #[derive(Debug)]
 pub struct ReceivedBytes<'a> {
-    /// The decrypted bytes whose facts are not taken yet.
+    /// The decrypted bytes from which the caller has not yet taken the facts.
     text: &'a [u8],
-    /// The events of the TLS layer in these bytes; `None` without TLS, without events, or once
-    /// reported.
+    /// The events of the TLS layer in the received bytes; `None` without TLS, without events, or
+    /// after the events were reported.
     news: Option<TlsNews>,
-    /// Whether facts may follow the bytes. Over HTTP/2 this is always true.
+    /// Whether further facts may follow after all received bytes are parsed, which is always true
+    /// over HTTP/2.
     more: bool,
 }
 
 #[derive(Debug)]
 struct TlsNews {
-    /// Whether the handshake has ended. The fact about this comes before the facts in the bytes.
+    /// Whether the TLS handshake has ended. The fact that reports the end of the handshake comes
+    /// before the facts in the received bytes.
     stands: bool,
-    /// Whether the TLS layer has bytes to send. The fact about this comes after the facts in the
-    /// bytes, and so do the facts about an end and a failure.
+    /// Whether the TLS layer has bytes to send. The fact that reports the bytes to send comes after
+    /// the facts in the received bytes. Facts about the end or a failure of the TLS stream also
+    /// come after the facts in the received bytes.
     owes: bool,
     ended: bool,
     failed: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
-    /// Returns whether all facts were taken. Over HTTP/2 the result is always false, because facts
-    /// may follow the bytes.
+    /// Returns whether the caller has taken all facts. Over HTTP/2 the result is always false,
+    /// because facts may follow after all received bytes are parsed.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.news.is_none() && !self.more
@@ -116,12 +121,12 @@ impl Conn {
             streams,
             only_h2: client.offers_only_h2(),
         };
-        // The protocol is HTTP/1.1 until another one is negotiated.
+        // The protocol is HTTP/1.1 until the TLS handshake negotiates another protocol.
         Ok(Conn { tls: Some(Box::new(tls)), protocol: Protocol::H1(H1::new()) })
     }
 
-    /// Returns whether the connection uses HTTP/2. Over TLS this is known once the connection is
-    /// open.
+    /// Returns whether the connection uses HTTP/2. Over TLS, the protocol is known once the
+    /// connection is open.
     #[inline]
     pub fn is_h2(&self) -> bool {
         matches!(self.protocol, Protocol::H2(_))
@@ -132,9 +137,10 @@ impl Conn {
         self.tls.as_ref()?.session.tls_parameters()
     }
 
-    /// Returns the header fields of the last head as lines, if the request wants content. Directly
-    /// after the first fact of a response, the fields belong to that response. Only for HTTP/2;
-    /// over HTTP/1.1 the bytes of pieces contain the fields.
+    /// Returns the header fields of the last response head as lines, if the request wants the
+    /// content of the response. Directly after the first fact of a response, the fields belong to
+    /// that response. The method is only for HTTP/2; over HTTP/1.1, the received pieces of a
+    /// response contain the header fields.
     pub fn fields(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -170,8 +176,9 @@ impl Conn {
         }
     }
 
-    /// Returns the fault in the messages of the last gRPC call, if the server sent the status `OK`
-    /// nevertheless. The response then has the status that clients derive from the fault.
+    /// Returns the fault in the messages of the last gRPC call, if the server sent the gRPC status
+    /// `OK` in spite of the fault. A response with such a fault is reported with the gRPC status
+    /// that clients derive from the fault.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         match &self.protocol {
@@ -226,8 +233,8 @@ impl Conn {
         }
     }
 
-    /// Returns whether the server has sent GOAWAY. The server then accepts no new exchanges, and
-    /// exchanges in flight continue.
+    /// Returns whether the server has sent GOAWAY. After GOAWAY, the server accepts no new
+    /// exchanges, and exchanges in flight continue.
     pub fn has_goaway_with_exchanges(&self) -> bool {
         match &self.protocol {
             Protocol::H1(_) => false,
@@ -235,8 +242,9 @@ impl Conn {
         }
     }
 
-    /// Starts an exchange, for which there must be room. Returns whether the caller must send the
-    /// request now. If false, the request is part of the next bytes to send, which a fact reports.
+    /// Starts an exchange; [`exchanges_available`](Self::exchanges_available) must not be 0.
+    /// Returns whether the caller must send the request now. If the result is false, the request is
+    /// part of the next bytes to send, which a fact reports.
     #[inline(always)]
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         match &mut self.protocol {
@@ -280,7 +288,7 @@ impl Conn {
             return &tls.unsent[tls.unsent_from..];
         }
         if tls.session.is_established() && !text.is_empty() {
-            // The rest of the handshake is sent together with the text.
+            // The unsent rest of the TLS handshake is sent together with the request (`text`).
             let taken = tls.session.send(text);
             if let Protocol::H1(h1) = &mut self.protocol {
                 h1.sent(taken);
@@ -385,14 +393,15 @@ impl Conn {
                 ended: progress.ended,
                 failed: None,
             },
-            // If the stream ends together with a failure, only the failure counts.
+            // If the TLS stream ends and fails at the same time, only the failure is reported.
             Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
         if news.stands {
             if tls.session.alpn_protocol() == Some(b"h2") {
                 self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
             } else if tls.only_h2 {
-                // The server ignored the client's offer and uses another protocol.
+                // The client offered only HTTP/2, but the server ignored the offer and uses another
+                // protocol.
                 news = TlsNews { stands: false, owes: false, ended: false, failed: Some(TlsFailure::NothingInCommon) };
             }
         }
@@ -459,8 +468,9 @@ impl Conn {
         })
     }
 
-    /// Handles that the peer ended the connection. Each call returns the effect on one exchange in
-    /// flight. After the method has returned `None`, the connection is over.
+    /// Handles that the peer ended the connection. Each call returns the fact (a response or a
+    /// failure) that follows for one exchange in flight. After the method has returned `None`, the
+    /// connection is over.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {

@@ -5,8 +5,8 @@
 use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// The error that received bytes are not valid HTTP, or no response to the request. The server or
-/// an intermediary is always at fault, and usually the connection ends.
+/// The error that received bytes are not valid HTTP, or are not a response to the request. The
+/// cause is always the server or an intermediary, and the connection usually ends after the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// The first line is no `HTTP/1.0` or `HTTP/1.1` status line with a status of three digits
@@ -17,7 +17,8 @@ pub enum ProtocolError {
     /// change the framing ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
     #[error("a header line of the response is malformed")]
     BadHeader,
-    /// The head or the trailers exceed [`HEAD_BYTES_MAX`](crate::h1::HEAD_BYTES_MAX) or
+    /// The head of a response (status line and header fields) or its trailers exceed
+    /// [`HEAD_BYTES_MAX`](crate::h1::HEAD_BYTES_MAX) or
     /// [`HEAD_LINES_MAX`](crate::h1::HEAD_LINES_MAX).
     #[error("the header or the trailers of the response are larger than 64 KiB or 256 lines")]
     HeadTooLarge,
@@ -25,7 +26,7 @@ pub enum ProtocolError {
     /// 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
     #[error("the Content-Length of the response is not a number or contradicts itself")]
     BadContentLength,
-    /// The chunk framing is broken, or a size line exceeds
+    /// The chunk framing is broken, or the line with the size of a chunk exceeds
     /// [`CHUNK_LINE_BYTES_MAX`](crate::h1::CHUNK_LINE_BYTES_MAX).
     #[error("the chunked framing of the response is not valid")]
     BadChunk,
@@ -40,7 +41,7 @@ pub enum ProtocolError {
     #[error("the server sent bytes that belong to no request")]
     Surplus,
 
-    /// The first frame is no SETTINGS frame ([RFC 9113,
+    /// The first HTTP/2 frame of the server is not a SETTINGS frame ([RFC 9113,
     /// 3.4](https://www.rfc-editor.org/rfc/rfc9113#section-3.4)).
     #[error("the server does not speak HTTP/2 on this port")]
     NotHttp2,
@@ -48,26 +49,28 @@ pub enum ProtocolError {
     /// 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
     #[error("a frame has a length that its type does not allow")]
     FrameSize,
-    /// A frame is not permitted at this point: it has a wrong or missing stream, or comes between
-    /// the pieces of a head.
+    /// An HTTP/2 frame is not permitted at this point: its stream is wrong or missing, or the frame
+    /// comes between the pieces of a head.
     #[error("a frame of this type is not allowed at this point")]
     FrameOrder,
-    /// The padding is as long as its frame, or longer.
+    /// The padding of an HTTP/2 frame is as long as the frame, or longer.
     #[error("a frame's padding is longer than the frame")]
     Padding,
-    /// A setting has an invalid value.
+    /// An HTTP/2 setting of the server has an invalid value.
     #[error("a setting has a value that is not allowed")]
     Setting,
-    /// The compression of a head is invalid ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)).
+    /// The header compression (HPACK) of a head is invalid ([RFC
+    /// 7541](https://www.rfc-editor.org/rfc/rfc7541)).
     #[error("the compressed header block is not valid")]
     Compression,
-    /// The content exceeds its flow-control window, or a window exceeds the largest size.
+    /// The content exceeds its HTTP/2 flow-control window, or a flow-control window exceeds the
+    /// largest size.
     #[error("the server violated the flow control")]
     Window,
     /// A window update has an increment of 0 bytes.
     #[error("the server sent a window update of zero bytes")]
     ZeroWindow,
-    /// The server pushed a stream, although that was forbidden.
+    /// The server pushed a stream, although the client had disabled server push.
     #[error("the server pushed a stream, although plimsoll disabled server push")]
     Pushed,
     /// The server sent very many frames that do not advance any response.
@@ -86,7 +89,7 @@ pub enum ProtocolError {
     /// The length of the content differs from the declared length.
     #[error("the length of the response's content differs from the Content-Length")]
     WrongLength,
-    /// A response has content, although it may have none.
+    /// A response has content, although no content is permitted, for example in a response to HEAD.
     #[error("the response has content where no content is allowed")]
     UnexpectedContent,
 }
@@ -109,8 +112,8 @@ impl ProtocolError {
 /// The error that the connection was closed before a response was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum EndError {
-    /// The connection was closed before the first byte of a response. This happens when the server
-    /// closes an idle connection.
+    /// The connection was closed before the first byte of a response, for example because the
+    /// server closed an idle connection.
     #[error("the server closed the connection without a response")]
     NothingReceived,
     /// The connection was closed in the middle of a response.

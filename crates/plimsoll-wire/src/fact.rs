@@ -4,14 +4,15 @@
 use crate::error::{ExchangeError, ProtocolError};
 use plimsoll_model::{H2Error, TlsFailure};
 
-/// The number that the caller gave an exchange.
+/// The number by which the caller identifies an exchange (a request with its response).
 pub type ExchangeNumber = u32;
 
 /// A piece of a response as received, after decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Piece<'a> {
-    /// The bytes of the piece. Over HTTP/1.1 they include framing and header fields, and in the
-    /// last piece surplus bytes. Over HTTP/2 they are only content.
+    /// The bytes of the piece. Over HTTP/1.1, the bytes include framing and header fields, and in
+    /// the last piece also surplus bytes after the response. Over HTTP/2, the bytes are only
+    /// content.
     pub bytes: &'a [u8],
     /// The number of content bytes in the piece.
     pub(crate) content_bytes: usize,
@@ -22,7 +23,7 @@ pub struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// Returns the content in these bytes, if the request wants content.
+    /// Returns the content in the piece, if the request wants the content of the response.
     pub fn content(&self) -> &'a [u8] {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
     }
@@ -33,7 +34,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A fact that follows from received bytes.
+/// A fact that a connection derives from received bytes, such as a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
     /// The TLS handshake has ended, so requests can start. A plain connection, which is open at
@@ -67,8 +68,8 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// The HTTP status of the response, 200 to 999.
         status: u16,
-        /// The gRPC status in the trailers of the response, or in its head if there is nothing
-        /// else. `None`: the response has no valid gRPC status.
+        /// The gRPC status in the trailers of the response, or in its head if the response consists
+        /// of only the head. `None`: the response has no valid gRPC status.
         grpc_status: Option<u16>,
         /// The length of the whole content in bytes, without framing.
         body_bytes: u64,
@@ -109,9 +110,9 @@ pub enum Fact<'a> {
     /// There are bytes to send that no request caused, such as an acknowledgement.
     HasBytesToSend,
     /// The peer has properly ended its TLS stream. [`Conn::end`](crate::Conn::end) returns the
-    /// effect on exchanges.
+    /// effect on the exchanges in flight.
     Ended,
-    /// The TLS layer has failed, so the connection is over. The bytes to send now are the alert for
-    /// the peer.
+    /// The TLS layer has failed, so the connection is over. The next bytes to send are a TLS alert,
+    /// which tells the peer the reason.
     TlsFailed(TlsFailure),
 }

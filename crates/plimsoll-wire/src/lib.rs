@@ -1,12 +1,13 @@
-//! Implements the protocols: encodes requests as bytes, and parses responses from bytes.
+//! Implements the protocols HTTP/1.1, HTTP/2 and TLS: encodes requests as bytes, and parses
+//! responses from bytes.
 //!
-//! Every connection is a pure state machine: it receives bytes and returns facts. [`Conn`] is a
-//! connection of any protocol. Each protocol is a separate module ([`h1`], [`h2`]) and a variant of
-//! `Conn`. [`tls`] is a layer below the protocol.
+//! Every connection is a pure state machine: it receives bytes and returns events (facts). [`Conn`]
+//! is a connection of any protocol. Each protocol is a separate module ([`h1`], [`h2`]) and a
+//! variant of `Conn`. [`tls`] is a layer below the protocol.
 //!
-//! This crate has no sockets, clocks, threads, schedules or histograms. It reads no file and never
-//! blocks. So the same bytes always give the same result, however they are split. (Only TLS draws
-//! random numbers, and its library reads the date to verify a certificate.)
+//! This crate has no sockets, clocks, threads, schedules or histograms. The crate reads no file and
+//! never blocks. So the same bytes always give the same result, however the bytes are split. (Only
+//! TLS draws random numbers, and its library reads the date to verify a certificate.)
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Computes the target of a redirect.
 //!
 //! Only redirects within the origin (scheme, host and port) are followed, because the user gave no
-//! permission to load another host. Not here: deciding whether redirects are followed, and sending
-//! the requests.
+//! permission to put load on another host. Not here: deciding whether redirects are followed, and
+//! sending the requests.
 
 use plimsoll_model::Origin;
 
@@ -74,7 +74,7 @@ pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<
     Ok(percent_encode_invalid(&out))
 }
 
-/// Splits the part of a URL after the scheme into the host with port, and the rest.
+/// Splits the part of a URL after the scheme into host and port, and path and query.
 fn split(rest: &str) -> (Option<&str>, &str) {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     (Some(&rest[..end]), &rest[end..])

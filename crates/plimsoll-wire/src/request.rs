@@ -1,5 +1,5 @@
-//! A request that is encoded for each protocol that a connection may use, with what is expected of
-//! its response.
+//! A request that is encoded for each protocol that a connection may use. The encoded request also
+//! contains what is expected of its response.
 
 use crate::author::Batch;
 use crate::h1::{self, CallState, Expect};
@@ -18,7 +18,8 @@ pub struct EncodedRequest {
     h2: Option<H2Head>,
     expect: Expect,
     keep_alive: bool,
-    /// For each of several messages, whether it is a HEAD request. Empty for a single message.
+    /// For each request message of a pipelined exchange, whether it is a HEAD request. The list is
+    /// empty for a single message.
     heads_only: Vec<bool>,
 }
 
@@ -31,7 +32,8 @@ struct H2Head {
 }
 
 impl EncodedRequest {
-    /// Encodes a request for HTTP/1.1. The facts about its response will have no content.
+    /// Encodes a request for HTTP/1.1. The reported events (facts) about the response will not
+    /// contain its content.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
@@ -51,29 +53,30 @@ impl EncodedRequest {
         self
     }
 
-    /// Sets that the facts about the response include its content. Over HTTP/2 header fields are
-    /// then available, too ([`Conn::fields`](crate::Conn::fields)).
+    /// Declares that the reported events (facts) about the response include its content. Over
+    /// HTTP/2, the header fields of the response are available as well if its content is included
+    /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self
     }
 
-    /// Sets that each gRPC message of the request waits for another message of the response.
-    /// Without this call all messages are sent at once.
+    /// Declares that each further gRPC message of the request is sent only after another message of
+    /// the response has arrived. Without `in_turn`, all messages of the request are sent at once.
     pub fn in_turn(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::IN_TURN);
         self
     }
 
-    /// Sets that the gRPC response must have exactly one message. A response with any other number
-    /// fails, whatever its status.
+    /// Declares that the gRPC response must have exactly one message. A gRPC response with no
+    /// message or with several messages fails, whatever its status.
     pub fn with_one_message(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::ONE_MESSAGE);
         self
     }
 
-    /// Encodes the request again from `parts`, which must be valid. The expectations of the
-    /// response come from `like`. The memory is reused.
+    /// Encodes the request again from `parts`, which must be valid. What is expected of the
+    /// response is copied from `like`. The memory of the earlier encoding is reused.
     pub fn rewrite(&mut self, like: &EncodedRequest, parts: &h1::RequestParts) {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
@@ -87,9 +90,9 @@ impl EncodedRequest {
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
-    /// Replaces the request by the requests of `batch`, which an `Author` wrote as HTTP/1.1. The
-    /// batch gets the old buffers for reuse. If `content` is true, the facts about responses
-    /// include their content.
+    /// Replaces the request by the requests of `batch`, which an `Author` (such as a script) wrote
+    /// as HTTP/1.1. The batch gets the old buffers of the request for reuse. If `content` is true,
+    /// the reported events (facts) about responses include their content.
     pub fn rewrite_from_batch(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);
@@ -98,18 +101,19 @@ impl EncodedRequest {
             std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
         }
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
-        // The server decides whether the connection is kept. Only for a single message it is known
-        // here whether it is a HEAD request.
+        // The server decides whether the connection is kept. The flag `head_request` describes a
+        // single request message; for several messages, `heads_only` contains a flag for each
+        // message.
         self.expect = Expect { head_request, content, call: CallState::NOT_GRPC };
     }
 
-    /// Returns the number of messages in the request. Each message has a response.
+    /// Returns the number of messages in the request. Each message of the request has a response.
     pub fn messages(&self) -> u32 {
         self.heads_only.len().max(1) as u32
     }
 
-    /// Returns for each of several messages whether it is a HEAD request. Empty for a single
-    /// message.
+    /// Returns for each of several request messages whether it is a HEAD request. The returned list
+    /// is empty for a single message.
     #[inline]
     pub(crate) fn heads_only(&self) -> &[bool] {
         &self.heads_only
@@ -121,8 +125,8 @@ impl EncodedRequest {
         &self.h1
     }
 
-    /// Returns the HTTP/2 form as readable text: the fields of the head as lines as in HTTP/1.1,
-    /// and the content.
+    /// Returns the HTTP/2 form of the request as readable text: the header fields as lines, as in
+    /// HTTP/1.1, and the content.
     pub fn h2_form_text(&self) -> Vec<u8> {
         let H2Request { head, body, .. } = self.h2_form();
         let mut lines = Vec::new();
@@ -165,7 +169,8 @@ fn grpc_call_state(headers: &[(String, String)]) -> CallState {
     if !h2::is_call(headers) {
         return CallState::NOT_GRPC;
     }
-    // A request that names other codings shows that its client can decode them.
+    // A gRPC request that accepts compressions other than gzip shows that its client can decode
+    // them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {

@@ -9,8 +9,8 @@ use plimsoll_study::curl_body::BodyInput;
 use plimsoll_study::curl_line::CurlInput;
 use plimsoll_study::output::print_to_stderr;
 
-/// Returns the flags with the values of the curl command line, and its body. Prints the curl
-/// options that have no equivalent, except harmless options.
+/// Returns the flags with the values of the curl command line, and the body of the curl request.
+/// Prints the curl options that have no equivalent, except harmless options.
 pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
     let CurlInput { curl, url, headers, body } = CurlInput::read(line, &request.headers)?;
     let mut asked = request.clone();

@@ -1,5 +1,5 @@
-//! Shows progress on standard error: a few lines that are rewritten on a terminal, otherwise plain
-//! lines now and then. Standard output contains only the result.
+//! Shows progress on standard error: on a terminal, a few lines that are rewritten; otherwise, one
+//! plain line every few seconds. Standard output contains only the result.
 
 use plimsoll_model::control_characters::lines;
 use plimsoll_report::text::wrap_text;
@@ -56,8 +56,9 @@ impl Live {
         if rows < ROWS_MIN {
             lines.truncate(1);
         }
-        // The text is written at once, so that no partial update is visible. Wrapping is off: after
-        // the terminal becomes narrower, wrapped lines could not be removed.
+        // All progress lines are written in one call, so that no partial update is visible. Line
+        // wrapping is off, because lines that wrap when the terminal becomes narrower could not be
+        // removed.
         let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), lines.join("\n"));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = lines.len();
@@ -72,7 +73,8 @@ impl Live {
         }
     }
 
-    /// Whether permanent lines appear on the same terminal as the result.
+    /// Whether lines that stay on the screen (permanent lines) appear on the same terminal as the
+    /// result.
     pub fn are_lines_on_result_terminal(&self) -> bool {
         self.terminal && !self.quiet && std::io::stdout().is_terminal()
     }
@@ -89,8 +91,8 @@ impl Live {
         }
     }
 
-    /// Writes a permanent row of a table. The heading is written before the first row with that
-    /// heading.
+    /// Writes a table row that stays on the screen. The heading is written before the first row
+    /// with that heading.
     pub fn print_table_row(&mut self, heading: &str, row: &str) {
         if self.heading != heading {
             self.print_line_unless_quiet(heading);
@@ -99,7 +101,8 @@ impl Live {
         self.print_line_unless_quiet(row);
     }
 
-    /// Writes a permanent line even with `--quiet`, such as paths of files and warnings.
+    /// Writes a line that stays on the screen even with `--quiet`, such as the path of a file or a
+    /// warning.
     pub fn print_note(&mut self, line: &str) {
         let text = format!("{}{}\n", self.clear_sequence(), wrap_text(&lines(line), self.terminal_width(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());

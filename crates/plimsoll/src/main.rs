@@ -1,5 +1,5 @@
-//! The program plimsoll: handles arguments, files, terminals and exit codes. Other crates do the
-//! load, the analysis and the layout of reports.
+//! The program plimsoll: handles arguments, files, terminals and exit codes. Other crates generate
+//! the load, analyse the measurements and lay out the reports.
 
 #![forbid(unsafe_code)]
 
@@ -82,8 +82,9 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
     }
     match (report_unwritten(), code) {
         (true, _) => exit::USAGE,
-        // A server that ran until a signal asked it to end has succeeded, except after SIGHUP.
-        // `plimsoll ab` ends with 1 after a signal.
+        // A server that ran until a signal asked the server to end has succeeded, and `plimsoll ab`
+        // ends with 1 after a signal. After SIGHUP (the terminal closed), the exit codes of
+        // success, negative result and interrupt become `TERMINAL_CLOSED`.
         (false, exit::INTERRUPTED | exit::SUCCESS | exit::NEGATIVE_RESULT)
             if plimsoll_sys::signal::is_terminal_closed() =>
         {
@@ -178,7 +179,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         | Command::Demo(_)
         | Command::Explain(_)
         | Command::Overload(_)) => {
-            // After ^C, a measuring command finishes and reports. Other commands simply end.
+            // After ^C, a measuring command ends the measurement and reports its results. A command
+            // that does not measure simply ends.
             plimsoll_sys::signal::catch_interrupts();
             match experiment::spec_from_command(measuring)? {
                 Some((asked, terms)) => experiment::carry_out(asked, &terms),
@@ -201,8 +203,8 @@ fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     Ok((cli, hidden.unwrap_or_default()))
 }
 
-/// The flags whose value may be left out. Each row also has the spelling with the value that then
-/// applies.
+/// The flags whose value may be left out. Each row has a flag, and the same flag with the value
+/// that applies if the user gives no value.
 const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
 /// Parses the arguments. In `run --pprof URL`, the only URL is the target and not the value of

@@ -169,8 +169,8 @@ pub fn plans_for_urls(
         targets: completion::targets(&plans, &user_info),
         redact: redaction_level(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
-        // The response to a URL says nothing about the requests of a script, so there is no
-        // preflight.
+        // A load with a script has no preflight request, because the response to the URL says
+        // nothing about the requests of the script.
         preflight: !request.no_preflight && script.is_none(),
         mix,
         script,
@@ -385,8 +385,8 @@ fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The largest number of HTTP/2 streams per connection that a flag may request. No server allows
-/// as many.
+/// The largest number of HTTP/2 streams per connection that a flag may request. No server allows a
+/// million streams per connection.
 const STREAMS_MAX: u32 = 1_000_000;
 
 /// Converts the connection flags to a plan. Addresses are not resolved and certificates are not

@@ -1,5 +1,5 @@
-//! Gives other tools' command lines access to the command `run` ([`RunVerb`]). All command lines
-//! then share one parser and one record format.
+//! Gives other tools' command lines access to the command `run` ([`RunVerb`]). The command lines of
+//! all tools therefore share one parser and one record format.
 //!
 //! Not here: other tools' arguments and output (`plimsoll_compat`), and executing loads.
 
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct RunVerbAdapter;
 
 impl RunVerb for RunVerbAdapter {
-    /// Parses arguments of `run`. From then on, messages hide the secrets of these arguments.
+    /// Parses arguments of `run`. After parsing, messages hide the secrets in the parsed arguments.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::usage_error::error_sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));

@@ -12,17 +12,19 @@ use plimsoll_study::message::SecretReplacements;
 use plimsoll_study::value_class::ValueClass;
 use std::ffi::OsStr;
 
-/// Returns the class of a value by its name in the flag's declaration; `None` for an unknown name.
+/// Returns the secrecy class of a flag's value (how much of the value messages may show) by the
+/// value's name in the flag's declaration. Returns `None` for an unknown name.
 fn value_name_class(name: &str) -> Option<ValueClass> {
     Some(match name {
-        // These names stand for numbers, times, and combinations of both.
+        // Value names such as `N` and `TIME` stand for numbers, times, and combinations of both.
         "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => ValueClass::Plain,
-        // These names stand for keywords of plimsoll.
+        // Value names such as `WHAT` and `METHOD` stand for keywords of plimsoll.
         "WHAT" | "WHEN" | "HOW" | "KIND" | "TYPE" | "ORDER" | "COLUMN" | "CHART" | "FORMAT" | "SHELL" | "VERSION"
         | "METHOD" | "VERDICT" | "pass|fail" | "go|stop" | "nats" => ValueClass::Plain,
-        // These names stand for conditions and patterns.
+        // Value names such as `SLO` and `REGEX` stand for conditions and patterns.
         "CONDITION" | "SLO" | "REGEX" | "LABEL|REGEX" | "FIELD" | "NAME=.PATH,..." => ValueClass::Plain,
-        // These names stand for names of processes, runs, branches and machines.
+        // Value names such as `NAME` and `RUN` stand for names of processes, runs, branches and
+        // machines.
         "NAME" | "NAME|PID" | "N|NAME,..." | "N,...|NAME=N,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => {
             ValueClass::Plain
         }
@@ -39,13 +41,14 @@ fn value_name_class(name: &str) -> Option<ValueClass> {
     })
 }
 
-/// Returns the class of an argument of a command; `None` if the class is unknown.
+/// Returns the secrecy class of a command's argument (how much of its value messages may show);
+/// `None` if the class is unknown.
 pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
     if !arg.get_action().takes_values() {
         return Some(ValueClass::Switch);
     }
-    // The value name FILE may stand for an input, an output or a script. Command and flag decide
-    // which.
+    // The value name FILE may stand for an input, an output or a script. The command and the flag
+    // decide which of the three kinds of file FILE stands for.
     match (command, arg.get_id().as_str()) {
         (_, "lua") => Some(ValueClass::Program),
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),
@@ -66,18 +69,21 @@ fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
     }
 }
 
-/// Returns the secrets of a parsed command line with their replacements.
+/// Returns the secrets of a parsed command line, each with the text that replaces the secret in
+/// messages.
 pub fn secrets_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
     SecretReplacements::new(secret_replacements(command, matches))
 }
 
-/// Returns the secrets among the given values, each with its replacement.
+/// Returns the secrets among the values of a parsed command line, each with the text that replaces
+/// the secret in messages.
 fn secret_replacements(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {
         let class = argument_class(command.get_name(), arg).unwrap_or(ValueClass::Secret);
         for raw in argument_values(matches, arg) {
-            // The path of an existing input of `import` is shown as the user typed it.
+            // If the input of `import` is an existing file, messages show its path as the user
+            // typed it.
             let is_read = (command.get_name(), arg.get_id().as_str()) == ("import", "source");
             if !is_read || !std::path::Path::new(raw).exists() {
                 hidden.extend(class.replacements_of_value(&raw.to_string_lossy()));

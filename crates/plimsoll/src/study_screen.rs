@@ -22,7 +22,8 @@ pub struct StudyScreen {
     status: StudyStatus,
     /// The time in seconds from the start of the experiment to the start of the current load.
     began_s: f64,
-    /// Whether the study has only this load, so that the phases of the load are shown.
+    /// Whether the study consists of the current load alone, so that the display shows the phases
+    /// of the load.
     alone: bool,
 }
 
@@ -48,7 +49,8 @@ impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         let is_profile = trial.tag.purpose == Purpose::Profile;
         self.status = study_status(study, trial, state.asked, &state.history, &self.standing);
-        // A prediction is printed before the load of its experiment, and not only on terminals.
+        // The prediction of an experiment is printed before the experiment's load, also if the
+        // output is no terminal.
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
             && intervention != Intervention::Control
         {
@@ -76,7 +78,8 @@ impl Output for StudyScreen {
         });
     }
 
-    /// Shows nothing, because the row about the load is written with its outcome.
+    /// Shows nothing when a load ends, because the row about the load is written together with the
+    /// load's outcome.
     fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
 }
 

@@ -28,7 +28,8 @@ fn unknown_flag_name(given: &str) -> String {
     let name = given.split('=').next().unwrap_or_default();
     match name.starts_with("--") {
         true => format!("--{}", redact::word(&name[2..])),
-        // For a short flag such as `-psecret`, only the letter is shown.
+        // For an unknown short flag such as `-psecret`, only the letter is shown, without the value
+        // that follows the letter.
         false => name.chars().take(2).collect(),
     }
 }
@@ -77,8 +78,8 @@ pub fn error_sentence(cli: &Command, error: &Error) -> String {
             };
             format!("unknown flag {}: {way_out}", unknown_flag_name(&arg))
         }
-        // The word may be the second part of a secret that lost its quotation marks, so only its
-        // length is shown.
+        // An unexpected argument may be the second part of a secret that lost its quotation marks,
+        // so only the argument's length is shown.
         ErrorKind::UnknownArgument => {
             let which = match arg.contains("://") {
                 true => format!("'{}' is", redact::url(&arg, redact::Redact::All)),

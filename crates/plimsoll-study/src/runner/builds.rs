@@ -1,5 +1,6 @@
 //! Executes loads on the targets of a comparison in turn ([`Builds`]). Each target is one side
-//! (arm). Targets are running servers, or builds that are started and ended for each turn.
+//! (arm) of the comparison. Targets are running servers, or builds that plimsoll starts and ends
+//! for each load.
 //!
 //! Not here: starting and ending a build (`subject`), and the order of the sides
 //! (`plimsoll-analysis`).
@@ -47,24 +48,24 @@ pub struct Builds<'a> {
     start_patience: Duration,
     /// The user's shell command that runs before every block (a group of loads, one on each side).
     before_block: Option<&'a str>,
-    /// The path of the run file. Files with the output of builds get similar names in the same
-    /// folder.
+    /// The path of the run file. The log files with the output of builds are in the folder of the
+    /// run file, and are named after the run file.
     beside: PathBuf,
     began: Instant,
-    /// The tag of the current load, and the build that was started for the load; `None` for a
-    /// running server.
+    /// The tag of the current load, and the build that was started for the load. The build is
+    /// `None` if the target is a server that runs already.
     on: Option<(Tag, Option<RunningBuild>)>,
     /// Whether a build was already started in this comparison.
     any_started: bool,
-    /// The protocol (HTTP/1.1 or HTTP/2) of the first build's first response. All loads use this
-    /// protocol if the plan permits both.
+    /// The protocol (HTTP/1.1 or HTTP/2) of the first build's first response. If the plan permits
+    /// HTTP/1.1 and HTTP/2, all loads use the protocol of this first response.
     spoken: Option<HttpChoice>,
     /// The number of the last block for which the command `before_block` has run.
     block: Option<u32>,
     /// The other machines (a fleet) that send the whole load in place of this machine.
     fleet: Option<Box<dyn RemoteLoad>>,
-    /// For each target, a source of readings from another machine. Empty if the targets run on this
-    /// machine.
+    /// For each target, a source of measurements (readings) from another machine. The list is empty
+    /// if the targets run on this machine.
     readings: Vec<Box<dyn ReadingSource>>,
     /// Sends the cleanup requests of the current load when the load ends; `None` without setup and
     /// cleanup.
@@ -73,12 +74,12 @@ pub struct Builds<'a> {
     warnings: Vec<String>,
     /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
-    /// Collects the readings of the current load's target.
+    /// Collects the measurements (readings) of the current load's target.
     seen: Option<TargetReadings>,
 }
 
 impl<'a> Builds<'a> {
-    /// Creates the runner; time 0 of the experiment is now.
+    /// Creates the runner, and sets time 0 of the experiment to now.
     pub fn new(
         targets: &'a [BuildTarget],
         fitting: LoadFitter,
@@ -115,12 +116,14 @@ impl<'a> Builds<'a> {
         Builds { fleet, ..self }
     }
 
-    /// Sets a source of remote readings for each target, if there are any.
+    /// Sets, for each target, a source of measurements from another machine, if there are such
+    /// sources.
     pub fn with_readings(self, readings: Vec<Box<dyn ReadingSource>>) -> Builds<'a> {
         Builds { readings, ..self }
     }
 
-    /// Returns the source of remote readings for the current target, if there is one.
+    /// Returns the source of measurements from another machine for the current target, if there is
+    /// one.
     fn current_reading_source(&self) -> Option<&dyn ReadingSource> {
         let (tag, _) = self.on.as_ref()?;
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
@@ -131,8 +134,8 @@ impl<'a> Builds<'a> {
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
-    /// Makes the target of a load the current target. If targets are builds, ends the previous
-    /// build and starts the build of this target.
+    /// Makes the target of a load the current target. If targets are builds, this function ends the
+    /// previous build and starts the build of the new target.
     fn switch_target(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
@@ -187,8 +190,8 @@ impl<'a> Builds<'a> {
         let finder = self.current_target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
         let clocks = Some(CpuClocks::with_descendants(&found.roots)).filter(|clocks| !clocks.is_empty());
-        // If the known processes are gone, the server may have restarted, so the search is
-        // repeated.
+        // If the known processes are gone, the server may have restarted, so plimsoll searches for
+        // the server's processes again.
         let again = || finder.find_successor().ok().map(|found| CpuClocks::with_descendants(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
@@ -207,7 +210,8 @@ impl Runner for Builds<'_> {
         self.apply_negotiated_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
-            // Each machine of the fleet adapts its own share of the load.
+            // Each machine of the fleet adapts its own share of the load, so the load is not
+            // adapted here.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -273,7 +277,8 @@ impl Runner for Builds<'_> {
             None => self.ready.take().expect("connections were made ready").run(origin_ns, &mut on_tick),
             Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
         };
-        // Without one agent the loads of the two sides differ, so the comparison fails.
+        // If one agent (a machine that sends a share of the load) is lost, the loads of the two
+        // sides differ, so the comparison fails.
         if let Some(agent) = run.agents.iter().find(|agent| agent.loss_reason.is_some()) {
             let why = agent.loss_reason.as_deref().unwrap_or_default();
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
@@ -319,14 +324,14 @@ fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Sto
 
 /// Collects the readings (measurements) of the current target during one load.
 enum TargetReadings {
-    /// The target runs on this machine, which records its CPU time.
+    /// The target runs on this machine, so this machine records the CPU time of the target.
     Here(Box<BuildCpuRecorder>),
-    /// The target runs on another machine, which sends its readings.
+    /// The target runs on another machine, and that machine sends the measurements of the target.
     Elsewhere(LoadProbes),
 }
 
 impl TargetReadings {
-    /// Handles a tick; returns the readings that the tick reports.
+    /// Handles a tick (100 ms). Returns the measurements of the target that the tick reports.
     fn handle_tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
         match self {
             TargetReadings::Here(seen) => {
@@ -340,7 +345,8 @@ impl TargetReadings {
         }
     }
 
-    /// Ends the load. Returns all readings, and the readings that no tick has reported.
+    /// Ends the collection at the end of the load. Returns all measurements of the target, and
+    /// separately the measurements that no tick has reported yet.
     fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
         match self {
             TargetReadings::Here(seen) => {
@@ -366,8 +372,8 @@ struct BuildCpuRecorder {
 impl BuildCpuRecorder {
     fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> BuildCpuRecorder {
         let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
-        // The first reading is taken before the load, because the first tick may end after the
-        // start of the measured window.
+        // The first CPU sample is taken before the load, because the first tick (100 ms) may end
+        // after the start of the measured window.
         seen.record_cpu_sample(0, true);
         seen
     }

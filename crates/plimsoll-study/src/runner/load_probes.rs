@@ -1,5 +1,6 @@
-//! Collects the readings (measurements of server and host) of one load ([`LoadProbes`]). Converts
-//! their times to the load's clock, and passes them on to the run file in parts.
+//! Collects the readings (measurements of server and host) of one load ([`LoadProbes`]). This
+//! module converts the times of the readings to the load's clock, and passes the readings to the
+//! run file in parts.
 //!
 //! Not here: taking readings (`plimsoll-probe`), and recording them (`recording`).
 
@@ -32,7 +33,8 @@ impl LoadProbes {
         LoadProbes::default()
     }
 
-    /// Handles a tick. Returns the new readings if they are due for the run file.
+    /// Handles a tick of the load. If 2 s have passed since readings were last returned, returns
+    /// the new readings for the run file; otherwise `None`.
     pub fn take_readings_if_due(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         self.origin_ns = Some(tick.origin_ns as i64);
         if tick.end_ns < self.taken_ns + Self::PART_NS {
@@ -42,7 +44,8 @@ impl LoadProbes {
         self.take(source)
     }
 
-    /// Ends the load. Returns the readings since the last part.
+    /// Ends the collection of readings. Returns the readings that were not yet returned for the run
+    /// file.
     pub fn end(&mut self, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         source?.sample_now();
         self.take(source)

@@ -39,8 +39,8 @@ pub struct ThisMachine {
     fitting: Option<LoadFitter>,
     /// The script that builds the requests; `None` if the plan contains them.
     authoring: Option<Arc<dyn AuthorFactory>>,
-    /// The plan and generator settings for each plan change. The key `None` has the original plan
-    /// while a changed plan is active.
+    /// The changed plan and its generator settings for each plan change. The key `None` contains
+    /// the original plan, so that the original plan can be restored.
     variants: BTreeMap<Option<PlanChange>, Variant>,
     /// The plan change that is active for the current load; `None` means the original plan.
     variant: Option<PlanChange>,
@@ -76,7 +76,7 @@ pub struct ThisMachine {
 /// A change of the plan that applies to some loads only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanChange {
-    /// An intervention (experiment) of `explain`.
+    /// An intervention of the command `explain`: a change of the load that tests a possible cause.
     Intervention(Intervention),
     /// Failed requests are retried (for `overload`).
     Retried,
@@ -85,7 +85,7 @@ pub enum PlanChange {
 }
 
 impl PlanChange {
-    /// Returns the change that a load with this tag needs; `None` for the original plan.
+    /// Returns the plan change that a load with this tag needs; `None` means the original plan.
     fn from_tag(tag: &Tag) -> Option<PlanChange> {
         match tag.purpose {
             Purpose::Overload if tag.arm == Some(ArmIndex::SECOND_TARGET) => Some(PlanChange::Against),
@@ -98,7 +98,7 @@ impl PlanChange {
 /// A changed plan, and the load generator settings for this plan.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// The changed plan. Its load shape is not used.
+    /// The changed plan. The load shape (users or rate) of the changed plan is not used.
     pub plan: Plan,
     /// The generator settings for this plan.
     pub injector: Injector,
@@ -122,8 +122,8 @@ impl LoadFitter {
 }
 
 impl ThisMachine {
-    /// Creates the runner; time 0 of the experiment is now. `fitting` adapts each load; `None` if
-    /// the plan was adapted before.
+    /// Creates the runner, and sets time 0 of the experiment to now. `fitting` adapts each load to
+    /// this machine; `None` if the plan was already adapted.
     pub fn new(
         source: Option<Box<dyn ReadingSource>>,
         plan: Plan,
@@ -199,7 +199,8 @@ impl ThisMachine {
     }
 
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
-    /// `may_ask` says whether requests may check that the target responds to such an address.
+    /// `may_ask` says whether plimsoll may send requests to check that the target responds to
+    /// another loopback address.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
         let sources = if may_ask { LoadSources::with_changes_between_loads() } else { LoadSources::default() };
         ThisMachine { sources, ..self }
@@ -219,7 +220,7 @@ impl ThisMachine {
     }
 
     /// Makes a changed plan the current plan; `None` restores the original plan. Nothing is copied
-    /// if this plan is current already.
+    /// if the wanted plan is already the current plan.
     fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
@@ -267,7 +268,8 @@ impl Runner for ThisMachine {
         self.plan.load.restore_recorded(&trial.plan.load);
         self.may_continue = trial.tag.purpose == Purpose::Run;
         if self.fleet.is_some() {
-            // Each machine of the fleet adapts its own share of the load.
+            // Each machine of the fleet adapts its own share of the load, so the load is not
+            // adapted here.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -339,7 +341,8 @@ impl Runner for ThisMachine {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
                 part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
-            // A load without one of its parts would be another load, so the load is not run.
+            // A process that should send a share of the load has failed. The load is not run,
+            // because the remaining shares would be a different load.
             (None, Some(Err(why))) => {
                 drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };

@@ -1,7 +1,7 @@
 //! Runners execute loads ([`Runner`]). A load is one execution of a plan: requests to a target for
-//! a limited time (a trial in the run file). The trait has few methods, so that one loop over
-//! studies (`study_loop`) works with all runners. Runners exist for this machine, for builds under
-//! test, and for a simulated server in tests.
+//! a limited time (a trial in the run file). The trait [`Runner`] has few methods, so that one loop
+//! (`study_loop`) can execute studies with every runner. Runners exist for this machine, for builds
+//! under test, and for a simulated server in tests.
 //!
 //! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
@@ -33,7 +33,8 @@ pub type TickCallback<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 
 /// The measurements (readings) of the target that belong to a tick.
 #[derive(Default)]
 pub struct TickProbes {
-    /// The readings that are due for the run file; `None` if none are due yet.
+    /// The new measurements of the target to write to the run file; `None` if no measurements are
+    /// due at this tick.
     pub part: Option<Probes>,
     /// The number of cores that the server used in the last second; `None` if unknown.
     pub server_cores: Option<f64>,
@@ -43,28 +44,28 @@ pub struct TickProbes {
 pub struct LoadOutcome {
     /// The load's measurements, with all readings of the target.
     pub run: Run,
-    /// The readings that were not passed on with any tick.
+    /// The last measurements of the target, which no tick has reported.
     pub unreported_readings: Option<Probes>,
 }
 
 /// The reason why a load cannot begin.
 pub enum LoadObstacle {
-    /// The machine cannot send this load. The value says why, and what the user can change. Other
-    /// loads may be possible.
+    /// The machine cannot send this load, but may be able to send other loads. The text says why
+    /// the load is impossible, and what the user can change.
     Unheld(String),
     /// No load can be measured at all. The value is the failure.
     Failed(Failure),
 }
 
-/// Creates the helpers of a load's workers: a script's authors of requests, and converters of gRPC
-/// messages.
+/// Creates the helpers of a load's worker threads: script objects that write requests (authors),
+/// and converters of gRPC messages.
 pub fn load_helpers(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
     Ok(LoadHelpers { authors, texts: grpc::message_converters(plan)? })
 }
 
-/// The time in ns between the preparation of a load and the start of its schedule (1 ms). In this
-/// time every worker thread enters its event loop.
+/// The time in ns between the preparation of a load and the start of its schedule (1 ms). Every
+/// worker thread enters its event loop before the schedule starts.
 const START_AHEAD_NS: u64 = 1_000_000;
 
 /// Other machines (a fleet) that send the load in place of this machine.
@@ -72,23 +73,24 @@ pub trait RemoteLoad {
     /// Returns the generator settings of the next load on each machine, as far as known.
     fn injectors(&self) -> Vec<Injector>;
 
-    /// Returns the ids of the fleet's processes on this machine. Their CPU use counts as CPU use of
-    /// the load generator.
+    /// Returns the ids of the fleet's processes on this machine. The CPU use of the fleet's
+    /// processes counts as CPU use of the load generator.
     fn local_pids(&self) -> Vec<u32>;
 
     /// Makes all machines open the connections of a load. `may_continue` says whether the load may
-    /// continue without a machine that is lost. The user's settings may forbid that as well.
+    /// continue without a machine that is lost. Even if `may_continue` is true, the user's settings
+    /// may stop a load that has lost a machine.
     fn connect(&mut self, plan: &Plan, may_continue: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
 
-    /// Returns the shortest time in ns between open connections and the start of the load. In this
-    /// time all machines learn the start time.
+    /// Returns the shortest time in ns from the opening of all connections to the start of the
+    /// load. All machines learn the start time before the load starts.
     fn start_ahead_ns(&self) -> u64;
 
     /// Runs the load on all machines to its end. The schedule starts at `origin_ns` on this
     /// machine's monotonic clock.
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure>;
 
-    /// Returns the warnings since the last call that belong to no load.
+    /// Returns the warnings that belong to no load and were added since the last call.
     fn take_warnings(&mut self) -> Vec<String>;
 
     /// Stores a run file on the fleet's message bus. Returns a sentence that says where the file
@@ -111,13 +113,14 @@ pub trait Runner {
     /// Opens the connections of the prepared load.
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure>;
 
-    /// Returns the shortest time in ns between open connections and the start of the load.
+    /// Returns the shortest time in ns from the opening of all connections to the start of the
+    /// load.
     fn start_ahead_ns(&self) -> u64 {
         START_AHEAD_NS
     }
 
     /// Runs the prepared load until its end, or until `on_tick` ends the load. The connections are
-    /// already open. The schedule begins at `start_ns` since the start of the experiment.
+    /// already open. The schedule begins `start_ns` after the start of the experiment.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure>;
 
     /// Ends the targets that the runner started.
@@ -128,7 +131,7 @@ pub trait Runner {
         Vec::new()
     }
 
-    /// Returns the warnings since the last call that belong to no load.
+    /// Returns the warnings that belong to no load and were added since the last call.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -1,6 +1,7 @@
 //! Runs a load in several parts ([`PartProcesses`]): one part in this process, and further parts in
 //! other processes. Each process gets its task through one pipe and reports through another pipe.
-//! All parts begin together. Their ticks are summed like ticks of workers in one process ([`run`]).
+//! All parts of the load begin together. The ticks of all parts are summed like ticks of workers in
+//! one process ([`run`]).
 //!
 //! A part is a share of the load. A tick has the measurements of 100 ms.
 //!
@@ -42,7 +43,7 @@ enum PartMessage {
     Told(ChildStdin),
     /// The process has opened its connections.
     Ready,
-    /// A report about the part's load: a tick, or its end.
+    /// A report about the part of the load: a tick, or the end of the part.
     Reported(Box<PartReport>),
     /// The process ended or failed; the value is the reason.
     Gone(String),
@@ -60,8 +61,8 @@ struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
     is_ready: bool,
-    /// The offset of the process's monotonic clock from this process's clock, ns; 0 because both
-    /// are on this machine.
+    /// The offset of the other process's monotonic clock from this process's clock, ns; 0 because
+    /// both processes are on this machine.
     clock_offset_ns: i64,
     last_word: Instant,
     is_over: bool,
@@ -109,7 +110,8 @@ impl PartProcesses {
     }
 
     /// Sends each process its task: the plan, the generator settings, and a stripe (share) of the
-    /// load. The first stripe stays with this process. The processes then open their connections.
+    /// load. This process sends the first stripe of the load itself. Each process opens its
+    /// connections after receiving its task.
     pub fn assign_tasks(&mut self, plan: &Plan, injector: &Injector) {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -117,10 +119,11 @@ impl PartProcesses {
             let stripe = Stripe::new(number as u64, of);
             let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
-            // A separate thread writes, because a process that does not read must not block this
-            // process.
+            // A separate thread writes the task, so that this process does not block if the other
+            // process does not read.
             std::thread::spawn(move || {
-                // Errors are ignored: the process reports its failure, or its end shows it.
+                // Write errors are ignored, because the other process reports its own failure, or
+                // plimsoll notices the exit of the process.
                 let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
                 let _ = sender.send((number, PartMessage::Told(to)));
             });
@@ -171,8 +174,8 @@ impl PartProcesses {
 }
 
 impl PartProcess {
-    /// Writes to the process's pipe. Errors are ignored: the end of a failed process is reported
-    /// separately.
+    /// Writes to the process's pipe. Write errors are ignored, because the end of a failed process
+    /// is reported separately.
     fn write_to_process(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -204,7 +207,8 @@ fn part_failure_text(why: &str) -> String {
     }
 }
 
-/// Reads the reports of part `number` and sends them on, until the process ends.
+/// Reads the reports of part `number` and forwards the reports to `sender`, until the process of
+/// the part ends.
 fn forward_reports(mut from: impl Read, number: usize, sender: &Sender<(usize, PartMessage)>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
@@ -248,7 +252,7 @@ fn forward_reports(mut from: impl Read, number: usize, sender: &Sender<(usize, P
     let _ = sender.send((number, PartMessage::Gone(why)));
 }
 
-/// Converts a frame that part `part` sent to a message. The error says why the part failed.
+/// Converts a frame from the process of `part` to a message. The error says why the part failed.
 fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> {
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartMessage::Ready),
@@ -293,7 +297,8 @@ pub fn run(
         let reported = match others.words.recv_timeout(PART_CHECK_INTERVAL) {
             Ok((_, PartMessage::Reported(reported))) => Some(*reported),
             Ok((number, PartMessage::Gone(why))) => Some(lost_report(number, part_failure_text(&why))),
-            // This process's own part panicked; joining its thread passes the panic on.
+            // The thread that runs this process's own part has panicked; joining the thread below
+            // passes the panic on.
             Err(_) if thread.is_finished() && !is_own_over => break,
             Ok((_, PartMessage::Hello | PartMessage::Told(_) | PartMessage::Ready)) | Err(_) => None,
         };
@@ -337,7 +342,8 @@ fn lost_report(part: usize, why: String) -> PartReport {
     PartReport::Lost { part, why: Stop::Died(why) }
 }
 
-/// Runs this process's own part. Returns the target addresses known at its end.
+/// Runs this process's own part of the load. Returns the target addresses known at the end of the
+/// part.
 fn run_own(
     own: PreparedLoad,
     origin_ns: u64,

@@ -1,5 +1,6 @@
 //! Pauses downstream processes that the user permits to pause (`--may-signal`). [`find`] selects
-//! them, and [`ProcessPauser`] pauses them during a load and resumes them in every case.
+//! the processes. [`ProcessPauser`] pauses the selected processes during a load, and resumes them
+//! in every case.
 //!
 //! Only processes to which the server has connections may be paused. The server, plimsoll, their
 //! ancestors and all other processes are refused. Not here: the rhythm of pauses, and resuming
@@ -26,8 +27,8 @@ use std::time::{Duration, Instant};
 
 /// The longest wait for the pauser process to start, and also to exit.
 const PAUSER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest number of processes that are paused. A name may match the many worker processes of a
-/// database.
+/// The largest number of processes that are paused. One process name may match many processes, such
+/// as the worker processes of a database.
 const PROCESSES_MAX: usize = 256;
 
 /// A process that the user permits to pause, identified by id and start time.
@@ -46,15 +47,15 @@ struct ProcessSnapshot {
     /// Ids of plimsoll and its descendants.
     ours: BTreeSet<u32>,
     server: BTreeSet<u32>,
-    /// Ids of all ancestors of plimsoll and of the server. Pausing them could stop plimsoll or the
-    /// server.
+    /// Ids of all ancestors of plimsoll and of the server. Pausing an ancestor could stop plimsoll
+    /// or the server.
     above: BTreeSet<u32>,
     /// Ids of the processes to which the server has connections.
     behind: BTreeSet<u32>,
 }
 
-/// Returns the processes that the user permits plimsoll to pause (`--may-signal`). Fails if such a
-/// process does not exist, or if the server has no connection to it.
+/// Returns the processes that the user permits plimsoll to pause (`--may-signal`). Fails if a
+/// permitted process does not exist, or if the server has no connection to that process.
 pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
@@ -101,7 +102,8 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
                     (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
-                // If several processes have the name, only those that may be paused are selected.
+                // If several processes have the name `word`, only the processes that may be paused
+                // are selected.
                 let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal_reason(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
                     (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
@@ -206,7 +208,7 @@ impl ProcessPauser {
     /// Starts to pause and resume the processes periodically.
     pub fn begin(&mut self) {
         if let Some(to) = &mut self.to {
-            // A failed write means that the pauser process has exited. Then no process is paused.
+            // If the pauser process has exited, the write fails and no process is paused.
             let _ = to.write_all(b"+").and_then(|()| to.flush());
         }
     }

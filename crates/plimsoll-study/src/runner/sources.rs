@@ -1,7 +1,7 @@
 //! Chooses the loopback source address of the next load. Closed connections keep their ports for a
-//! minute (TIME-WAIT), and the kernel searches for free ports one by one. That search would delay
-//! the requests of the next load. A loopback target is reachable from other loopback addresses, and
-//! each of them has its own ports.
+//! minute (TIME-WAIT), and the kernel searches for free ports one by one. The kernel's search for
+//! free ports would delay the requests of the next load. A loopback target is reachable from other
+//! loopback addresses, and each loopback address has its own ports.
 //!
 //! Not here: several addresses within one load (`capacity`), and the check that the target responds
 //! from an address (`preflight`).
@@ -12,8 +12,8 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The number of closed connections from one address after which the next load uses another
 /// address.
 const TIME_WAIT_CONNECTIONS_MAX: u64 = 2_000;
-/// The number of addresses that are used in turn, 127.0.0.1 first. A full round takes longer than
-/// TIME-WAIT.
+/// The number of addresses that are used in turn, 127.0.0.1 first. One round through all addresses
+/// takes longer than the TIME-WAIT of a port (one minute).
 const LOCAL_ADDRESS_COUNT: u8 = 254;
 
 /// The local addresses of successive loads, used in turn.
@@ -33,21 +33,21 @@ pub struct LoadSources {
 }
 
 impl LoadSources {
-    /// Creates sources that may change from load to load.
+    /// Creates source addresses that may change from load to load.
     pub fn with_changes_between_loads() -> LoadSources {
         LoadSources { moves: true, ..LoadSources::default() }
     }
 
-    /// Adds the connections that an ended load opened.
+    /// Counts the connections of an ended load as closed connections of the current source address.
     pub fn record_closed_connections(&mut self, connections: u64) {
         self.left = self.left.saturating_add(connections);
     }
 
     /// Returns the generator settings with a source address for the next load; `None` lets the
     /// system choose the address. `is_served` checks whether the target responds to an address, and
-    /// returns `None` if that is unknown now.
+    /// returns `None` if the check has no result now.
     ///
-    /// After a negative result no other address is tried.
+    /// If the target does not respond to an address, no other address is tried.
     pub fn next(
         &mut self,
         plan: &Plan,
@@ -75,8 +75,8 @@ impl LoadSources {
     }
 
     /// Returns the number of addresses that loads have used so far, including the addresses in
-    /// `injector`. Loads use the loopback range from its beginning, so the largest number covers
-    /// all addresses. The kernel counts connections for each address.
+    /// `injector`. Loads use loopback addresses in ascending order, so the largest number so far
+    /// counts all used addresses. The kernel counts connections separately for each address.
     pub fn addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -84,8 +84,9 @@ impl LoadSources {
     }
 }
 
-/// Whether loads may use other loopback addresses because they leave ports in TIME-WAIT. Without
-/// keep-alive, loads get many addresses anyway (`capacity`).
+/// Whether loads may move to other loopback addresses because closed connections leave ports in
+/// TIME-WAIT. Loads without keep-alive do not move, because `capacity` already gives these loads
+/// many addresses.
 fn can_move(carriage: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;
@@ -131,7 +132,8 @@ mod tests {
         assert_eq!(sources.addresses_used(&injector), 4);
         for turn in 4..=LOCAL_ADDRESS_COUNT {
             sources.record_closed_connections(10_000);
-            // The very first load uses the address that the system chooses.
+            // After the last address, the system chooses the address again, as for the very first
+            // load.
             assert_eq!(next(&mut sources), if turn == LOCAL_ADDRESS_COUNT { 0 } else { turn + 1 });
         }
         assert_eq!((asked, sources.addresses_used(&injector)), (1, u64::from(LOCAL_ADDRESS_COUNT)));
@@ -145,7 +147,8 @@ mod tests {
         for (number, injector, so_far) in [
             (0, Injector::default(), 1),
             (1, from("127.0.0.2"), 2),
-            // All four addresses of an intervention count; the first address is one of them.
+            // All four source addresses of an intervention count, and 127.0.0.1, which the first
+            // load used, is one of the four addresses.
             (1, from("127.0.0.1-127.0.0.4"), 4),
             (2, from("127.0.0.3"), 4),
             (6, from("127.0.0.7"), 7),

@@ -1,6 +1,6 @@
 //! Tests that every importer writes traffic files that plimsoll can read. The tests import random
-//! documents in each format, with unusual texts in every field. The result is parsed as in `check`
-//! and converted to requests.
+//! documents in each format, with unusual texts in every field. Each imported traffic file is
+//! parsed as in the command `check`, and converted to requests.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +48,8 @@ fn seed_first() -> u64 {
     from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(APART)
 }
 
-/// Unusual texts for the random documents. Some have a special meaning in one of the formats.
+/// Unusual texts for the random documents. Some of the texts have a special meaning in one of the
+/// import formats.
 const ODD: [&str; 52] = [
     "",
     "a",
@@ -505,8 +506,9 @@ fn jmx(rng: &mut Drawn) -> String {
     )
 }
 
-/// Returns a name for the first syntax that TOML 1.0 does not permit: a line break in an inline
-/// table, or a new escape. Also reports an unterminated string; `None` for valid TOML 1.0.
+/// Returns a name for the first syntax that TOML 1.0 forbids: a line break in an inline table, or
+/// an escape of newer TOML. An unterminated string is also reported. The result is `None` for valid
+/// TOML 1.0.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);
@@ -551,7 +553,8 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
-        // An error with this text means that the importer's own result is invalid, not the input.
+        // The text `no file of traffic can be made` means that the importer's own result is
+        // invalid, not the imported document.
         Err(error) if error.text.contains("no file of traffic can be made") => return Err(error.text),
         Err(_) => return Ok(false),
     };

@@ -16,7 +16,7 @@ pub struct Throttling {
 
 /// Parses `cpu.stat` of either version; `None` if the file counts no quota periods.
 pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
-    // Version 2 counts us, version 1 ns.
+    // Version 2 of control groups reports the throttled time in us, and version 1 in ns.
     let throttled_ns = match number_after_key(text, b"throttled_usec") {
         Some(us) => us.checked_mul(1000)?,
         None => number_after_key(text, b"throttled_time")?,
@@ -61,8 +61,8 @@ pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
     number_after_key(text, b"oom_kill")
 }
 
-/// Parses a limit or amount of memory in bytes. Returns `None` (no limit) for `max`, and for
-/// version 1's largest number.
+/// Parses a limit or amount of memory in bytes. Returns `None` (no limit) for `max`, and for the
+/// very large number that version 1 uses for no limit.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     parse_leading_number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
 }
@@ -79,8 +79,8 @@ pub struct Folders {
 }
 
 /// Finds the folders named in `/proc/PID/cgroup`, below `root` (`/sys/fs/cgroup`). If an enclosing
-/// group has a lower limit, its folder is returned instead, since a limit applies to the whole
-/// subtree. Only existing folders are returned.
+/// group has a lower limit, the enclosing group's folder is returned, since a limit applies to the
+/// whole subtree. Only existing folders are returned.
 pub fn folders(text: &[u8], root: &Path) -> Folders {
     let mut found = Folders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
@@ -237,8 +237,8 @@ mod tests {
         assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
         assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
 
-        // Each row writes a limit to a file. The third value is the expected folder after this
-        // write.
+        // Each row writes a limit (second value) to a file (first value). The third value is the
+        // folder that is expected after the write.
         let write = |file: &str, text: &str| std::fs::write(root.join(file), text).expect("written");
         for (file, text, expect) in [
             ("a/b/cpu.max", "max 100000\n", "a/b"),

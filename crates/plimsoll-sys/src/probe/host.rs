@@ -44,7 +44,7 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
         iowait: next()?,
         irq: next()?,
         softirq: next()?,
-        // Some containers provide an incomplete version of this file.
+        // Some containers provide an incomplete `/proc/stat`, so a missing steal time counts as 0.
         steal: next().unwrap_or(0),
     };
     let one = |line: &[u8]| line.strip_prefix(b"cpu").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
@@ -124,8 +124,8 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
 }
 
 /// Calls `tell` with the name and value of each counter in a group of `/proc/net/snmp` or
-/// `/proc/net/netstat`. In these files, a line of names precedes a line of values, and both lines
-/// have a prefix such as `TcpExt:`. `None` if there is no such group.
+/// `/proc/net/netstat`. For each group, a line of names precedes a line of values, and both lines
+/// have a prefix such as `TcpExt:`. Returns `None` if the file has no such group.
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);

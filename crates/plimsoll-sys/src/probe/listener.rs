@@ -85,7 +85,7 @@ fn interpreter_arguments(words: &[u8]) -> Vec<Vec<u8>> {
 /// Whether `pid`, a descendant of the server's first process `root`, is a separate server and not a
 /// worker. A separate server runs another program, or the same interpreter with other arguments. A
 /// separate server also listens only on its own sockets, at other ports than the server's `port`.
-/// An example is a database that the server's start script also starts.
+/// An example of a separate server is a database that the server's start script also starts.
 ///
 /// `askers` look up sockets. Several `askers` are needed, because an inherited socket stays in the
 /// network namespace where it was opened.
@@ -135,8 +135,9 @@ pub fn other_networks(pid: u32) -> Vec<u32> {
 }
 
 /// Opens access to the network namespace of the listener on `address`. If plimsoll's own namespace
-/// has the address, this namespace is opened. Otherwise the namespace of a container with the
-/// address and a listener is opened. Returns `None` if no such namespace is visible.
+/// has the address, plimsoll's namespace is opened. Otherwise the namespace of a container with the
+/// address and a listener is opened. Returns `None` if no network namespace with the address is
+/// visible.
 pub fn open_listener_namespace(address: SocketAddr) -> io::Result<Option<SocketDiagnostics>> {
     if is_local(&address.ip()) { SocketDiagnostics::open().map(Some) } else { Ok(open_foreign_namespace(address)) }
 }
@@ -204,17 +205,18 @@ pub struct DependencyProcesses {
 }
 
 /// Finds the dependencies of the processes `server` on this machine. A dependency is a process to
-/// which the server opened connections over TCP or unix sockets. The dependencies of such a process
-/// count too. The result includes the descendants of all these processes, and the processes that
-/// listen for them.
+/// which the server opened connections over TCP or unix sockets. The dependencies of a dependency
+/// count too. The result includes the descendants of all dependencies, and the processes that
+/// listen for the dependencies.
 ///
 /// `asked` are addresses in the server's network namespace to which the server is known to send
 /// requests, over connections too short to be found here. The result does not include `server`
 /// itself, `without` and its descendants, or connections through the server's own `port`. `askers`
-/// give access to the server's network namespace first, then to others.
+/// give access to network namespaces, the server's namespace first.
 ///
-/// A dependency may be an ancestor of the server, such as a supervisor that collects its output.
-/// Only that process then counts, because its other descendants are unrelated to the server.
+/// A dependency may be an ancestor of the server, such as a supervisor that collects the server's
+/// output. Other descendants of such an ancestor do not count, because these descendants are
+/// unrelated to the server.
 fn collect_dependencies(
     askers: &mut [SocketDiagnostics],
     server: &BTreeSet<u32>,
@@ -224,7 +226,8 @@ fn collect_dependencies(
 ) -> io::Result<DependencyProcesses> {
     let mut networks = Vec::new();
     for (number, asker) in askers.iter_mut().enumerate() {
-        // The load's own connections may be many, so the kernel is asked to leave them out.
+        // The load may have many connections, so the kernel is asked to leave out all connections
+        // with the server's port.
         let filter = if number == 0 { Filter::NeitherPort(port) } else { Filter::Any };
         match NetworkSockets::query_kernel(asker, filter) {
             Ok(sockets) => networks.push(sockets),
@@ -238,7 +241,8 @@ fn collect_dependencies(
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
         for (ends, from) in network.opened_connections() {
-            // Each network namespace has its own loopback addresses.
+            // Each network namespace has its own loopback addresses, so loopback connections never
+            // lead to another namespace.
             let elsewhere =
                 networks.iter().enumerate().filter(|(other, _)| *other != number && !ends.1.ip().is_loopback());
             let to = network
@@ -259,8 +263,8 @@ fn collect_dependencies(
     let held = all_holders(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
-        // A service manager (process 1) keeps copies of the sockets that it hands over. All
-        // processes are descendants of process 1.
+        // Process 1 is left out, because a service manager (process 1) keeps copies of the sockets
+        // that it hands over. All processes are descendants of process 1.
         inodes.iter().filter_map(|inode| held.get(inode)).flatten().copied().filter(|pid| *pid != 1).collect()
     };
     let ours: BTreeSet<u32> =
@@ -329,8 +333,8 @@ impl UnixLink {
     }
 
     /// Whether the connection was made to `listener`. `is_near` says whether the listener is in the
-    /// same network namespace. Other namespaces may have sockets of the same name, and an abstract
-    /// name is valid only within one namespace.
+    /// network namespace of the connection. Other namespaces may have sockets of the same name, and
+    /// an abstract name is valid only within one namespace.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
         self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
@@ -476,9 +480,10 @@ mod tests {
             // This connection is not accepted yet, so its accepting end has no inode.
             ("10.0.0.2:5000", "10.0.0.1:443", Some(&[])),
             ("10.0.0.2:5001", "10.0.0.1:80", None),
-            // This connection leads to another machine with the same port.
+            // This connection leads to another machine, at the port of the listener.
             ("10.0.0.2:5000", "10.0.0.3:80", None),
-            // This connection was opened in the namespace, not accepted there.
+            // This connection was opened in the network namespace and not accepted there, so no
+            // accepting end is found.
             ("10.0.0.2:80", "10.0.0.1:6000", None),
         ] {
             let taken = network.accepting_inodes(&(at(local), at(remote)));
@@ -502,8 +507,8 @@ mod tests {
             socket(2, Some(1), "/run/store", Some(70)),
             socket(3, Some(4), "", None),
             socket(4, Some(3), "@store", None),
-            // These are a socket pair, a connection that is not accepted yet, and a connection
-            // whose peer is gone.
+            // The next four unix sockets are a socket pair, a connection that is not accepted yet,
+            // and a connection whose peer is gone.
             socket(5, Some(6), "", None),
             socket(6, Some(5), "", None),
             socket(7, None, "", None),
@@ -514,10 +519,12 @@ mod tests {
         assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
         for (link, name, file, near, elsewhere) in [
             (&links[0], "/run/store", Some(70), true, true),
-            // In another namespace, a file of the same name is a different file.
+            // The listener's file has the same name but another inode, so in another network
+            // namespace the file is a different file.
             (&links[0], "/run/store", Some(71), true, false),
             (&links[0], "/run/other", Some(70), false, false),
-            // An abstract name has no file, so it is valid in one namespace only.
+            // The abstract name of a unix socket has no file, so the name is valid in one network
+            // namespace only.
             (&links[1], "@store", None, true, false),
         ] {
             let listener = socket(10, None, name, file);

@@ -18,12 +18,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The largest number of bytes that one read of a kernel file accepts. The files that plimsoll
-/// reads are shorter.
+/// The largest number of bytes that one read of a kernel file accepts. The kernel files that
+/// plimsoll reads are shorter than this limit.
 const LENGTH_MAX: usize = 1 << 20;
 
-/// A file of /proc or /sys that is kept open. If its process has ended, a read fails, even if the
-/// process id was reused.
+/// A file of /proc or /sys that is kept open. If the process of a /proc file has ended, a read of
+/// the file fails, even if the process id was reused.
 #[derive(Debug)]
 pub struct ProcFile {
     file: File,
@@ -54,16 +54,16 @@ impl ProcFile {
                 }
                 buffer.resize(length * 2, 0);
             } else if length > 0 && length < 1024 {
-                // A short file of /proc arrives with the first read. A second read would only
-                // confirm the end of the file.
+                // The first read returns the whole content of a short /proc file. A second read of
+                // a short file would only confirm the end of the file.
                 return Ok(&buffer[..length]);
             }
         }
     }
 }
 
-/// Parses the number at the start of `text` (after spaces), and returns it with the rest. A number
-/// above 64 bits is invalid.
+/// Parses the number at the start of `text` (after spaces), and returns the number and the rest of
+/// `text`. A number that needs more than 64 bits is invalid.
 pub(crate) fn parse_leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();

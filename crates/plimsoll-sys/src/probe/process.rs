@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 
-/// The flag of the kernel's own threads (its `sched.h`).
+/// The flag that marks the kernel's own threads in `/proc/PID/stat` (from the kernel's `sched.h`).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// The values of `/proc/PID/stat`, or of the same file of a thread.
@@ -49,14 +49,16 @@ impl Stat {
     }
 }
 
-/// Parses `/proc/PID/stat`. The name in it may contain any characters, also spaces and brackets.
+/// Parses `/proc/PID/stat`. The process name in `/proc/PID/stat` may contain any characters, also
+/// spaces and brackets.
 pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let (pid, _) = parse_leading_number(text)?;
     let name_end = text.iter().rposition(|byte| *byte == b')')?;
     let mut rest = split_fields(&text[name_end + 1..]);
     let state = *rest.next()?.first()?;
     let (parent, group) = (parse_number_field(rest.next())?, parse_number_field(rest.next())?);
-    // Fields are counted as in proc(5): the process group is number 5, flags 9, major faults 12.
+    // Fields of `/proc/PID/stat` are counted as in proc(5): the process group is number 5, flags 9,
+    // major faults 12.
     let mut skip = |count: usize| parse_number_field(rest.nth(count));
     Some(Stat {
         pid: u32::try_from(pid).ok()?,
@@ -74,7 +76,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Parses the name in `/proc/PID/stat`: at most 15 bytes.
+/// Parses the process name in `/proc/PID/stat`, which has at most 15 bytes.
 pub fn parse_name(text: &[u8]) -> Option<String> {
     let from = text.iter().position(|byte| *byte == b'(')?;
     let to = text.iter().rposition(|byte| *byte == b')')?;
@@ -90,7 +92,7 @@ pub struct SchedStat {
     pub wait_ns: u64,
 }
 
-/// Parses a schedstat file. A kernel without these statistics writes zeros.
+/// Parses a schedstat file. A kernel without scheduler statistics writes zeros to this file.
 pub fn parse_schedstat(text: &[u8]) -> Option<SchedStat> {
     let (cpu_ns, rest) = parse_leading_number(text)?;
     let (wait_ns, _) = parse_leading_number(rest)?;
@@ -121,18 +123,18 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
 /// The reason why a thread is blocked, derived from the kernel function in which it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitReason {
-    /// A lock that another thread or process owns.
+    /// The thread waits for a lock that another thread or process owns.
     Lock,
     /// A timer: the thread sleeps for a given time.
     Sleep,
-    /// Data on a connection or pipe that the thread reads.
+    /// The thread waits for data on a connection or pipe that the thread reads.
     Data,
-    /// Buffer space of a pipe or unix socket to which the thread writes, because the reader is
-    /// slow.
+    /// The thread waits for buffer space of a pipe or unix socket to which the thread writes,
+    /// because the reader is slow.
     Room,
-    /// The end of a disk read or write.
+    /// The thread waits for the end of a disk read or write.
     Disk,
-    /// Another reason, such as an event on one of many connections (epoll).
+    /// The thread waits for another reason, such as an event on one of many connections (epoll).
     Other,
 }
 
@@ -176,7 +178,7 @@ const WAIT_PLACES: [(WaitReason, &[&str]); 5] = [
 ];
 
 /// Parses the reason of a thread's wait from `/proc/PID/task/TID/wchan`. `None` if the thread runs,
-/// or the kernel does not report the function.
+/// or the kernel does not report the function in which the thread sleeps.
 pub fn parse_wait_channel(text: &[u8]) -> Option<WaitReason> {
     let name = std::str::from_utf8(text.trim_ascii()).ok().filter(|name| !name.is_empty() && *name != "0")?;
     let is = |places: &[&str]| places.iter().any(|place| name.starts_with(place));
@@ -216,9 +218,9 @@ pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     if soft == b"unlimited" { Some(u64::MAX) } else { parse_number_field(Some(soft)) }
 }
 
-/// Returns the number of open files in a file table, given by one of its threads ([`file_tables`]).
-/// The kernel reports the number since Linux 6.2. On older kernels the files are counted, which is
-/// slow for a server with many connections.
+/// Returns the number of open files in the file table that the thread `table` uses
+/// ([`file_tables`]). Since Linux 6.2 the kernel reports the number of open files. On older kernels
+/// this function counts the open files, which is slow for a server with many connections.
 pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     let folder = files_folder(pid, table);
     let counted = std::fs::metadata(&folder)?.len();
@@ -228,18 +230,19 @@ pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     Ok(std::fs::read_dir(&folder)?.count() as u64)
 }
 
-/// Returns the folder in /proc that lists the open files of a table.
+/// Returns the folder in /proc that lists the open files of the file table that the thread `table`
+/// uses.
 pub fn files_folder(pid: u32, table: u32) -> String {
     if pid == table { format!("/proc/{pid}/fd") } else { format!("/proc/{pid}/task/{table}/fd") }
 }
 
-/// Finds the file tables of a process, each given by one thread that uses the table. The table of
-/// the process comes first, then tables of threads that have their own (see
-/// [`own_file_table`](crate::process::own_file_table)). If the kernel forbids the comparison of
-/// threads, only the first table is returned.
+/// Finds the file tables (tables of open files) of a process, and returns for each table one thread
+/// that uses the table. The file table of the process comes first, then file tables of threads with
+/// their own table (see [`own_file_table`](crate::process::own_file_table)). If the kernel forbids
+/// comparing the file tables of threads, only the file table of the process is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
-    // The kernel's comparison is a total order, which is constant while the tables exist. Known
-    // tables are therefore found by binary search.
+    // The kernel's comparison of file tables is a total order, which is constant while the tables
+    // exist. Because of this total order, a binary search finds known file tables.
     let mut known = vec![pid];
     for thread in threads {
         let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
@@ -251,8 +254,8 @@ pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     known
 }
 
-/// Compares the file tables of two threads in the kernel's order. `None` if the kernel refuses, or
-/// a thread has ended.
+/// Compares the file tables of two threads in the kernel's order. `None` if the kernel refuses the
+/// comparison, or one of the threads has ended.
 fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     const KCMP_FILES: libc::c_long = 2;
     if a == b {
@@ -287,8 +290,8 @@ impl CpuClock {
         }
     }
 
-    /// Returns the CPU time so far in ns. The current work of a running thread is added only at the
-    /// next kernel tick (1 to 10 ms).
+    /// Returns the CPU time of the process so far in ns. The CPU time of a running thread since the
+    /// last kernel tick is added only at the next tick (1 to 10 ms).
     pub fn read_ns(&self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid memory for a timespec.

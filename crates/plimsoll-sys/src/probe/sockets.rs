@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// States of a TCP socket to select, as bits.
+/// The states of a TCP socket that a request to the kernel can select, as bits.
 pub mod states {
     /// An open connection.
     pub const ESTABLISHED: u32 = 1 << 1;
@@ -29,7 +29,8 @@ const NETLINK_SOCK_DIAG: libc::c_int = 4;
 const NETLINK_HEADER_BYTES: usize = 16;
 const INET_DIAG_MSG_BYTES: usize = 72;
 
-/// How long a connection had data to send over its life, and how long sending was blocked.
+/// The time in which a connection had data to send over its life, and the times in which sending
+/// was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendLimitTimes {
     /// The time in which there was data to send, us.
@@ -55,8 +56,8 @@ impl SendLimitTimes {
 /// A TCP socket as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketRow {
-    /// The kernel's table that contains the socket. A socket for both IP versions is in the table
-    /// of IPv6, whatever its addresses.
+    /// The IP version of the kernel's socket table that contains the socket. A socket for both IP
+    /// versions is in the table of IPv6, even if its addresses are IPv4.
     pub version: Version,
     /// The local address.
     pub local: SocketAddr,
@@ -73,17 +74,19 @@ pub struct SocketRow {
     /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`; 0 until the connection is
     /// accepted.
     pub inode: u32,
-    /// The times in which sending was limited; only for a connection, if requested and available.
+    /// The times in which sending was limited. The times are set only for a connection, if the
+    /// caller requests them and the kernel provides them.
     pub send_time: Option<SendLimitTimes>,
-    /// Whether a response is pending, because data was sent after the last received data. Only for
-    /// a connection, if requested and available. If a response comes within a kernel tick (up to 10
-    /// ms), the value is exact only for messages of one segment.
+    /// Whether a response is pending, because data was sent after the last received data. The value
+    /// is set only for a connection, if the caller requests it and the kernel provides it. If a
+    /// response comes within a kernel tick (up to 10 ms), the value is exact only for messages of
+    /// one segment.
     pub awaits_answer: Option<bool>,
-    /// The number of data segments sent, modulo 2^32; only for a connection, if requested and
-    /// available (Linux 4.6).
+    /// The number of data segments sent, modulo 2^32. The number is set only for a connection, if
+    /// the caller requests it and the kernel provides it (Linux 4.6).
     pub segments_sent: Option<u32>,
-    /// The time since data last arrived, if nothing was sent since, ms (in kernel ticks); only for
-    /// a connection, if requested and available.
+    /// The time since data last arrived, if nothing was sent after that data, ms (in kernel ticks).
+    /// The time is set only for a connection, if the caller requests it and the kernel provides it.
     pub ms_since_data: Option<u32>,
     /// The number of bytes received over the life of a connection, if requested and available
     /// (Linux 4.1).
@@ -123,7 +126,7 @@ impl Version {
     }
 }
 
-/// A netlink socket, through which the kernel is asked about the sockets of one network namespace.
+/// A netlink socket that queries the kernel about the sockets of one network namespace.
 #[derive(Debug)]
 pub struct SocketDiagnostics {
     socket: OwnedFd,
@@ -161,7 +164,8 @@ impl SocketDiagnostics {
         let socket = check(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
         // SAFETY: the call above created the descriptor, and no other code owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        // The kernel responds at once. The timeout is a safeguard against a blocked probe.
+        // The kernel responds to a netlink request at once. The receive timeout of the netlink
+        // socket is a safeguard against a blocked probe.
         let limit = libc::timeval { tv_sec: 1, tv_usec: 0 };
         let (place, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
         // SAFETY: `limit` is a timeval of the given length.
@@ -170,8 +174,8 @@ impl SocketDiagnostics {
     }
 
     /// Opens access to the network namespace of the process `pid`, or to plimsoll's own namespace
-    /// if that is not permitted. The two differ if the process is in a container. A socket belongs
-    /// to the namespace in which it was created.
+    /// if the process's namespace is not permitted. The two namespaces differ if the process is in
+    /// a container. A netlink socket belongs to the network namespace in which it was created.
     pub fn open_process_namespace(pid: u32) -> io::Result<SocketDiagnostics> {
         SocketDiagnostics::open_in(pid).or_else(|_| SocketDiagnostics::open())
     }
@@ -185,7 +189,7 @@ impl SocketDiagnostics {
     }
 
     /// Opens access to the network namespace of the process `pid`, and to plimsoll's own namespace
-    /// if the two differ.
+    /// if the two namespaces differ.
     pub fn open_both(pid: u32) -> io::Result<Vec<SocketDiagnostics>> {
         let beside = SocketDiagnostics::open_process_namespace(pid)?;
         let is_ours = network_namespace_of(std::process::id()).ok() == network_namespace_of(pid).ok();
@@ -212,7 +216,8 @@ impl SocketDiagnostics {
                 match parse(&self.buffer[..received], self.sequence, tell) {
                     DumpProgress::More => {}
                     DumpProgress::Done => break,
-                    // The machine lacks one of the IP versions.
+                    // The kernel refuses the request, because the machine lacks the requested IP
+                    // version.
                     DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => break,
                     DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
                 }
@@ -221,10 +226,10 @@ impl SocketDiagnostics {
         Ok(())
     }
 
-    /// Finds the listening socket for `address`: bound to this address, or to every address. The
-    /// kernel looks the socket up in its hash table, as for an incoming connection. The cost
-    /// therefore does not depend on the number of sockets. If several sockets share the port, any
-    /// one of them is returned.
+    /// Finds the listening socket for `address`: a socket that is bound to this address, or to
+    /// every address. The kernel looks the listening socket up in its hash table, as for an
+    /// incoming connection. The cost of a lookup in the hash table does not depend on the number of
+    /// sockets. If several listening sockets share the port, any one of them is returned.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request_one(address, self.sequence);
@@ -235,7 +240,8 @@ impl SocketDiagnostics {
             match parse(&self.buffer[..received], self.sequence, &mut |socket| found = Some(*socket)) {
                 DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
                 DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
-                // This message belongs to an earlier request, whose answer was abandoned.
+                // If no socket was found yet, the received message belongs to an earlier request,
+                // whose answer was abandoned.
                 DumpProgress::More if found.is_none() => {}
                 DumpProgress::More | DumpProgress::Done => return Ok(found),
             }
@@ -314,7 +320,8 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     out.extend_from_slice(&address.port().to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&own);
-    // The remote address and the interface are zero, and the cookie matches any socket.
+    // In the request, the remote address and the interface are zero, and the cookie matches any
+    // socket.
     out.extend_from_slice(&[0; 20]);
     out.extend_from_slice(&[0xff; 8]);
     out
@@ -336,8 +343,8 @@ fn encode_dump_request(family: u8, states: u32, filter: Filter, with_send_time: 
 }
 
 /// Encodes the filter in the kernel's bytecode: operations that jump ahead by `yes` or `no` bytes.
-/// A jump to exactly the end accepts the socket. A jump to four bytes beyond the end rejects the
-/// socket.
+/// A jump to exactly the end of the bytecode accepts the socket. A jump to four bytes beyond the
+/// end of the bytecode rejects the socket.
 fn encode_filter(filter: Filter) -> Vec<u8> {
     const JMP: u8 = 1;
     const LOCAL_GE: u8 = 2;
@@ -352,14 +359,15 @@ fn encode_filter(filter: Filter) -> Vec<u8> {
     match filter {
         Filter::Any => {}
         Filter::LocalPort(port) => {
-            // Reject the socket unless its local port is at least, and at most, the wanted port.
+            // Reject the socket unless its local port equals the wanted port, tested as at least
+            // and at most the wanted port.
             operation(&mut out, LOCAL_GE, 8, 20);
             operation(&mut out, 0, 0, port);
             operation(&mut out, LOCAL_LE, 8, 12);
             operation(&mut out, 0, 0, port);
         }
         Filter::NeitherPort(port) => {
-            // If the port is lower or higher than the unwanted port, continue after the jump that
+            // If the socket's port is lower or higher than the unwanted port, skip the jump that
             // rejects the socket.
             for (at_least, at_most, out_by) in [(LOCAL_GE, LOCAL_LE, 28), (REMOTE_GE, REMOTE_LE, 8)] {
                 operation(&mut out, at_least, 8, 20);
@@ -396,8 +404,8 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Parses netlink messages about TCP sockets that were received together. Cut or unknown messages
-/// are skipped.
+/// Parses the netlink messages about TCP sockets in one received block of bytes. Truncated or
+/// unknown messages are skipped.
 pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> DumpProgress {
     for_each_message(bytes, sequence, &mut |payload| {
         if let Some(socket) = parse_socket(payload) {
@@ -485,18 +493,20 @@ fn parse_send_time(info: &[u8]) -> Option<SendLimitTimes> {
     })
 }
 
-/// The longest time for which a pure acknowledgement may be delayed, ms.
+/// The longest time for which an acknowledgement without data may be delayed, ms.
 const DELAYED_ACK_MS_MAX: u32 = 300;
 
-/// Returns whether a connection waits for a response. Compares the time since the last send with
-/// the time since the last receive, both in ms from `struct tcp_info`.
+/// Returns whether a connection waits for a response. The function compares the time since the last
+/// send with the time since the last receive, both in ms from `struct tcp_info`.
 ///
-/// Both times can be in the same kernel tick in two cases. Either the response came at once, or the
-/// next request was sent as soon as a response came (a busy pool, or a transaction). In the second
-/// case, a response is pending. One of two signs reveals this second case. The first sign is a pure
-/// acknowledgement without a response. Keep-alive probes also get a pure acknowledgement, but much
-/// later. The second sign is that more data segments were sent than received, if request and
-/// response have one segment each.
+/// The last send and the last receive can be in the same kernel tick in two cases. Either the
+/// response came at once, or the next request was sent as soon as a response came (a busy
+/// connection pool, or a transaction). If the next request was sent as soon as a response came, a
+/// response is pending. One of two signs reveals a pending response after a send and a receive in
+/// one kernel tick. The first sign is an acknowledgement without data, and without a response, soon
+/// after the last send. Keep-alive probes also get an acknowledgement without data, but long after
+/// the last send. The second sign is that more data segments were sent than received, if request
+/// and response have one segment each.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= DELAYED_ACK_MS_MAX;
@@ -552,8 +562,8 @@ mod tests {
         let others = list_sockets(&mut asker, states::ESTABLISHED, Filter::NeitherPort(address.port()));
         assert!(others.iter().all(|c| c.local.port() != address.port() && c.remote.port() != address.port()));
         assert!(others.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{others:?}");
-        // Other programs open and close connections meanwhile, so only connections of this test
-        // count.
+        // Other programs open and close connections during this test, so the test counts only its
+        // own connections.
         let all = list_sockets(&mut asker, states::ESTABLISHED, Filter::Any);
         assert!(all.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{all:?}");
         let ends = all.iter().filter(|c| c.local.port() == address.port() || c.remote.port() == address.port());
@@ -585,7 +595,8 @@ mod tests {
             client.read_exact(&mut byte).expect("read");
             assert_eq!(awaits(), (Some(false), Some(sent)));
         }
-        // The next request is sent within the kernel tick in which the response came.
+        // The client sends each next request within the kernel tick in which the previous response
+        // came.
         for sent in 3..20 {
             client.write_all(b"?").expect("written");
             assert_eq!(awaits(), (Some(true), Some(sent)));
@@ -593,8 +604,9 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
         }
-        // The same, after responses of several segments. Here only a pure acknowledgement shows
-        // that a response is pending.
+        // The client again sends each request at once, now after responses of several segments.
+        // After responses of several segments, only an acknowledgement without data shows that a
+        // response is pending.
         for _ in 0..3 {
             client.write_all(b"?").expect("written");
             server.read_exact(&mut byte).expect("read");

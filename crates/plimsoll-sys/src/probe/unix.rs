@@ -19,8 +19,8 @@ pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
     };
     let whole = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();
-    // A socket file may be bound under the name of another folder or of a link. The inode of the
-    // file is therefore compared, and the last part of its name as a check.
+    // A socket file may be bound under the name of another folder or of a link. The search
+    // therefore compares the inode of the socket file, and the last part of its name as a check.
     let file = std::fs::metadata(path).ok().map(|metadata| metadata.ino() as u32);
     let last = |name: &[u8]| name.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     let wanted_last = real.as_deref().unwrap_or(Path::new(path)).file_name().map(|name| name.as_bytes().to_vec());
@@ -30,7 +30,8 @@ pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
             return socket.name == path.as_bytes();
         }
         let same_name = named(Path::new(path)) || [&whole, &real].into_iter().flatten().any(|path| named(path));
-        // If the file of an older socket was replaced, only the name can be compared.
+        // An older socket whose file was replaced has another inode than `path`. If the inode of a
+        // socket file is unknown, only the socket names can be compared.
         match (socket.file, file) {
             (Some(theirs), Some(file)) => theirs == file && (same_name || last(&socket.name) == wanted_last),
             _ => same_name,

@@ -16,15 +16,15 @@ const UNIX_DIAG_MSG_BYTES: usize = 16;
 pub struct UnixSocket {
     /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`.
     pub inode: u32,
-    /// The bound name: a path, or an abstract name after `@`. An accepted connection has its
-    /// listener's name. The name of an opened connection is usually empty.
+    /// The bound name: a path, or an abstract name after `@`. The accepting end of a connection has
+    /// its listener's name. The name of the opening end of a connection is usually empty.
     pub name: Vec<u8>,
     /// The inode of the socket's file, if it has one and the kernel reports it.
     pub file: Option<u32>,
     /// The inode of a connection's peer, if the kernel reports it.
     pub peer: Option<u32>,
     /// The number of connections in a listener's accept queue, or of unread bytes on a connection.
-    /// `None` if the kernel does not report it.
+    /// `None` if the kernel does not report the queue length.
     pub receive_queue: Option<u32>,
 }
 
@@ -43,10 +43,10 @@ pub(super) fn shown_name(name: &[u8]) -> String {
 pub(super) fn request_body(states: u32) -> Vec<u8> {
     let mut out = vec![libc::AF_UNIX as u8, 0, 0, 0];
     out.extend_from_slice(&states.to_ne_bytes());
-    // Zero matches any inode.
+    // An inode of zero in the request matches any inode.
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&(UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN).to_ne_bytes());
-    // This cookie matches any socket.
+    // A cookie of 0xff bytes in the request matches any socket.
     out.extend_from_slice(&[0xff; 8]);
     out
 }

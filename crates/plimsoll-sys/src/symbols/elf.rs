@@ -10,16 +10,16 @@ use super::frames::{FrameRule, FrameTable, LoadedBytes};
 use super::go::{GoCodeLocation, GoFunctions};
 use std::borrow::Cow;
 
-/// The largest accepted number of segments in a file. Real programs have fewer.
+/// The largest accepted number of segments in a file. Real programs have fewer segments than this.
 const SEGMENTS_MAX: u64 = 256;
-/// The largest accepted number of sections in a file. Real programs have fewer.
+/// The largest accepted number of sections in a file. Real programs have fewer sections than this.
 const SECTIONS_MAX: u64 = 4096;
-/// The largest accepted number of symbols in a file. Real programs have fewer.
+/// The largest accepted number of symbols in a file. Real programs have fewer symbols than this.
 const SYMBOLS_MAX: u64 = 4 << 20;
 /// The largest accepted length of all section names in a file, bytes. Real programs have shorter
-/// names.
+/// section names than this.
 const SECTION_NAMES_MAX: u64 = 1 << 20;
-/// The longest part of a name that is read, in bytes. Names of C++ can be long.
+/// The longest part of a function name that is read, in bytes. Function names of C++ can be long.
 const NAME_BYTES: usize = 1024;
 
 const PT_LOAD: u64 = 1;
@@ -100,7 +100,7 @@ impl<P: PartedBytes> Functions<P> {
         self.symbols.len() * size_of::<Symbol>() + self.go.as_ref().map_or(0, GoFunctions::memory_bytes)
     }
 
-    /// Returns the frame layout at a file offset.
+    /// Returns the layout of the stack frame at a file offset of the code.
     pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
         let segment = self.segment_at_offset(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
@@ -111,7 +111,7 @@ impl<P: PartedBytes> Functions<P> {
         self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)
     }
 
-    /// Returns the function at a file offset; `None` if there is none.
+    /// Returns the function at a file offset; `None` if no function is known at this offset.
     pub fn function_at(&self, offset: u64) -> Option<FoundFunction> {
         let segment = self.segment_at_offset(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
@@ -199,7 +199,7 @@ fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunction
 }
 
 /// Reads the functions in a symbol table, by address. Also returns the file offset and length of
-/// their names.
+/// the symbol names.
 fn read_symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
     let names = sections.get(table.link as usize)?;
     let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
@@ -207,8 +207,8 @@ fn read_symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section])
     let of = |part: &[u8]| {
         let kind = number_at(part, 4, 1)? & 15;
         let (section, address) = (number_at(part, 6, 2)?, number_at(part, 8, 8)?);
-        // A symbol without a length reaches to the end of its section: later bytes (such as the
-        // PLT) are not part of it.
+        // A symbol without a length reaches to the end of its section. Bytes after the section
+        // (such as the PLT) are not part of the symbol.
         let section_end = sections.get(section as usize).map_or(0, |it| it.address.saturating_add(it.size));
         let size = number_at(part, 16, 8)?;
         let size = if size == 0 { section_end.saturating_sub(address).min(SYMBOL_LENGTH_MAX) } else { size };
@@ -218,7 +218,7 @@ fn read_symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section])
         is_code.then_some(Symbol { address, size, name })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();
-    // If several symbols have the same address, the symbol with the longest code counts.
+    // If several symbols have the same address, the symbol with the longest code is used.
     symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
     Some((symbols, (names.offset, names.size)))
 }

@@ -1,44 +1,46 @@
 //! Finds the callers of a function whose code has no frame pointers ([`append_callers`]). The
 //! source is the unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]).
-//! For each instruction, these tables say where the function's stack frame is. The tables are
-//! `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with the call frame instructions of
-//! DWARF 5, 6.4. Registers are numbered as in the x86-64 psABI.
+//! For each instruction, an unwind table gives the location of the function's stack frame. The
+//! unwind tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with the call
+//! frame instructions of DWARF 5, 6.4. Registers are numbered as in the x86-64 psABI.
 //!
-//! The innermost functions of a stack often have no frame pointer. Examples are functions of the C
-//! library, of the kernel's clock page (vDSO), and functions that call no other function. A chain
-//! of frame pointers leaves out the callers of these functions, although the callers spend the
-//! time.
+//! The innermost functions of a stack often have no frame pointer. Examples of innermost functions
+//! are functions of the C library, of the kernel's clock page (vDSO), and functions that call no
+//! other function. A chain of frame pointers leaves out the callers of functions without a frame
+//! pointer, although the callers cause the CPU time.
 //!
-//! Only the stack pointer and the frame pointer are followed. The walk ends at a frame that needs
-//! an expression or another register, because no caller is better than a wrong caller. Not here:
-//! the file that is mapped at an address.
+//! The walk through the stack follows only the stack pointer and the frame pointer. The walk ends
+//! at a frame that needs an expression or another register, because no caller is better than a
+//! wrong caller. Not here: the file that is mapped at an address.
 
 use super::byte_source::number_at;
 use crate::sampling::StackTop;
 use std::borrow::Cow;
 
 /// The largest number of callers that are searched. The sampled part of the stack rarely contains
-/// more callers of interest.
+/// more callers of interest than this.
 const CALLERS_MAX: usize = 16;
-/// The longest table entry that is read, in bytes. Real entries are shorter.
+/// The longest entry of an unwind table that is read, in bytes. Table entries of real programs are
+/// shorter.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
 /// The largest number of states that call frame instructions may save at the same time.
 const SAVED_STATES_MAX: usize = 16;
-/// The first bytes of the header, as all linkers write them. The first byte is version 1. The
-/// encodings of three fields with 4 bytes each follow: table address, number of entries, and
-/// entries.
+/// The first bytes of the unwind table's header, as all linkers write them. The first byte of the
+/// header is version 1. The next three bytes are the encodings of three 4-byte fields: table
+/// address, number of entries, and entries.
 const HEADER_FIRST_BYTES: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 const FRAME_POINTER: u64 = 6;
 const STACK_POINTER: u64 = 7;
 const RETURN_ADDRESS: u64 = 16;
 
-/// The location of a register value of the caller while a function runs.
+/// The location of a caller's register value while the called function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegisterRule {
-    /// The value is in the same register.
+    /// The caller's value of a register is in the same register.
     Same,
-    /// The value is on the stack, at this offset in bytes from the end of the frame.
+    /// The caller's value of a register is on the stack, at this offset in bytes from the end of
+    /// the frame.
     At(i64),
     /// The location of the register's value is unknown.
     Unknown,
@@ -51,7 +53,7 @@ pub struct FrameRule {
     /// Whether the end of the frame is relative to the frame pointer; otherwise it is relative to
     /// the stack pointer.
     by_frame: bool,
-    /// The offset that is added to that register to get the end of the frame.
+    /// The offset that is added to the frame pointer or stack pointer to get the end of the frame.
     offset: i64,
     /// The location of the caller's frame pointer.
     frame: RegisterRule,
@@ -114,7 +116,8 @@ impl FrameTable {
     }
 }
 
-/// Reads a block of the table. Returns its bytes after the length field, and their address.
+/// Reads a block of the unwind table. Returns the bytes of the block after its length field, and
+/// the address of these bytes.
 fn read_block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
     let length = number_at(&file.loaded(at, 4), 0, 4)?;
     let start = at.checked_add(4)?;
@@ -122,19 +125,19 @@ fn read_block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
     (length >= 4 && bytes.len() as u64 == length).then(|| (bytes.into_owned(), start))
 }
 
-/// The information that several functions share (a common information entry).
+/// The stack frame information that several functions share (a common information entry).
 struct SharedFrames {
     code_unit: u64,
     data_unit: i64,
     /// The encoding of addresses.
     pointers: u8,
-    /// Whether additional data precedes the instructions of each function.
+    /// Whether additional data precedes the call frame instructions of each function.
     has_more: bool,
 }
 
 impl SharedFrames {
-    /// Reads the shared information. Returns this information, and a reader of the instructions
-    /// that follow.
+    /// Reads the frame information that several functions share. Returns the shared information,
+    /// and a reader of the call frame instructions that follow the shared information.
     fn read(mut reader: TableReader) -> Option<(SharedFrames, TableReader)> {
         let (is_shared, version) = (reader.read_number(4)? == 0, reader.read_number(1)?);
         if !is_shared || !matches!(version, 1 | 3) {
@@ -162,7 +165,8 @@ impl SharedFrames {
                     reader.read_pointer(encoding & 0x1f)?;
                 }
                 b'R' => shared.pointers = reader.read_number(1)? as u8,
-                // S marks a frame that the kernel created for a signal. Other letters are unknown.
+                // The letter S marks a frame that the kernel created for a signal. Letters other
+                // than L, P, R and S are unknown.
                 _ => return None,
             }
         }
@@ -202,12 +206,12 @@ impl FrameState {
     }
 }
 
-/// A reader of a part of the table.
+/// A reader of a part of the unwind table.
 #[derive(Clone, Copy)]
 struct TableReader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The address of the first byte of the part.
+    /// The address of the first byte of the part that is read.
     start: u64,
 }
 
@@ -307,7 +311,7 @@ impl TableReader<'_> {
                 }
                 (0, 0x07) => state.set(self.read_uleb128()?, RegisterRule::Unknown),
                 (0, 0x08) => state.set(self.read_uleb128()?, RegisterRule::Same),
-                // The value is in another register, or is computed and not stored.
+                // The caller's value is in another register, or is computed and not stored.
                 (0, 0x09 | 0x14 | 0x15) => {
                     state.set(self.read_uleb128()?, RegisterRule::Unknown);
                     self.read_uleb128()?;
@@ -336,7 +340,8 @@ impl TableReader<'_> {
                     state.end = Some((register, self.read_sleb128()?.wrapping_mul(shared.data_unit)));
                 }
                 (0, 0x13) => state.end = Some((state.end?.0, self.read_sleb128()?.wrapping_mul(shared.data_unit))),
-                // The number of bytes of arguments on the stack is skipped.
+                // This instruction gives the number of bytes of arguments on the stack, which is
+                // skipped.
                 (0, 0x2e) => _ = self.read_uleb128()?,
                 _ => return None,
             }
@@ -345,9 +350,9 @@ impl TableReader<'_> {
     }
 }
 
-/// Appends the sampled address to `into`, then the addresses of its callers. The callers end where
-/// `rule` returns `None`, or where the sampled part of the stack ends. `rule` gets an address, and
-/// whether it is a return address.
+/// Appends the sampled address to `into`, then the addresses of its callers. The list of callers
+/// ends where `rule` returns `None`, or where the sampled part of the stack ends. The function
+/// `rule` gets an address, and whether the address is a return address.
 pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
     let word = |address: u64| number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
     into.clear();
@@ -371,8 +376,8 @@ pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<
     }
 }
 
-/// Joins walked callers with a chain from frame pointers. The addresses of the chain after the last
-/// common address are appended to `walked`.
+/// Joins callers from unwind tables (`walked`) with callers from frame pointers (`chain`). The
+/// addresses of `chain` after the last address that is also in `walked` are appended to `walked`.
 pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
     let mut beyond = 0;
     for place in walked.iter() {
@@ -380,7 +385,7 @@ pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
             beyond += further + 1;
         }
     }
-    // A chain without a common address does not belong to this stack.
+    // A chain of callers without an address of `walked` does not belong to this stack.
     if beyond > 0 {
         walked.extend_from_slice(&chain[beyond..]);
     }

@@ -15,9 +15,9 @@ use super::byte_source::{PartedBytes, number_at};
 
 /// The magic numbers of Go 1.18 and 1.20.
 const PCLNTAB_MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
-/// The largest accepted number of functions in a program. No real program has as many.
+/// The largest accepted number of functions in a program. No real program has as many functions.
 const FUNCTIONS_MAX: u64 = 4 << 20;
-/// The longest part of a name that is read, in bytes.
+/// The longest part of a function name that is read, in bytes.
 const NAME_BYTES: usize = 512;
 /// The index of the code's start address in the module data, in words of 8 bytes. The preceding
 /// words are the header's address, six slices, the function lookup table, and the first and last
@@ -31,22 +31,22 @@ pub(super) struct GoFunctions {
     /// The part `functions` of the table (see the format at the top of this file).
     entries: Vec<u8>,
     count: usize,
-    /// The file offset of the names.
+    /// The file offset of the function names.
     names_at: u64,
-    /// The file offset of the functions.
+    /// The file offset of the part `functions` of the table.
     functions_at: u64,
 }
 
 /// The locations in a Go program's file from which the function table and the start of the code are
 /// read.
 pub(super) struct GoCodeLocation {
-    /// The file offset and length of the table.
+    /// The file offset and length of the function table.
     pub(super) table: (u64, u64),
     /// The file offset of the module data, if it is a separate section.
     pub(super) module_at: Option<u64>,
     /// The address of the code section and its length, bytes.
     pub(super) text: (u64, u64),
-    /// Whether code of other languages may precede Go's code in that section.
+    /// Whether code of other languages may precede Go's code in the code section.
     pub(super) is_mixed: bool,
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// The longest part of the file that is read, in bytes.
+/// The longest part of a `/tmp/perf-PID.map` file that is read, in bytes.
 const BYTES_MAX: u64 = 32 << 20;
 
 /// The just-in-time compiled functions of a process, by address.
@@ -21,12 +21,12 @@ pub struct JitNames {
 }
 
 impl JitNames {
-    /// Reads a process's file again if its length has changed, in the process's view of the file
-    /// system. A missing file is not read, nor is a file of a user other than the process's user or
-    /// root.
+    /// Reads a process's `/tmp/perf-PID.map` again if the length of the file has changed, in the
+    /// process's view of the file system. A missing file is not read. A file is read only if its
+    /// owner is the process's user or root.
     pub fn refresh(&mut self, pid: u32) {
-        // The last number is the process id in the innermost namespace, as the process itself sees
-        // it.
+        // The last number of the line `NSpid:` is the process id in the innermost namespace, as the
+        // process itself sees its id.
         let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -39,13 +39,13 @@ impl JitNames {
         };
         let Some(length) = own_length().filter(|length| *length != self.length) else { return };
         let mut bytes = Vec::new();
-        // If the file cannot be read, there are no names.
+        // If the file cannot be read, the process has no names for just-in-time compiled functions.
         _ = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes));
         *self = JitNames { length, ..JitNames::parse(bytes) };
     }
 
     /// Parses a `/tmp/perf-PID.map` file. Invalid lines are skipped, and the last of overlapping
-    /// entries counts.
+    /// entries is used.
     pub fn parse(bytes: Vec<u8>) -> JitNames {
         let mut ranges = Vec::new();
         let mut at = 0;

@@ -13,7 +13,7 @@ pub struct Mapping {
     pub device: String,
     /// The inode number of the file on its device; 0 without a file.
     pub inode: u64,
-    /// The path of the file, a name of the kernel in brackets, or empty.
+    /// The path of the file, a name of the kernel in brackets (such as `[vdso]`), or empty.
     pub path: String,
 }
 
@@ -28,7 +28,8 @@ impl Mapping {
     }
 }
 
-/// Parses the executable parts, by address. Invalid lines are skipped.
+/// Parses the executable parts of a process's memory from `/proc/PID/maps`, by address. Invalid
+/// lines are skipped.
 pub fn parse(bytes: &[u8]) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = bytes.split(|byte| *byte == b'\n').filter_map(parse_mapping_line).collect();
     mappings.sort_by_key(|mapping| mapping.start);
@@ -51,7 +52,7 @@ fn parse_mapping_line(line: &[u8]) -> Option<Mapping> {
     let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let (start, end, offset, inode) = (hex(start)?, hex(end)?, hex(offset)?, inode.parse().ok()?);
     let path = rest.trim_start_matches(' ').to_owned();
-    // An offset at which the end of the mapping would overflow belongs to no file.
+    // A mapping whose end offset in the file would overflow belongs to no file.
     let fits = start < end && offset.checked_add(end - start).is_some();
     (allowed.as_bytes().get(2) == Some(&b'x') && fits).then_some(Mapping { start, end, offset, device, inode, path })
 }

@@ -76,7 +76,7 @@ impl Symbols {
         self.addresses = self.processes.values().map(|process| process.names.len() + process.frames.len()).sum();
     }
 
-    /// Reads the tables of the files that a process executes, so that nothing is read during a
+    /// Reads the tables of the files that a process executes, so that no tables are read during a
     /// load.
     pub fn prepare(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
@@ -93,7 +93,8 @@ impl Symbols {
             return known.clone();
         }
         let Some(mapping) = process.executable_mapping_at(pid, at).cloned() else {
-            // Code that is being compiled may not be executable at the time of the lookup.
+            // Memory of code that a just-in-time compiler is writing may not be executable at the
+            // time of the lookup.
             return process.jit.function_at(at).map(|name| Arc::from(without_folders(&clean_name(name))));
         };
         if !mapping.is_file() {
@@ -160,8 +161,8 @@ impl Symbols {
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
         let unnamed = || Some(Arc::from(format!("[{}]", clean_name(file_name.as_bytes()))));
         let Some(functions) = self.function_table(pid, mapping) else { return unnamed() };
-        // A return address never precedes the start of a function directly. Such a value is an
-        // unrelated number on the stack.
+        // No call returns to the start of a function. A stack value that equals the start of a
+        // function is therefore an unrelated number, and not a return address.
         if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }

@@ -88,8 +88,8 @@ fn stripped_go_programs_have_function_names() {
     ] {
         assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
-    // The start of the code is unknown, and other code may precede it. No name is better than a
-    // wrong name.
+    // In this program the start of Go's code is unknown, and other code may precede Go's code. The
+    // functions of this program get no names, because no name is better than a wrong name.
     let mut unknown = go_program();
     put(&mut unknown, 0x600 + 8 * 22, 0, 8);
     assert!(Functions::read(unknown).is_none());
@@ -107,8 +107,8 @@ fn symbols_name_functions() {
     let texts = b"\0main\0_init\0_ZN4core3fmt5Write9write_str17h0123456789abcdefE\0_ZN2v88internal9Scavenger7ProcessEv\0read@@GLIBC_2.2\0";
     bytes[0x500..0x500 + texts.len()].copy_from_slice(texts);
     let at = |text: &str| texts.windows(text.len()).position(|part| part == text.as_bytes()).expect("there") as u64;
-    // The symbols are unsorted. Two symbols have no length, and one of these two ends with its
-    // section.
+    // The symbols are unsorted. Two symbols have no length, and the code of one of these two
+    // symbols ends with its section.
     let symbols = [
         (at("_ZN4core"), 2u64, 0x40_0140u64, 0x10u64),
         (at("main"), 2, 0x40_0100, 0x20),

@@ -1,8 +1,9 @@
 //! Parser of traffic files in TOML, YAML or JSON, which share one structure.
 //!
 //! The text of each format becomes a tree whose values contain their line and column ([`tree`]).
-//! The meaning of the keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An
-//! unknown key is an error, and the error suggests the most similar known key.
+//! The meaning of the keys is defined once for all formats, on the tree of values ([`keys`],
+//! [`mix`], [`scenario`]). An unknown key is an error, and the error suggests the most similar
+//! known key.
 
 mod expect;
 mod file_context;

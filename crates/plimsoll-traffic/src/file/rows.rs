@@ -16,7 +16,7 @@ const COLUMNS_MAX: usize = KEYS_MAX;
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
 /// Reads the `data` table `name` and the file of data rows that the table names. `left` is the
-/// number of bytes that all further row files may have.
+/// number of bytes that this row file and all later row files may have together.
 pub fn read(
     name: &str,
     node: &TreeNode,

@@ -63,8 +63,8 @@ pub fn scenarios(
     }
 }
 
-/// Collects the names that steps and nested steps capture into `names`. A name that the setup
-/// captures too (`shared`) is an error.
+/// Adds to `names` the names that steps and nested steps capture. A name that the setup also
+/// captures (`shared`) is an error.
 fn captured_names(
     steps: &TreeNode,
     shared: &HashSet<String>,
@@ -186,8 +186,8 @@ impl ScenarioProgram<'_, '_> {
 
     fn push_request(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         let mut asked = request(table, self.known)?;
-        // Two scenarios may have steps with equal names. The label of the second step then begins
-        // with the name of its scenario.
+        // Two scenarios may have steps with equal names. If the label of a step is already in use,
+        // the step's label begins with the name of its scenario.
         let own = match self.labels.has(&asked.label) {
             true => format!("{} {}", self.scenario, asked.label),
             false => std::mem::take(&mut asked.label),

@@ -22,8 +22,8 @@ pub struct TextScope<'a> {
     pub captured: HashSet<String>,
     /// The names that steps of the current scenario capture.
     pub captured_in_scenario: HashSet<String>,
-    /// The number of bytes that further body files may have. The file of every request counts,
-    /// because each request has a separate copy.
+    /// The number of bytes that further body files may have. If several requests use one body file,
+    /// the file counts for each request, because each request has a separate copy.
     pub files: Budget,
 }
 

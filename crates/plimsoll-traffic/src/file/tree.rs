@@ -196,8 +196,8 @@ impl TreeNode {
         }
     }
 
-    /// Parses the text of this value with `read` and returns the result. An error of `read` gets
-    /// `what` and the position of this value.
+    /// Parses the text of this value with `read` and returns the result. An error from `read` is
+    /// extended by the name `what` and the position of this value.
     pub fn read<T, E: Display>(
         &self,
         what: &str,
@@ -242,7 +242,7 @@ struct KeyIndex(HashMap<String, usize>);
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
     /// A hash index from key to entry, for tables with more than [`Self::LINEAR_SEARCH_MAX`] keys.
-    /// Few tables need the index, so the index is boxed to keep the others small.
+    /// Few tables need the index, so the index is boxed to keep tables without an index small.
     places: Option<Box<KeyIndex>>,
 }
 

@@ -24,7 +24,8 @@ enum Container {
     Table(TableEntries, Option<TreeKey>, Vec<TreeNode>),
 }
 
-/// The merge key of YAML 1.1: the table that is its value is merged into the table with this key.
+/// The merge key of YAML 1.1: the value of the key `<<` is a table, whose entries are merged into
+/// the table with the key.
 const MERGE_KEY: &str = "<<";
 
 /// Parses a YAML text with one document into a tree of values with positions.

@@ -13,8 +13,8 @@ const PLACEHOLDER_PREFIX: &str = "plimsoll.invalid/";
 /// The deepest nesting of messages that is searched for an empty `Any`.
 const DEPTH_MAX: usize = 64;
 
-/// Parses the JSON of a message that contains an empty `Any`. `None` means that the text has
-/// another error.
+/// Parses the JSON of a message that contains an empty `Any`. `None` means that the text has an
+/// error other than the empty `Any`.
 pub(super) fn parse_with_empty_any(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
     let mut json: Json = serde_json::from_str(text).ok()?;
     if message.full_name() == ANY_TYPE_NAME {
@@ -31,8 +31,8 @@ pub(super) fn parse_with_empty_any(message: &MessageDescriptor, text: &str) -> O
     Some(read)
 }
 
-/// Serialises a message that contains an empty `Any` as JSON. `None` means that another part of the
-/// message cannot be serialised.
+/// Serialises a message that contains an empty `Any` as JSON. `None` means that a part of the
+/// message other than the empty `Any` cannot be serialised.
 pub(super) fn serialize_with_empty_any(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
     if message.descriptor().full_name() == ANY_TYPE_NAME {
         return type_url(&message).is_empty().then(|| "{}".to_owned());
@@ -56,7 +56,8 @@ fn type_url(any: &DynamicMessage) -> String {
     any.get_field_by_name("type_url").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Replaces every `{}` that stands for an `Any` by an object with the placeholder type `name`.
+/// Replaces every `{}` that stands for a `google.protobuf.Any` by a JSON object with the
+/// placeholder type `name`.
 fn insert_placeholders(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
     let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
     let value = |json: &mut Json, kind: &Kind| {
@@ -96,7 +97,7 @@ fn remove_placeholders(json: &mut Json, name: &str, depth: usize) {
     }
 }
 
-/// Calls `each` for every `Any` in a message.
+/// Calls `each` for every `google.protobuf.Any` in a message.
 fn for_each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
     if message.descriptor().full_name() == ANY_TYPE_NAME {
         return each(message);

@@ -1,7 +1,7 @@
 //! Translates protobuf editions to proto2 and proto3, the syntaxes that the descriptor library
-//! supports. In an edition, features replace the syntax. A feature applies to the element that sets
-//! it and to the elements inside ([features of each
-//! edition](https://protobuf.dev/editions/features/)).
+//! supports. In a protobuf edition, settings called features replace the proto2 or proto3 syntax. A
+//! feature applies to the element that sets the feature, and to all elements inside that element
+//! ([features of each edition](https://protobuf.dev/editions/features/)).
 //!
 //! Compiled descriptors contain features as numbers. Parsed `.proto` texts contain features as
 //! uninterpreted options ([`take_features`]). Not here: features without effect on the wire or in
@@ -13,25 +13,27 @@ use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescr
 use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
 use std::collections::HashSet;
 
-/// The supported editions: their number in descriptors and their name in `.proto` texts.
+/// The supported protobuf editions, each with its number in descriptors and its name in `.proto`
+/// texts.
 const SUPPORTED_EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
 /// The name prefix of the zero value that is added to an enum without a zero value. The descriptor
-/// library demands a zero value in proto3.
+/// library demands a zero value in every proto3 enum.
 const NO_ZERO: &str = "plimsoll_no_zero_of_";
 /// The name of the option that replaces `default` in a rewritten `.proto` text. The parser accepts
 /// the option `default` in proto2 only.
 const USUAL_VALUE: &str = "usual_value";
 
-/// The features that one element of a descriptor sets; 0 means not set.
+/// The protobuf edition features that one descriptor element sets; a feature that is not set is 0.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 struct Features {
-    /// How a field represents absence. 1: explicit presence. 2: implicit presence. 3: required.
+    /// How a field represents absence: 1 is explicit presence, 2 is implicit presence, and 3 is
+    /// required.
     #[prost(int32, tag = "1")]
     presence: i32,
-    /// The encoding of repeated fields. 1: packed. 2: expanded.
+    /// The encoding of repeated fields: 1 is packed, and 2 is expanded.
     #[prost(int32, tag = "3")]
     lists: i32,
-    /// The encoding of message fields. 1: length-prefixed. 2: delimited (groups).
+    /// The encoding of message fields: 1 is length-prefixed, and 2 is delimited (groups).
     #[prost(int32, tag = "5")]
     messages: i32,
 }
@@ -42,7 +44,8 @@ const EXPANDED_REPEATED_ENCODING: i32 = 2;
 const DELIMITED_MESSAGE_ENCODING: i32 = 2;
 
 impl Features {
-    /// The features that apply if a file sets none; these are equal in both supported editions.
+    /// The features that apply if a file sets none. Both supported editions have equal default
+    /// features.
     const EDITION_DEFAULTS: Features = Features { presence: 1, lists: 1, messages: 1 };
 
     /// Returns the inherited features, overridden by each feature that `said` sets.
@@ -56,8 +59,8 @@ impl Features {
         }
     }
 
-    /// Sets the feature that an option of a `.proto` text names. Unknown names and values are
-    /// ignored.
+    /// Sets the feature that an option of a `.proto` text names. Unknown feature names and values
+    /// are ignored.
     fn set_named_feature(&mut self, name: &str, value: &str) {
         match (name, value) {
             ("field_presence", "EXPLICIT") => self.presence = 1,
@@ -73,7 +76,7 @@ impl Features {
 }
 
 /// The features of a file and its elements. The descriptor types of the library lack the fields for
-/// features, so this type decodes these fields from the same bytes.
+/// features, so `FileFeatures` decodes the features from the bytes of the descriptor.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FileFeatures {
     #[prost(message, repeated, tag = "4")]
@@ -250,8 +253,8 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     {
         field.proto3_optional = Some(true);
     }
-    // In a parsed text, the type of a field with a type name is still unknown: message or enum. The
-    // descriptor library later rejects the group type for enums.
+    // In a parsed text, a field with a type name may be a message or an enum, because its type is
+    // still unknown. If the field is an enum, the descriptor library later rejects the group type.
     let may_be_message = match field.r#type {
         None => field.type_name.is_some(),
         Some(kind) => kind == Type::Message as i32,
@@ -401,8 +404,8 @@ fn remove_enum_names(found: &mut EnumDescriptorProto) {
 /// imports, and field defaults.
 pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
-    // `statement` has the first two words of the current statement. The flags state whether the
-    // edition and its name were read.
+    // `statement` has the first two words of the current statement. `is_edition` and `is_named`
+    // state whether the word `edition` and the name of the edition were read.
     let (mut statement, mut is_edition, mut is_named): (Vec<&str>, bool, bool) = (Vec::new(), false, false);
     let (mut rest, mut before) = (text, ' ');
     while let Some(first) = rest.chars().next() {
@@ -431,7 +434,8 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
                 }
                 out.push_str("\"proto3\"");
             }
-            // Reserved names are words in editions and strings in proto3.
+            // Reserved names are words without quotes in protobuf editions, and quoted strings in
+            // proto3.
             (["reserved", ..], word) if is_word && first.is_alphabetic() && !matches!(word, "to" | "max") => {
                 out.push_str(&format!("\"{word}\""));
             }

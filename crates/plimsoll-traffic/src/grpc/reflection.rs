@@ -319,7 +319,7 @@ mod tests {
             ask(&mut DescriptorCollector::for_all_services(), listed),
             Err(ReflectionError::TooMany(SERVICES_MAX + 1))
         );
-        // An encoded empty message takes two bytes, but more than a thousand bytes in memory.
+        // An empty message takes two bytes when encoded, but more than a thousand bytes in memory.
         let mut many = encode_descriptor("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });

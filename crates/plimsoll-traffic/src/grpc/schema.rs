@@ -40,12 +40,13 @@ const DEPENDENCY_FIELD_NUMBER: i32 = 3;
 /// The field numbers of key and value in a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
-/// The name of service descriptors in the error message about a failure of a library.
+/// The words for service descriptors in the error message about a panic of a library.
 const DESCRIPTORS_INPUT_NAME: &str = "descriptions of gRPC services";
-/// The name of gRPC messages in the error message about a failure of a library.
+/// The words for gRPC messages in the error message about a panic of a library.
 const MESSAGES_INPUT_NAME: &str = "messages of gRPC";
-/// The longest JSON text of a decoded response, bytes. The limit is four times the content that
-/// expectations search, because the JSON text shows all fields, also those with default values.
+/// The longest JSON text of a decoded response, bytes. The limit is four times the content size
+/// that expectations search, because the JSON text shows all fields, also those with default
+/// values.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
 /// The accepted values of `syntax` in a file descriptor. A file with another syntax is rejected
 /// before a library reads the file, because the library would panic.
@@ -90,7 +91,7 @@ pub enum SchemaError {
     Body {
         /// The full name of the message type.
         message: String,
-        /// The position in the body and the reason.
+        /// The position of the mismatch in the JSON body, and the reason.
         why: String,
     },
     /// The method takes exactly one message, but the body has none or several.
@@ -124,7 +125,8 @@ struct FilesInSet {
 }
 
 /// Compiles `.proto` files. The compiler library gets the files one by one and without source
-/// positions. The library would otherwise search all source positions for each option and error.
+/// positions. With source positions, the compiler library would search all positions for each
+/// option and error.
 struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
@@ -347,8 +349,8 @@ impl Schema {
     }
 }
 
-/// Returns the compiler's error message with file, line and column. Only the `Debug` output of
-/// the error contains this position.
+/// Returns the compiler's error message with file, line and column. Only the `Debug` output of the
+/// error contains the file, line and column.
 fn error_text(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
@@ -356,7 +358,8 @@ fn error_text(error: &protox::Error) -> String {
 
 /// Returns a phrase that lists the existing names, most similar to `name` first.
 fn similar_names(name: &str, mut names: Vec<String>) -> String {
-    // A name becomes pairs of neighbouring letters, with marks for its begin and end.
+    // Each name is split into pairs of neighbouring letters, with marks for the begin and end of
+    // the name.
     let parts = |text: &str| -> Vec<[u8; 2]> {
         let text = format!("^{}$", text.to_ascii_lowercase());
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
@@ -366,13 +369,14 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
         return format!("there are {count} other names", count = names.len());
     }
     names.retain(|other| other.len() <= NEAR_BYTES_MAX);
-    // The similarity of two names is their share of common pairs.
+    // The similarity of two names is the share of letter pairs that occur in both names.
     names.sort_by_cached_key(|other| {
         let have = parts(other);
         let common = wanted.iter().filter(|pair| have.contains(pair)).count();
         std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
-    // If only one name would remain, this name is shown instead of the words "and 1 more".
+    // If the list would omit exactly one name, the list shows that name and not the words "and 1
+    // more".
     let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
@@ -519,8 +523,8 @@ fn encode_message(message: &MessageDescriptor, text: &str, number: Option<usize>
             let (path, said) = (track.path(), error.to_string());
             let place = path.to_string();
             let place = if place == "." { String::new() } else { place };
-            // The error's line and column count from the start of this message, so the index of the
-            // message is added.
+            // The line and column of the error count from the start of one message, so the index of
+            // that message is added.
             let place = match (number, place.as_str()) {
                 (None, "") => String::new(),
                 (None, place) => format!("at {place}: "),

@@ -1,5 +1,5 @@
 //! Converts gRPC responses to JSON, and rendered template bodies to messages. Only routes with
-//! expectations, captures or templates need these conversions.
+//! expectations, captures or templates need a conversion between gRPC messages and JSON.
 
 use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;
@@ -22,7 +22,8 @@ struct CallText {
 /// # Errors
 /// Returns an error if the message types are invalid or do not contain the called method.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
-    // Neighbouring routes share their types, so each schema is parsed once.
+    // Neighbouring routes share their message types, so a shared schema is parsed only for the
+    // first of these routes.
     let mut last: Option<(*const u8, Schema)> = None;
     let mut of_route = |route: &plimsoll_model::Route| {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };

@@ -1,19 +1,19 @@
 //! Estimates the memory of descriptors from their bytes, before any library decodes them. An empty
-//! message takes two bytes in a file and more than a thousand in memory. So descriptors of 4 MB
-//! could take 4 GB of memory.
+//! message takes two bytes in a file and more than a thousand bytes in memory. Descriptors of 4 MB
+//! could therefore take 4 GB of memory.
 //!
 //! Not here: whether descriptors are valid, which their decoders check.
 
 use plimsoll_model::{Budget, BudgetError};
 
 /// The largest estimated memory of one schema, bytes. The public APIs of the largest cloud
-/// providers together take half of this limit.
+/// providers together take half of `WEIGHT_MAX`.
 pub(super) const WEIGHT_MAX: usize = 256 << 20;
-/// The deepest accepted nesting of messages. Protobuf decoders accept no deeper nesting, and real
-/// files have less.
+/// The deepest accepted nesting of messages. Protobuf decoders reject deeper nesting, and the
+/// messages of real files are nested less deeply.
 pub(super) const DEPTH_MAX: usize = 90;
 /// The memory of a name or number, as a multiple of its bytes. The file, the descriptor pool and
-/// its name tables each have a copy.
+/// its name tables each have a copy of a name.
 const TEXT_MEMORY_FACTOR: usize = 4;
 /// The field number of source positions in a file descriptor. Source positions are not used, and
 /// make up half of compiled files.
@@ -145,8 +145,9 @@ fn split_first_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Charges the memory of a `.proto` text to `budget`. Each statement and block counts as one
-/// descriptor field, which is an upper bound. The error is a sentence for the user.
+/// Charges the memory of a `.proto` text to `budget`. Each statement and block is charged like one
+/// descriptor field, which gives an upper bound of the memory. The error is a sentence for the
+/// user.
 pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();
@@ -222,7 +223,7 @@ mod tests {
         file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
         let mut budget = Budget::new(10_000);
         assert_eq!(charge_descriptor(&file.encode_to_vec(), &mut budget), Ok(without));
-        // Invalid protobuf passes unchanged, so that the decoder reports it.
+        // Invalid protobuf bytes pass unchanged, so that the decoder reports the error.
         assert_eq!(charge_descriptor(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
     }
 

@@ -10,29 +10,31 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, Fi
 use std::collections::HashMap;
 
 /// The largest estimated work of one schema: bytes that the library compares or copies. The public
-/// APIs of the largest cloud providers together take a fifth of this limit.
+/// APIs of the largest cloud providers together take a fifth of `WORK_MAX`.
 const WORK_MAX: usize = 512 << 20;
 /// The largest total size of full names in memory, bytes. The public APIs of the largest cloud
-/// providers together take a quarter of this limit.
+/// providers together take a quarter of `NAMES_BYTES_MAX`.
 const NAMES_BYTES_MAX: usize = 128 << 20;
 /// The longest accepted chain of imports. Real import chains are shorter than ten files.
 pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
 /// Copies of each full name in memory: one in a name table, and one in the named element.
 const NAME_COPIES: usize = 2;
 
-/// The remaining budgets for linking a schema's files, and the maxima that the estimate needs.
+/// The remaining budgets for linking a schema's files, and the largest counts and name lengths that
+/// the estimate of the work needs.
 pub(super) struct DescriptorWork {
     work: Budget,
     names: Budget,
     /// The largest number of reserved and extension ranges in one message so far. An extension
-    /// field may extend any message, so its estimate uses this maximum.
+    /// field may extend any message, so the estimate of its work uses the largest number of ranges.
     ranges_max: usize,
     /// The largest number of values of one enum so far. A field may refer to any enum, so the
-    /// estimate of its default value uses this maximum.
+    /// estimate for its default value uses the largest number of enum values.
     values_max: usize,
     /// The longest full name of a message or enum so far, bytes.
     name_max: usize,
-    /// By file name: the cost of following the file's public imports, and their depth.
+    /// The cost of following the public imports of each file, and the depth of these imports, by
+    /// file name.
     public_imports: HashMap<String, (usize, usize)>,
 }
 
@@ -58,8 +60,8 @@ impl Default for DescriptorWork {
 }
 
 impl DescriptorWork {
-    /// Charges the work for files that are linked together to the budgets. An error is a sentence
-    /// that begins with the file's name.
+    /// Charges the work of linking `files` together to the budgets. An error is a sentence that
+    /// begins with the file's name.
     pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {
@@ -115,7 +117,8 @@ impl DescriptorWork {
         Ok((cost, height))
     }
 
-    /// Updates the maxima for elements that other files may refer to.
+    /// Updates the largest counts and name lengths of messages and enums that other files may refer
+    /// to.
     fn update_maxima(&mut self, file: &FileDescriptorProto) {
         let scope = NameScope { bytes: file.package().len(), parts: 1 };
         file.message_type.iter().for_each(|message| self.measure_message(message, scope));

@@ -58,8 +58,8 @@ pub struct CurlRequest {
     /// The names of header fields that curl would send by default and that the command line
     /// removes.
     pub removed: Vec<String>,
-    /// The pieces of the body. The request has the pieces joined with `&`, or without a separator
-    /// if `json` is set.
+    /// The pieces of the body. In the sent body, the pieces are joined with `&`, or without a
+    /// separator if `json` is set.
     pub data: Vec<CurlData>,
     /// The parts of a multipart form (`-F`).
     pub form: Vec<CurlPart>,
@@ -254,7 +254,7 @@ impl CurlRequest {
     /// Parses the words of a command line; the first word is `curl`.
     pub fn read(words: &[String]) -> Result<CurlRequest, CurlError> {
         let mut request = CurlRequest::default();
-        // The header fields that other options imply, such as `-A` and `-b`.
+        // The header fields that options other than `-H` imply, such as `-A` and `-b`.
         let mut said: Vec<(String, String)> = Vec::new();
         let (mut urls, mut is_head) = (Vec::new(), false);
         let Some((_, rest)) = words.split_first().filter(|(first, _)| is_curl(first)) else {
@@ -301,8 +301,8 @@ impl CurlRequest {
                 }
             }
         }
-        // An explicit `-H` option overrides the header fields that other options imply. `-H
-        // 'Name:'` removes the field.
+        // An explicit `-H` option overrides the header fields that options such as `-A` and `-b`
+        // imply. `-H 'Name:'` removes the header field `Name`.
         said.retain(|(name, _)| !request.has_explicit_header(name));
         request.headers.append(&mut said);
         request.url = match urls.len() {
@@ -376,7 +376,8 @@ impl CurlRequest {
             // The suffix `;auto` of the referer affects only redirects, so the suffix is removed.
             "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
             "cookie" if value.contains('=') => say("Cookie", value),
-            // A value without `=` is the path of a file with cookies.
+            // A value of curl's cookie option (`-b`) without `=` is the path of a file with
+            // cookies.
             "cookie" => self.left_out.push(shown.to_owned()),
             "data" | "data-ascii" => self.data.push(parse_data(value, true)),
             "data-binary" => self.data.push(parse_data(value, false)),
@@ -444,11 +445,12 @@ impl CurlRequest {
         let (name, value) = text.split_once(':').ok_or_else(wrong)?;
         if name.trim().is_empty() {
             // Pseudo-header fields such as `:authority: h`, which some browsers copy, repeat the
-            // URL.
+            // URL, so they are ignored.
             return Ok(());
         }
         match value.trim() {
-            // A request without a `Host` field is invalid in HTTP/1.1 (RFC 9112, 3.2).
+            // A request without a `Host` field is invalid in HTTP/1.1 (RFC 9112, 3.2), so an option
+            // that removes `Host` is not imported.
             "" if name.trim().eq_ignore_ascii_case("host") => self.left_out.push(format!("{shown} Host:")),
             "" => self.removed.push(name.trim().to_owned()),
             value => self.headers.push((name.trim().to_owned(), value.to_owned())),
@@ -615,7 +617,7 @@ fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<S
                 parse_form_value(&mut rest, false);
                 left_out.push(format!("{shown} ...;{key}="));
             }
-            // curl ignores other attributes with a warning.
+            // curl ignores unknown attributes of a form part with a warning.
             _ => {
                 let end = rest.find(';').unwrap_or(rest.len());
                 rest = &rest[end..];

@@ -93,7 +93,7 @@ impl DraftText {
         out
     }
 
-    /// Returns a copy whose literal text is changed by `change`. Template values stay.
+    /// Returns a copy whose literal text is changed by `change`. Template values stay unchanged.
     pub fn mapped_text(&self, change: impl Fn(&str) -> String) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -163,8 +163,8 @@ impl DraftText {
         out
     }
 
-    /// Returns the template value at the beginning, and the rest. `None` if the text begins with
-    /// literal text.
+    /// Returns the template value at the beginning of the text, and the text after the template
+    /// value. `None` if the text begins with literal text.
     pub fn first_value(&self) -> Option<(&str, DraftText)> {
         let (DraftPiece::Value(value), rest) = self.0.split_first()? else { return None };
         Some((value, DraftText(rest.to_vec())))
@@ -352,7 +352,8 @@ pub struct DraftStep {
     /// The position of the step in the original file.
     pub at: Option<TextPlace>,
     pub name: Option<String>,
-    /// The weight of a request in a mix: the share of the request relative to the other weights.
+    /// The weight of a request in a mix, which sets how often the request is sent relative to the
+    /// other requests.
     pub weight: Option<u32>,
     pub think: Option<String>,
     pub once: bool,
@@ -426,8 +427,8 @@ pub struct Draft {
     pub cleanup: Vec<DraftStep>,
     pub load: DraftLoad,
     pub left_out: Vec<ImportOmission>,
-    /// Omissions that may repeat, keyed by note text: the index in `left_out`, and the number of
-    /// occurrences.
+    /// For each omission that may repeat, by the text of its note: the index in `left_out`, and the
+    /// number of occurrences.
     pub counted: HashMap<String, (usize, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Removes everything from a draft that a traffic file cannot have, and adds a note for each
-//! removal. The removal ensures that importers never write files that plimsoll cannot read.
+//! Removes everything from a draft that a traffic file cannot contain, and adds a note for each
+//! removal. The removal ensures that plimsoll can read every file that an importer writes.
 //!
 //! [`Draft::finish`] cleans the draft, renders it, and parses the result as a check. Not here:
 //! parsing the formats of other tools.
@@ -77,7 +77,8 @@ impl Draft {
     }
 
     /// Cleans and renders a draft with provisional positions, as [`Draft::finish`] does. `place`
-    /// converts each position to the final position, and is called in order of position.
+    /// converts each provisional position to the final position, and is called in order of
+    /// position.
     pub fn finish_at(
         mut self,
         nothing: &str,
@@ -245,7 +246,8 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     }
     let is_head = request.method == "HEAD";
     let mut names: HashSet<String> = HashSet::new();
-    // If names are equal, the last capture counts, as in the original tools.
+    // If several captures have equal names, the last capture counts, as in the tools whose files
+    // are imported.
     request.captures.reverse();
     request.captures.retain(|capture| {
         let why = match CaptureSource::parse(&capture.from) {
@@ -377,7 +379,7 @@ fn clean_in_order(
     }
 }
 
-/// Replaces template values that nothing defines by environment variables.
+/// Replaces each undefined template value by an environment variable.
 fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut CleanupNotes) {
     let is_known = |value: &str| match Template::parse(&format!("{{{{ {value} }}}}")) {
         Err(_) => false,
@@ -429,8 +431,8 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
     }
 }
 
-/// A file context in which every file and variable exists. Files of rows have the columns that the
-/// draft uses.
+/// A stand-in for the real files and environment, in which every file and environment variable
+/// exists. Data files have the columns that the draft uses.
 struct PermissiveFileContext {
     columns: HashMap<String, BTreeSet<String>>,
     patterns: Patterns,

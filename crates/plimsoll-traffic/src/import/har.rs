@@ -25,7 +25,8 @@ const PAUSE_MS_MAX: u64 = 3_600_000;
 /// The largest number of imported entries; an entry is one request of the recording.
 const ENTRIES_MAX: usize = 10_000;
 
-/// The largest number of header fields of a request. Typical servers accept a hundred.
+/// The largest number of header fields of a request. Typical servers accept a hundred header
+/// fields.
 const HEADERS_MAX: usize = 1_000;
 
 /// Header fields that are not imported, because the HTTP client or the session's cookies set these
@@ -114,7 +115,7 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
 }
 
 /// Returns the most frequent origin of the wanted host. Without a wanted host, the first host
-/// counts, because a recording begins with its page.
+/// counts, because a recording begins with the request for its page.
 fn most_frequent_origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
@@ -177,8 +178,8 @@ impl<'a> HarReader<'a> {
         if !is_word(&method) || method == "CONNECT" {
             return self.draft.note_omission(node.at, "a request whose method is not valid is not imported");
         }
-        // A hand-written file may have requests without responses. Browsers write status 0 if there
-        // was no response.
+        // A hand-written file may have requests without responses, and these requests are imported.
+        // Browsers write status 0 if there was no response, so a request with status 0 is omitted.
         if response.is_some() && !(200..600).contains(&status) {
             return self.draft.note_omission(node.at, format!("{shown} is not imported: its response never arrived"));
         }
@@ -287,7 +288,8 @@ impl<'a> HarReader<'a> {
 
     fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, shown: &str) {
         let Some(data) = field(request, "postData") else {
-            // Browsers omit the content of uploaded files, and some tools omit all bodies.
+            // In a recording, browsers omit the content of uploaded files, and some tools omit all
+            // request bodies.
             let length = items(request, "headers").iter().find_map(|header| {
                 let is_it = text(header, "name")?.eq_ignore_ascii_case("content-length");
                 text(header, "value").filter(|_| is_it)?.trim().parse::<u64>().ok()
@@ -342,7 +344,8 @@ impl<'a> HarReader<'a> {
                 part.kind = text(parameter, "contentType").filter(|kind| !kind.is_empty()).map(str::to_owned);
                 parts.push(part);
             }
-            // The imported body gets a new boundary and a new content type.
+            // The imported multipart body gets a new boundary and a new content type, so the
+            // recorded content type is removed.
             out.headers.retain(|(name, _)| name != "content-type");
             out.body = DraftBody::Parts(parts);
         } else if !parameters.is_empty() {
@@ -393,8 +396,8 @@ fn encode_if_needed(text: &str) -> String {
     if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
 }
 
-/// Expects the recorded status of the response. For 304, status 200 is accepted too, because
-/// plimsoll has no cache.
+/// Expects the recorded status of the response. If the recorded status is 304 (not modified),
+/// status 200 is accepted too, because plimsoll has no cache.
 fn expected_status(status: u16) -> DraftExpect {
     let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };
     DraftExpect { status: Some(status), ..DraftExpect::default() }

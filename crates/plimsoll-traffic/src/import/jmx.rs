@@ -43,7 +43,8 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let parsed = library_panic::catch("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
     let document = parsed.map_err(|error| {
-        // In a truncated file the only reliable error is the early end.
+        // If the file is truncated, the only reliable error is the early end of the file, so the
+        // error gets that position.
         let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
         let at = match is_cut {
             true => TextPlace::from_byte(source, source.trim_end().len()),
@@ -150,7 +151,8 @@ impl JmxReader {
         let columns: Vec<&str> =
             part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         for column in &columns {
-            // A column name with one of these characters would end the template value.
+            // A column name that contains `.`, `(`, `}` or `|` would end its template value too
+            // early.
             if !column.contains(['.', '(', '}', '|']) {
                 self.values.columns.insert((*column).to_owned(), format!("{name}.{column}"));
             }
@@ -176,7 +178,8 @@ impl JmxReader {
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.note_omission(at, format!("separate the columns of {file} with commas"));
         }
-        // Without recycling, JMeter stops a thread when the rows run out.
+        // If the property `recycle` is false, JMeter stops a thread when the rows of the data file
+        // run out.
         let is_once = part("recycle") == "false";
         self.values.data.push(DraftData {
             name,
@@ -264,7 +267,8 @@ impl JmxReader {
         let mut flat = FlatSteps::default();
         flat.add(steps, 1);
         let mut say = |text: String| self.draft.note_omission(at, text);
-        // A loop over several requests cannot become repetitions of single requests.
+        // A loop over several requests cannot become repetitions of single requests, because the
+        // order of the requests would change.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
             say(format!("'{name}' ({around}): this part runs once, for one user"));

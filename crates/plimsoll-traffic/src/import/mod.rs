@@ -1,8 +1,8 @@
 //! Imports requests from other sources. A curl command line becomes one request. API descriptions,
 //! browser recordings and files of other tools become a traffic file.
 //!
-//! Each importer is a function of a text. Each part that cannot be imported gets a note with its
-//! position. Not here: reading files, sending requests, presentation.
+//! Each importer is a function that takes the text to import. Each part that cannot be imported
+//! gets a note with its position. Not here: reading files, sending requests, presentation.
 
 pub mod curl;
 pub(crate) mod draft;

@@ -1,8 +1,8 @@
 //! Imports API descriptions in OpenAPI 3 or 2 (Swagger). Each operation becomes a request of a mix,
 //! with example values.
 //!
-//! A description has neither an order nor frequencies, so there are no sessions and all weights are
-//! equal. References to other documents are not resolved.
+//! An API description states neither the order nor the frequency of requests, so the import has no
+//! sessions and gives all requests equal weights. References to other documents are not resolved.
 
 mod api;
 mod operation;

@@ -1,9 +1,10 @@
 //! Imports Postman collections (formats 2.0 and 2.1). The result is one scenario with the requests
 //! in order, and folders as groups of steps.
 //!
-//! Collection variables are replaced by their values. The value of another variable comes from the
-//! environment, or from a response if a script captures the variable. From scripts ([`script`]),
-//! only captures and expected statuses are imported. Not here: running a script.
+//! Collection variables are replaced by their values. A variable that the collection does not
+//! define gets its value from a response, if a script captures the variable, or from the
+//! environment. From scripts ([`script`]), only captures and expected statuses are imported. Not
+//! here: running a script.
 
 mod script;
 
@@ -23,7 +24,8 @@ use std::collections::{HashMap, HashSet};
 
 /// The largest number of imported requests.
 const REQUESTS_MAX: usize = 10_000;
-/// The largest number of header fields of a request. Typical servers accept a hundred.
+/// The largest number of header fields of a request. Typical servers accept a hundred header
+/// fields.
 const HEADERS_MAX: usize = 1_000;
 /// The deepest nesting of variables that is expanded. A variable is nested if another variable's
 /// value contains it.
@@ -125,7 +127,8 @@ fn script_source(event: &TreeNode) -> String {
 struct Scope<'a> {
     parent: Option<&'a Scope<'a>>,
     node: &'a TreeNode,
-    /// The variables of this folder or request. If names are equal, the last variable counts.
+    /// The variables of the folder or request, by name. If several variables have the same name,
+    /// the value of the last variable is used.
     variables: HashMap<&'a str, &'a str>,
 }
 
@@ -167,13 +170,14 @@ impl<'a> Scope<'a> {
 
 struct PostmanReader {
     draft: Draft,
-    /// The origin of the first request. If the host is a variable, the variable in braces.
+    /// The origin of the first request. If the host is a variable, the origin is the name of the
+    /// variable in braces.
     origin: Option<String>,
     /// The names of variables that scripts set.
     captured: HashSet<String>,
     requests: usize,
     /// The remaining memory budget for the expansion of variables in all texts. `beyond` is the
-    /// position of the request that exceeded the budget.
+    /// position in the collection of the request that exceeded the memory budget.
     budget: Budget,
     beyond: Option<TextPlace>,
     /// The `Authorization` value for the user info in the URL of the current request.
@@ -289,7 +293,7 @@ impl PostmanReader {
         let Some(key) = key.as_literal() else {
             return self.draft.note_omission(at, "a header whose name has a placeholder is not imported");
         };
-        // The HTTP client sets these fields itself.
+        // The HTTP client sets the header fields `Content-Length` and `Connection` itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
@@ -302,8 +306,8 @@ impl PostmanReader {
         request.headers.push((key.to_owned(), value));
     }
 
-    /// Returns the path and query of a request. `None` if the origin differs from the origin of the
-    /// first request; the omission gets a note.
+    /// Returns the path and query of a request. `None` if the origin of the request differs from
+    /// the origin of the first request. A note tells the user about each omitted request.
     fn read_request_target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
@@ -355,8 +359,8 @@ impl PostmanReader {
     }
 
     fn append_as_template(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
-        // The smallest charge for a piece of text, bytes, so that very many empty pieces exhaust
-        // the budget.
+        // The smallest amount that a piece of text takes from the memory budget, bytes. Without a
+        // minimum, very many empty pieces of text would never exhaust the memory budget.
         const PIECE_BYTES: usize = 64;
         let mut rest = source;
         if self.budget.take(source.len() + PIECE_BYTES).is_err() {
@@ -491,7 +495,8 @@ impl PostmanReader {
         }
     }
 
-    /// Adds the user info of the URL as an `Authorization` field, if the request has no such field.
+    /// Adds the user info of the URL as an `Authorization` field, if the request has no
+    /// `Authorization` field.
     fn url_user_as_authorization(&mut self, request: &mut DraftRequest) {
         if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
             request.headers.push(("Authorization".to_owned(), DraftText::literal(&user)));
@@ -567,7 +572,8 @@ impl PostmanReader {
                     // A form without parts counts as no body.
                     return;
                 }
-                // The imported body gets a new boundary and a new content type.
+                // The collection's `Content-Type` is removed, because the imported form gets a new
+                // multipart boundary and a new content type.
                 request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
                 request.body = DraftBody::Parts(parts);
                 None
@@ -605,8 +611,8 @@ impl PostmanReader {
         }
     }
 
-    /// Imports captures and expected statuses from the scripts of a request. Each other script gets
-    /// a note.
+    /// Imports captures and expected statuses from the test scripts of a request. For each script
+    /// of any other kind, a note tells the user that the script is not imported.
     fn import_scripts(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
             let source = script_source(event);
@@ -653,7 +659,8 @@ fn joined_url(url: &TreeNode) -> String {
         if items(url, "query").is_empty() {
             return raw.to_owned();
         }
-        // Postman sends the list of parameters; `raw` may contain disabled parameters.
+        // The query comes from the list of parameters, as in Postman, because the text `raw` may
+        // contain disabled parameters.
         let before = raw.split(['?', '#']).next().unwrap_or_default();
         return format!("{before}{}", query_text(url));
     }
@@ -692,20 +699,22 @@ fn query_text(url: &TreeNode) -> String {
     query
 }
 
-/// Sets a header field. As in Postman, the authorization replaces an explicit header field.
+/// Sets a header field. As in Postman, the authorization of a request replaces an explicit
+/// `Authorization` header field.
 fn replace_header(request: &mut DraftRequest, name: &str, value: DraftText) {
     request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
     request.headers.push((name.to_owned(), value));
 }
 
-/// Replaces each `:id` in the path by the value of the URL's variable.
+/// Replaces each variable in the path, such as `:id`, by the value that the URL defines for the
+/// variable.
 fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
     let variables = url.map_or(&[][..], |url| items(url, "variable"));
     if variables.is_empty() {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
-    // If names are equal, the last variable counts.
+    // If several path variables have the same name, the value of the last variable is used.
     let variables: HashMap<&str, &str> =
         variables.iter().filter_map(|variable| Some((text(variable, "key")?, text(variable, "value")?))).collect();
     // The name of a variable ends at the end of the path segment or at the first dot, as in

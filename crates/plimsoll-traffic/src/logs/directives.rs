@@ -1,6 +1,6 @@
 //! Parsers of three log format languages: nginx's `log_format` (`$name`), Apache's `LogFormat`
-//! (`%x`), and Envoy's format strings (`%NAME%`). Each parser returns the pieces of a
-//! [`super::pattern::Pattern`].
+//! (`%x`), and Envoy's format strings (`%NAME%`). Each parser returns the fields and fixed texts
+//! from which a [`super::pattern::Pattern`] is built.
 
 use super::entry::{FieldMeaning, Stamp};
 use super::pattern::FormatPiece;
@@ -17,8 +17,8 @@ pub(super) struct ParsedFormat {
     pub language: &'static str,
 }
 
-/// Parses a format in any of the three languages. `session` is the directive that identifies
-/// sessions. An error is a phrase that completes "--log-format ...".
+/// Parses a log format in the language of nginx, Apache or Envoy. `session` is the directive that
+/// identifies sessions. An error is the end of a message that begins with "--log-format".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
     let format = strip_config_syntax(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
@@ -237,8 +237,8 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             ('q', _) => push_query_field(&mut pieces),
             ('s', _) => push_field(&mut pieces, FieldMeaning::Status),
             ('b' | 'B', _) => push_field(&mut pieces, FieldMeaning::Bytes),
-            // The size of the content, if the format has it, takes precedence over the size with
-            // header fields (`%O`).
+            // A log format may have two response sizes. The size of the content takes precedence
+            // over the size with header fields (`%O`).
             ('O', _) if !pieces.contains(&FormatPiece::Place(FieldMeaning::Bytes)) => {
                 push_field(&mut pieces, FieldMeaning::Bytes);
             }
@@ -267,7 +267,8 @@ fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>)
     }
 }
 
-/// Returns the tokens of an Apache time format: one of Apache's own words, or a `strftime` format.
+/// Returns the tokens of an Apache time format. The format is one of Apache's own words, such as
+/// `msec`, or a `strftime` format.
 fn stamp_tokens(format: &str) -> Option<Vec<Token>> {
     Some(match format {
         "" => tokens("[%d/%b/%Y:%T %z]")?,
@@ -292,7 +293,8 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             continue;
         }
         let cannot = || "has a '%' without a closing '%'; Envoy's operators are written %NAME%".to_owned();
-        // A time format in parentheses may contain percent signs.
+        // The closing percent sign is searched after the parentheses, because a time format may
+        // contain percent signs.
         let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
         let end = match opened {
             Some(open) => {

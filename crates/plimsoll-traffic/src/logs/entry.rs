@@ -56,7 +56,7 @@ impl Entry<'_> {
 /// The meaning of one field of a log line, such as the status or the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FieldMeaning {
-    /// A timestamp that is a start or an end, depending on the format.
+    /// A timestamp that is the start or the end of the request, depending on the log format.
     Time(StampFormat),
     /// A timestamp of the arrival of the request.
     Start(StampFormat),
@@ -64,13 +64,13 @@ pub(super) enum FieldMeaning {
     End(StampFormat),
     /// An HTTP method such as `GET`.
     Method,
-    /// An HTTP method in capital letters only. The strict check serves formats without other
-    /// distinctive fields, so that lines of other formats do not match.
+    /// An HTTP method in capital letters only. Formats without other distinctive fields need the
+    /// check for capital letters, so that lines of other formats do not match.
     Verb,
     /// The path and query, or a whole URL.
     Target,
-    /// A path or URL that must begin with a slash or scheme. The strict check serves formats
-    /// without other distinctive fields, so that lines of other formats do not match.
+    /// A path or URL that must begin with a slash or scheme. Formats without other distinctive
+    /// fields need the check for a slash or scheme, so that lines of other formats do not match.
     Path,
     /// A request line, such as `GET /path HTTP/1.1`.
     Request,
@@ -78,16 +78,17 @@ pub(super) enum FieldMeaning {
     Status,
     /// The size of the response, bytes.
     Bytes,
-    /// A duration; the value is its unit in ns. Several durations of one log line are added.
+    /// A duration; the value of the variant is the unit of the duration in ns. Several durations of
+    /// one log line are added.
     Duration(u64),
-    /// The client, as any text.
+    /// The client that sent the request; any text is accepted.
     Client,
-    /// The client as an IP address or host name. A line with any other text in this field is of
-    /// another format.
+    /// The client as an IP address or host name. A line with any other text as the client is
+    /// rejected as a line of another format.
     Address,
     /// The client as an address with a port.
     AddressPort,
-    /// The client with a port, as any text.
+    /// The client that sent the request, with a port; any text is accepted.
     ClientPort,
     /// An ignored word without blanks and colons, which must not be an IP address.
     Word,
@@ -284,7 +285,7 @@ fn parse_whole_number(text: &[u8]) -> Option<u64> {
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
-            // JSON loggers may write whole numbers with a fraction.
+            // Some JSON loggers write whole numbers with a fraction, such as `200.0`.
             return parse_number(text).filter(|v| *v >= 0.0).map(|v| v as u64);
         }
         value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
@@ -325,8 +326,9 @@ fn parse_client_like_timestamp(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
-/// Parses a duration to ns. The unit is the unit of the field, or a unit in the text. `Some(None)`
-/// means that the duration was not measured (-1). `None` means that the text is not a duration.
+/// Parses a duration to ns. The unit of the duration is `unit_ns`, or a unit in the text, such as
+/// `12ms`. `Some(None)` means that the duration was not measured (-1). `None` means that the text
+/// is not a duration.
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     // A list such as `0.010, 0.020` has the times of several upstream servers, which nginx tried in
     // sequence.

@@ -1,5 +1,6 @@
 //! Formats of access logs. The user names a format, or states a `log_format` or a mapping of JSON
-//! fields. Without such a choice, the format is detected from the first lines of a file.
+//! fields. If the user states no format, plimsoll detects the format from the first lines of a
+//! file.
 
 use super::directives;
 use super::entry::{Entry, FieldMeaning, Raw, Stamp};
@@ -54,7 +55,7 @@ enum LogLines {
     W3c(W3cFields),
 }
 
-/// The notation of lines that consist of names and values.
+/// The notation of log lines that consist of names and values: JSON or logfmt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PairNotation {
     Json,
@@ -69,7 +70,8 @@ impl PairNotation {
         }
     }
 
-    /// Returns whether a line can have this notation, by a quick check that avoids slow parsing.
+    /// Returns whether a line looks like JSON or logfmt, whichever `self` is. The quick check
+    /// avoids slow parsing of lines in another notation.
     fn can_match_line(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
@@ -88,10 +90,11 @@ impl PairNotation {
 /// The reason why a log has no usable format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// An invalid `log_format`; the text completes "--log-format ...".
+    /// An invalid `log_format`; the text is the end of a message that begins with "--log-format".
     #[error("{0}")]
     Said(String),
-    /// An invalid mapping of JSON fields; the text completes "--field ...".
+    /// An invalid mapping of JSON fields; the text is the end of a message that begins with
+    /// "--field".
     #[error(transparent)]
     Fields(#[from] FieldsError),
     /// The lines match no known format.
@@ -104,12 +107,13 @@ pub enum FormatError {
     )]
     NoTimes,
     /// The detected format lacks the session field that the user requested. The values are the
-    /// field and the name of the format; the text completes "--session ...".
+    /// field and the name of the format. The text is the end of a message that begins with
+    /// "--session".
     #[error("'{0}' is not a field of the detected format ({1})")]
     Session(String, String),
 }
 
-/// Detection accepts a format that parses at least one in this many of the first lines.
+/// A detected format must parse at least 1/`PARSED_LINES_DIVISOR` of the first lines of a log.
 const PARSED_LINES_DIVISOR: usize = 5;
 
 impl Format {
@@ -123,7 +127,7 @@ impl Format {
     }
 
     /// Parses the name of a known format, or a `log_format` or `LogFormat` string. `session` is the
-    /// directive that identifies sessions, or `client`.
+    /// directive whose value identifies sessions, or the word `client` for the client address.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = known_format_by_name(text.trim()) {
             format.set_session_field(session)?;
@@ -203,8 +207,8 @@ impl Format {
         Some(entry)
     }
 
-    /// Returns whether a line is not a request of its own: a W3C directive or a further line of a
-    /// Rails request. A W3C directive changes the fields of later lines.
+    /// Returns whether a line describes no new request, because the line is a W3C directive or a
+    /// further line of a Rails request. A W3C directive changes the fields of later lines.
     pub fn takes_directive(&mut self, line: &[u8]) -> bool {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
@@ -218,8 +222,8 @@ impl Format {
         w3c::is_directive(line)
     }
 
-    /// Adds prefixes to the format until the format parses one of `lines`. If no prefixes help, or
-    /// none are needed, the format stays unchanged.
+    /// Adds prefixes to the format until the format parses one of `lines`. The format stays
+    /// unchanged if no prefix is needed, or if no prefix makes a line match.
     pub fn add_missing_prefixes(mut self, lines: &[&[u8]]) -> Format {
         if self.count_parsed(lines) > 0 {
             return self;
@@ -272,13 +276,14 @@ impl Format {
     }
 }
 
-/// Splits the user's choice of what identifies sessions: a field of the log, or the client address
-/// (`client`).
+/// Splits the user's choice of a session identifier into two results: a field of the log, and
+/// whether the client address (`client`) identifies sessions.
 fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
     (session.filter(|field| *field != "client"), session == Some("client"))
 }
 
-/// Parses the notation of [`KNOWN_TEXT_FORMATS`], with fields in `<...>`, into pieces.
+/// Splits a format in the notation of [`KNOWN_TEXT_FORMATS`] into fields, which are written as
+/// `<...>`, and fixed texts.
 fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
     let mut out = Vec::new();
     let mut rest = written;
@@ -390,8 +395,8 @@ fn is_request_without_time(line: &[u8]) -> bool {
     memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
 }
 
-/// Detects the format of lines whose prefixes were removed. `has_moment` states whether a prefix
-/// had the time.
+/// Detects the format of lines whose prefixes were removed. `has_moment` states whether one of the
+/// removed prefixes has a timestamp.
 fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = KNOWN_TEXT_FORMATS.into_iter().map(Format::from_known_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
@@ -416,8 +421,8 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
         };
         if lines.iter().any(tells) {
             candidates.push(Format::from_pairs(notation, name, stamp, &keys));
-            // If the lines have no times, a prefix may contain the times. So the format without
-            // times is also a candidate.
+            // If the lines have no timestamps, a prefix may have the timestamp. So a variant of the
+            // format without timestamps is also a candidate.
             let timeless: Vec<PathMeaning> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
             candidates.push(Format::from_pairs(notation, name, stamp, &timeless));
         }
@@ -439,7 +444,7 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     best.filter(|(count, format)| format.is_rails() || count * PARSED_LINES_DIVISOR >= lines).map(|(_, format)| format)
 }
 
-/// Returns whether a line ends in seconds with `fraction` decimals.
+/// Returns whether a line ends in a number of seconds with `fraction` decimals.
 fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     let word = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
     let are_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);

@@ -10,15 +10,17 @@ use plimsoll_model::units::{MS, SECOND};
 pub const MAPPING_FIELD_NAMES: &str =
     "time, start, end, method, path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent";
 
-/// The reason why a mapping of JSON fields is invalid; the text completes "--field ...".
+/// The reason why a mapping of JSON fields is invalid. The text is the end of a message that begins
+/// with "--field".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldsError(String);
 
-/// A path of names in a JSON line, and the meaning of the value there.
+/// A path of names in a JSON line, and the meaning of the value at the path.
 pub(super) type PathMeaning = (Vec<String>, FieldMeaning);
 
-/// A tree of the wanted paths, with one node for each name of a path.
+/// A tree of the paths whose values are extracted from a line, with one node for each name of a
+/// path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PathNode {
     name: Vec<u8>,

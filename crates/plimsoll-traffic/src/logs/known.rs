@@ -15,7 +15,7 @@ pub(super) const RAILS_FORMAT_NAME: &str = "Rails";
 /// The beginning of the first line of a Rails request.
 pub(super) const RAILS_BEGIN: &[u8] = b"Started ";
 
-/// The format names that the command line accepts, each with the name of its format.
+/// The short format names that the command line accepts, each with the full name of the format.
 pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("combined", "combined log format"),
     ("nginx", "combined log format"),
@@ -44,9 +44,9 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("envoy-json", "Envoy, JSON"),
 ];
 
-/// The known text formats, more specific formats first. Each format has a name, the meaning of its
-/// timestamp, its fields (`<...>`) and texts, and whether more text may follow. A format without a
-/// time needs a prefix with a time.
+/// The known text formats, more specific formats first. Each entry has a name, the meaning of the
+/// timestamp, the fields (`<...>`) with fixed texts, and whether more text may follow the last
+/// field. A format without a timestamp matches only lines that have a prefix with a timestamp.
 pub(super) const KNOWN_TEXT_FORMATS: [(&str, Stamp, &str, bool); 38] = [
     (
         "Traefik's common log format",
@@ -180,9 +180,10 @@ pub(super) struct KnownPairs {
     pub name: &'static str,
     /// Whether the timestamp is the start or the end of a request.
     pub stamp: Stamp,
-    /// Paths of names whose values identify the format, for detection.
+    /// The paths of names by which detection recognises the format: at least one line must have a
+    /// value at every path.
     pub marker_paths: &'static [&'static str],
-    /// The wanted paths and the meaning of their values.
+    /// The paths of the values to extract, each with the meaning of the value.
     pub paths: &'static [(&'static str, FieldMeaning)],
 }
 
@@ -290,7 +291,8 @@ pub(super) const LOGFMT_FORMATS: [KnownPairs; 2] = [
 ];
 
 /// The usual names of fields in logs of unknown programs, by meaning. For each meaning, the first
-/// name that occurs in the log is used. A duration with unit 0 needs a unit in its text.
+/// name that occurs in the log is used. A logged duration needs a unit in its text, such as `12ms`,
+/// if the unit in the table is 0.
 pub(super) const FIELD_NAMES_BY_MEANING: [(FieldMeaning, &[&str]); 16] = [
     (FieldMeaning::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (FieldMeaning::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),

@@ -1,10 +1,10 @@
-//! Parses access logs. A [`Format`] defines the fields of a line. [`Format::parse`] returns
-//! the [`Entry`] of a line without copying. [`find_format`] detects the format from the first lines
-//! of a file.
+//! Parses access logs. A [`Format`] defines the fields of a line. [`Format::parse`] returns the
+//! [`Entry`] of a line without copying. [`find_format`] detects the format from the first lines of
+//! a file.
 //!
-//! A timestamp is the start or the end of a request, depending on the server. If a log has ends and
-//! durations, the arrivals are computed from both. Not here: reading files, and statistics over
-//! many lines ([`crate::survey`]).
+//! A timestamp is the start or the end of a request, depending on the server. If a log has the end
+//! and the duration of each request, the arrival is computed as the difference. Not here: reading
+//! files, and statistics over many lines ([`crate::survey`]).
 
 mod directives;
 mod entry;

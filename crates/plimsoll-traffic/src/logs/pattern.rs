@@ -27,8 +27,8 @@ enum FieldEnd {
     Text(Box<Finder<'static>>),
     /// The field ends at the next unescaped quote, which this text (possibly empty) must follow.
     Quote(Vec<u8>),
-    /// The field is a list of upstream servers. The list ends at this text; occurrences inside the
-    /// list do not count.
+    /// The field is a list of upstream servers. The list ends at this text; occurrences of the text
+    /// between two servers of the list are skipped.
     List(Box<Finder<'static>>),
     /// The field ends before this byte, which begins the next field.
     Before(u8),

@@ -1,5 +1,5 @@
 //! Detects and removes the line prefixes of log transports and loggers: syslog, Kubernetes, Docker,
-//! docker compose, and loggers of applications. Not here: parsing the rest of a line.
+//! docker compose, and loggers of applications. Not here: parsing the text after the prefixes.
 
 use super::json::unescape_json;
 use super::stamp;
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The largest number of prefixes of a line. `docker compose logs -t` adds two prefixes, and an
 /// application's logger adds two more.
 pub(super) const PREFIXES_MAX: usize = 4;
-/// Detection accepts a prefix if at most one in this many lines lacks the prefix.
+/// Detection accepts a prefix if at most 1/`WITHOUT_ONE_IN` of the lines lack the prefix.
 const WITHOUT_ONE_IN: usize = 5;
 
 /// A kind of prefix that log transports and loggers add to each line.
@@ -122,7 +122,8 @@ impl LogPrefix {
             LogPrefix::Cri => stamp::read(split_word(line)?.0),
             LogPrefix::Syslog => {
                 let after_priority = line.strip_prefix(b"<").and_then(split_word).filter(|(first, _)| {
-                    // `134>1` marks RFC 5424, which has the time in the next word.
+                    // A syslog header that begins with `<134>1` has the syntax of RFC 5424, in
+                    // which the second word is the time.
                     first.ends_with(b">1")
                 });
                 let (time, _) = split_word(after_priority.map_or(line, |(_, rest)| rest))?;
@@ -184,7 +185,7 @@ fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Splits off the prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
-/// Returns the time and the rest.
+/// Returns the time and the rest of the line.
 fn split_ruby_prefix(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
@@ -195,7 +196,7 @@ fn split_ruby_prefix(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Splits off a time in brackets: `[2025-10-10 13:55:30 +0000] `, or `[2025-10-10T13:55:30Z INFO
-/// name] ` of Rust's loggers. Returns the time and the rest.
+/// name] ` of Rust's loggers. Returns the time and the rest of the line.
 fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
@@ -207,7 +208,7 @@ fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Splits off a time without brackets: `2025-10-10T13:55:30.1Z ` or `2025-10-10 13:55:30,123 `,
-/// with an optional zone. Returns the time and the rest.
+/// with an optional zone. Returns the time and the rest of the line.
 fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let (first, rest) = split_token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
@@ -258,7 +259,8 @@ fn text_after_level(line: &[u8]) -> Option<&[u8]> {
 const LOGGER_BYTES_MAX: usize = 64;
 
 fn text_after_level_and_name(text: &[u8]) -> Option<&[u8]> {
-    // The search ends at the longest accepted name, because a line may be very long.
+    // The search for a colon covers only the length of the longest accepted name, because a line
+    // may be very long.
     let colon = |text: &[u8]| memchr::memchr(b':', &text[..text.len().min(LOGGER_BYTES_MAX)]);
     let level = colon(text).filter(|end| is_level(&text[..*end]))?;
     let rest = &text[level + 1..];
@@ -311,8 +313,8 @@ fn syslog_message(line: &[u8]) -> Option<&[u8]> {
     });
     let rest = after_priority.unwrap_or(line);
     if let Some(rest) = rest.strip_prefix(b"1 ").filter(|_| after_priority.is_some()) {
-        // The header has time, host, program, process and message id. After the header, structured
-        // data in brackets or a dash follows.
+        // The header of RFC 5424 has time, host, program, process and message id. After the header,
+        // structured data in brackets or a dash follows.
         let mut rest = rest;
         for _ in 0..5 {
             rest = split_word(rest)?.1;

@@ -146,7 +146,8 @@ impl Civil {
     }
 }
 
-/// The rest of a text, from which parsing functions take the beginning.
+/// The part of a text that is not parsed yet. Each parsing function removes the parsed part from
+/// the beginning.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -299,8 +300,8 @@ fn parse_calendar_time(text: &[u8]) -> Option<u64> {
         }
         _ => 0,
     };
-    // A timestamp without a zone is read as UTC. The error is harmless, because only differences
-    // between timestamps matter.
+    // A timestamp without a zone is read as UTC. A wrong time zone is harmless, because only
+    // differences between timestamps matter.
     let east_s = if cursor.0.is_empty() { 0 } else { cursor.parse_time_zone()? };
     cursor.0.is_empty().then_some(())?;
     unix_ns(civil, fraction_ns, east_s)
@@ -325,7 +326,8 @@ fn parse_epoch_time(text: &[u8]) -> Option<u64> {
     whole.checked_mul(unit)?.checked_add(fraction)
 }
 
-/// Returns the length in ns of the unit that a timestamp of this size counts since the Unix epoch.
+/// Returns the length in ns of the unit of a timestamp. The size of the number `whole` shows
+/// whether the timestamp counts s, ms, us or ns since the Unix epoch.
 fn epoch_unit_ns(whole: u64) -> u64 {
     match whole {
         0..100_000_000_000 => SECOND,

@@ -22,8 +22,8 @@ enum W3cFieldMeaning {
     Time,
     Path,
     Query,
-    /// The duration of the request. The value of the variant is the unit of a whole number, ns; a
-    /// number with a decimal point is in seconds.
+    /// The duration of the request. The value of the variant is the unit of durations without a
+    /// decimal point, ns. Durations with a decimal point are in seconds.
     Taken(u64),
     Is(FieldMeaning),
 }
@@ -34,7 +34,8 @@ pub(super) fn is_directive(line: &[u8]) -> bool {
 }
 
 impl W3cFields {
-    /// Parses a `#Fields` directive. `None` for any other line, or if required fields are missing.
+    /// Parses a `#Fields` directive. `None` if the line is not a `#Fields` directive, or if
+    /// required fields are missing.
     pub fn read(line: &[u8]) -> Option<W3cFields> {
         let names = std::str::from_utf8(line.strip_prefix(b"#Fields:")?).ok()?;
         let names: Vec<String> = names.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();

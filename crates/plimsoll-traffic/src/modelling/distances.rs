@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The widths of the time windows in which requests are counted for the index of dispersion, ns.
 const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
-/// The fewest windows for an index of dispersion. With 100 windows its standard error is 14 %.
+/// The fewest windows from which an index of dispersion is computed. With 100 windows, the standard
+/// error of an index of dispersion is 14 %.
 const WINDOWS_MIN: u64 = 100;
 /// The sizes of the simulated caches, as shares of all distinct paths.
 const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
-/// The quantiles that are compared, both of the requests in a visit and of the waits between
-/// requests.
+/// The quantiles at which log and model are compared, for the number of requests in a visit and for
+/// the waits between requests.
 const COMPARED_QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// The largest accepted total variation distance between the endpoint shares of log and model.
@@ -25,11 +26,12 @@ pub const DISPERSION_OFF_MAX: f64 = 0.2;
 const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// The largest accepted difference between the cache hit ratios of log and model.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
-/// The largest difference of a figure other than dispersion that counts as chance, in standard
-/// deviations between draws of the model. A smaller difference is not an error of the model.
+/// The largest difference between log and model that counts as chance, in standard deviations of a
+/// figure over random draws of the model. A difference that chance explains is not an error of the
+/// model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// The accepted distance between endpoint shares, as a multiple of the distance caused by chance
-/// alone.
+/// The factor of the expected chance distance between endpoint shares in the accepted distance. The
+/// product is added to `MIX_TV_MAX`.
 const CHANCE_TV: f64 = 1.5;
 /// The largest accepted relative difference between log and model in a quantile of the requests in
 /// a visit. A difference of one request is always accepted.
@@ -51,7 +53,7 @@ pub struct StreamRequest {
     pub wait_ns: Option<u64>,
 }
 
-/// The figures of a stream of requests that are compared between log and model.
+/// The statistics of a sequence of requests, which are compared between the log and its model.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFigures {
     requests: f64,
@@ -102,7 +104,7 @@ pub struct ModelDistances {
 pub struct DivergentFigure {
     /// The name of the figure.
     pub name: String,
-    /// The difference and its bound, as a phrase that completes "its NAME ...".
+    /// The difference and its bound, as the end of a message that begins with "its NAME".
     pub said: String,
 }
 
@@ -126,8 +128,8 @@ pub fn cache_sizes(paths: usize) -> [usize; 3] {
 
 impl StreamFigures {
     /// Computes the figures of requests, which are ordered by start and lie within `span_ns`.
-    /// `resolution_ns` is the resolution of the timestamps; windows narrower than the resolution
-    /// get no dispersion.
+    /// `resolution_ns` is the resolution of the timestamps. For windows narrower than
+    /// `resolution_ns`, no index of dispersion is computed.
     pub fn compute(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
         let total = requests.len().max(1) as f64;
         let mut routes: Vec<f64> = Vec::new();
@@ -202,8 +204,8 @@ impl StreamFigures {
     }
 }
 
-/// Returns the index of dispersion: variance over mean of the request counts in windows of this
-/// width. `None` if there are too few windows, or no requests.
+/// Returns the index of dispersion: variance over mean of the request counts in windows of
+/// `width_ns`. `None` if there are too few windows, or no requests.
 fn dispersion_index(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
     let windows = span_ns / width_ns;
     if windows < WINDOWS_MIN {
@@ -219,11 +221,12 @@ fn dispersion_index(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> 
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
-/// Returns the bound for the relative difference of a dispersion over this number of windows. The
-/// bound is larger with few windows, because chance alone changes the dispersion.
+/// Returns the largest accepted relative difference between two indices of dispersion, each over
+/// `windows` windows. With few windows the bound is larger, because chance changes the index of
+/// dispersion more.
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
-        // A log with too few windows gets no dispersion, so the bound is not used.
+        // A log with too few windows gets no index of dispersion, so the bound is not used.
         return DISPERSION_OFF_MAX;
     }
     DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
@@ -246,8 +249,8 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
 }
 
 /// Returns the largest difference between log and model that chance explains for one figure. The
-/// log is a single draw, and the model's figure is a mean of draws, so the variances of both add
-/// up.
+/// log is a single random draw, and the model's figure is a mean of draws, so the variances of draw
+/// and mean add up.
 fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {
@@ -266,13 +269,14 @@ fn total_variation(one: &[f64], other: &[f64]) -> f64 {
 }
 
 impl ModelDistances {
-    /// Compares a log with draws of its model. `caches` are the cache sizes of the figures, in
-    /// paths.
+    /// Compares a log with random draws of requests from its model. `caches` are the sizes of the
+    /// simulated caches, in paths.
     pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
         let mix_tv = total_variation(&log.routes, &model.routes);
-        // The mean over several draws differs by chance from the model itself. The expected
-        // difference follows from the distance of single draws from the mean.
+        // The mean endpoint shares of several random draws differ by chance from the model's true
+        // shares. The expected chance difference is estimated from the distances between single
+        // draws and their mean.
         let off_mean = draws.iter().map(|draw| total_variation(&draw.routes, &model.routes)).sum::<f64>();
         let off_mean =
             if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
@@ -374,7 +378,8 @@ mod tests {
         let alike = [figures(&random_stream(2, 1)), figures(&random_stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
         assert_eq!(distances.figures_over_bounds(), Vec::new(), "{distances:?}");
-        // Random arrivals have a dispersion of 1. The stream has too few windows of 100 s.
+        // Random arrivals have an index of dispersion of 1. The stream of requests is too short for
+        // an index of dispersion over windows of 100 s.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
         assert_eq!(distances.visit_requests[0], (0.5, 2.0, 2.0));
@@ -391,8 +396,8 @@ mod tests {
 
     #[test]
     fn random_variation_of_many_endpoints_is_no_difference() {
-        // Independent requests to 500 endpoints: two draws differ by more than 2 % in total,
-        // although the probabilities are equal.
+        // Two random draws of requests to 500 endpoints differ by more than 2 % in total, although
+        // the endpoint probabilities are equal.
         let drawn = |seed: u64, skewed: bool| {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {
@@ -411,7 +416,8 @@ mod tests {
         for log in 1..20 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
             let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
-            // The endpoint shares of the log equal the probabilities of the traffic file.
+            // The endpoint shares of the log are set to the exact probabilities of the traffic
+            // file, 0.002 for each endpoint.
             let distances = ModelDistances {
                 mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
                 ..distances

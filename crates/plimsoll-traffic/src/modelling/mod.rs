@@ -1,11 +1,11 @@
 //! Fits a model to an access log. The model is a traffic file that generates similar traffic for
 //! any length of time.
 //!
-//! The model reproduces the mix of endpoints, the sequence of a visitor's requests and their waits.
-//! The frequency of each path and the rate of visits over time are reproduced too.
-//! [`ModelDistances`] measures how well the model reproduces the log. Paths are drawn independently
-//! by frequency, or once for each visit. So the model does not reproduce paths that depend on
-//! earlier paths: a visitor who views an item does not buy the same item.
+//! The model reproduces the mix of endpoints, the sequence of a visitor's requests and the waits
+//! between requests. The model also reproduces the frequency of each path and the rate of visits
+//! over time. [`ModelDistances`] measures how well the model reproduces the log. Paths are drawn
+//! independently by frequency, or once for each visit. As a consequence, no path depends on earlier
+//! paths: a simulated visitor who views an item does not buy the same item.
 //!
 //! Not here: reading logs, writing files, and the draws of a load (the engine).
 
@@ -36,17 +36,18 @@ pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamReques
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 
-/// The largest number of rows in a file of paths. If an endpoint has more requests, the file
-/// contains the path of every n-th request.
+/// The largest number of rows in a file of paths. If an endpoint has more requests than the file
+/// may have rows, the file contains the path of every n-th request.
 const ROWS_MAX: usize = 50_000;
 /// The largest number of path templates that are distinguished while drawn requests are mapped to
 /// the log's endpoints.
 const TEMPLATES_MAX: usize = 1 << 20;
-/// The smallest share of requests that are in visits with several requests, for a model with
-/// scenarios. Below this share the model is a mix of single requests.
+/// The smallest share of requests in visits with several requests at which the model gets
+/// scenarios. If visits with several requests have a smaller share, the model is a mix of single
+/// requests.
 const MULTI_REQUEST_VISITS_SHARE_MIN: f64 = 0.05;
 /// The largest weight of a request or scenario in the traffic file. Weights that are not whole
-/// numbers are scaled so that the largest gets this value.
+/// numbers are scaled so that the largest weight equals `WEIGHT_MAX`.
 const WEIGHT_MAX: f64 = 1_000_000.0;
 
 /// A model of an access log: a traffic file with its data files, and figures of the log to verify
@@ -79,14 +80,14 @@ pub struct TrafficModel {
 pub struct ModelFacts {
     /// The number of requests of the log from which the model was fitted.
     pub requests: u64,
-    /// The number of visits; for a mix, the number of independent requests.
+    /// The number of visits, or of independent requests if the model is a mix of single requests.
     pub visits: u64,
     /// The number of visits that were too long and were split into single requests, and the number
-    /// of their requests.
+    /// of requests in the split visits.
     pub long: (u64, u64),
     /// The number of endpoints.
     pub endpoints: usize,
-    /// The number of scenarios; 0 if the model is a mix.
+    /// The number of scenarios; 0 if the model is a mix of single requests.
     pub scenarios: usize,
     /// The number of distinct endpoint sequences of visits in the log.
     pub sequences: usize,
@@ -182,10 +183,10 @@ impl TrafficModel {
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // Two kinds of paths are used in the order of the log. A path of the first
-                        // kind identifies one visitor and stays the same throughout a visit, so
-                        // each visit uses one row. Paths of the second kind hardly ever repeat, but
-                        // random draws would repeat such paths.
+                        // Paths that identify one visitor are used in the order of the log. Such a
+                        // path stays the same throughout a visit, so each visit uses one row of
+                        // paths. Paths that hardly ever repeat are also used in the order of the
+                        // log, because random draws would repeat paths.
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
@@ -237,8 +238,9 @@ impl TrafficModel {
 
     /// Returns a mapping of requests drawn from the model to the endpoints and paths of the log.
     pub fn folder<'m>(&'m self, fold: Option<&'m PathReplacement<'m>>) -> RouteMapper<'m> {
-        // In the log, only the templates that appear first get separate routes. Drawn requests are
-        // mapped by template, because the order of draws differs from the log.
+        // Only the path templates that appear first in the log get separate routes. Requests drawn
+        // from the model are mapped by template, because their order differs from the order of the
+        // log.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteMapper { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
@@ -288,7 +290,7 @@ impl RouteModel {
 }
 
 /// Converts a sequence of endpoints to a scenario. Consecutive requests to one endpoint become two
-/// steps: the first request, and a step that repeats the rest.
+/// steps: one step for the first request, and one repeated step for all further requests.
 fn draft_scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
     let mut steps = Vec::new();
     let mut before: Option<RouteNumber> = None;

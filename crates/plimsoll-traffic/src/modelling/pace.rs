@@ -1,9 +1,10 @@
 //! Fits the rate of visits over time, and the spacing of the starts of visits.
 //!
-//! The numbers of visits in the intervals of a log vary by chance. If these numbers became rates, a
-//! draw from the rates would add chance variation a second time. So the rates are shrunk towards
-//! their mean by the part of the variation that chance explains. Numbers of visits that are drawn
-//! from the rates then vary as much as the numbers of the log.
+//! The numbers of visits in the intervals of a log vary by chance. If the counted visits of each
+//! interval became the model's rate, random draws from the rate would add chance variation a second
+//! time. So the rates of the intervals are shrunk towards their mean by the part of the variation
+//! that chance explains. The numbers of visits that are drawn from the shrunk rates vary as much as
+//! the numbers of visits in the log.
 
 use crate::import::draft::DraftLoad;
 use plimsoll_model::units::exact_duration;
@@ -11,16 +12,18 @@ use plimsoll_model::{Arrivals, Curve, Stage};
 
 /// The candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
-/// The accepted number of intervals if the fitted rate changes over time.
+/// The accepted numbers of intervals into which a log is divided to fit a rate that changes over
+/// time.
 const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
 /// The smallest accepted mean number of visits in an interval, if the fitted rate changes over
 /// time.
 const VISITS_MIN: f64 = 20.0;
 /// The largest index of dispersion (variance over mean of counts) that counts as even spacing.
-/// Random arrivals have an index of 1.
+/// Random arrivals have an index of dispersion of 1.
 const EVEN_DISPERSION_MAX: f64 = 0.5;
 
-/// The rate of visits in 1/s (for a mix: of requests), and the spacing of their starts.
+/// The rate of visits in 1/s, and the spacing of the starts of visits. If the model is a mix of
+/// single requests, each request counts as a visit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPace {
     /// The rate of visits over the length of the log, 1/s.
@@ -30,8 +33,9 @@ pub struct ModelPace {
 }
 
 impl ModelPace {
-    /// Fits the rate of visits with these starts within `span_ns`. The starts are ordered, in ns,
-    /// and each start has a weight, which is 1 for a visit with the mean number of requests.
+    /// Fits the rate of visits over time to the starts of visits within `span_ns`. The starts are
+    /// ordered, in ns, and each start has a weight, which is 1 for a visit with the mean number of
+    /// requests.
     pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
@@ -59,8 +63,8 @@ impl ModelPace {
         if index < EVEN_DISPERSION_MAX {
             return constant(Arrivals::Constant);
         }
-        // Up to this bound, chance variation of a constant rate explains the dispersion of this
-        // number of counts.
+        // Chance alone explains an index of dispersion of up to 3 standard errors above 1, so the
+        // fitted rate is constant.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
             return constant(Arrivals::Poisson);
         }
@@ -86,7 +90,7 @@ impl ModelPace {
     }
 }
 
-/// Rounds a rate to one decimal from 100 on, and to four decimals below.
+/// Rounds a rate of 100 or more to one decimal, and a smaller rate to four decimals.
 fn round_rate(rate: f64) -> f64 {
     if rate >= 100.0 { (rate * 10.0).round() / 10.0 } else { (rate * 1e4).round() / 1e4 }
 }

@@ -1,17 +1,17 @@
 //! Collects the endpoint sequences of visits with their frequencies. Each sequence becomes a
-//! scenario. If there are too many sequences, the most frequent sequences stay, and some rarer
-//! sequences represent similar sequences. The weights are then adjusted until every endpoint has
-//! its share of requests.
+//! scenario. If a log has too many sequences, the model keeps the most frequent sequences, and some
+//! rarer sequences that each represent similar sequences. The weights of the kept sequences are
+//! adjusted until every endpoint has its share of requests.
 
 use plimsoll_model::RouteNumber;
 use std::collections::{BTreeMap, HashMap};
 
 /// The largest number of sequences that a model keeps.
 pub const SEQUENCES_MAX: usize = 200;
-/// The number of iterations of the weight adjustment.
+/// The number of iterations that adjust the weights of sequences.
 const ADJUSTMENT_ROUNDS: usize = 2000;
-/// The number of last iterations of the weight adjustment that ignore the lengths of visits. The
-/// last iterations ensure that every endpoint has its share of requests.
+/// The number of final iterations of the weight adjustment that ignore the lengths of visits. The
+/// final iterations ensure that every endpoint has its share of requests.
 const ROUNDS_OF_ENDPOINTS: usize = 50;
 
 /// A sequence of endpoints, with the number of visits that it represents.
@@ -21,9 +21,9 @@ pub struct Sequence {
     pub weight: f64,
 }
 
-/// Returns at most `max` sequences of visits. If the visits have more sequences, some rarer
-/// sequences represent similar sequences. Each endpoint that would be missing gets a sequence of
-/// one request.
+/// Returns at most `max` endpoint sequences of visits, and a sequence of one request for each
+/// endpoint that the `max` sequences lack. If the visits have more than `max` sequences, some rarer
+/// sequences represent similar sequences.
 pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
     let mut counts: HashMap<Vec<RouteNumber>, u64> = HashMap::new();
     visits.for_each(|routes| *counts.entry(routes).or_default() += 1);
@@ -42,8 +42,9 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     all.iter().for_each(|(routes, count)| *lengths.entry(length_class(routes)).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
-    // After the sort, sequences of equal length and beginning are neighbours. The visits are
-    // divided into equal parts, and one sequence represents each part.
+    // The sort places sequences of equal length and equal first endpoints next to each other. The
+    // visits of the sorted sequences are divided into equal parts, and one sequence represents each
+    // part.
     rest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then_with(|| a.0.cmp(&b.0)));
     let parts = (max - kept.len()) as u64;
     let total: u64 = rest.iter().map(|(_, count)| count).sum();
@@ -74,8 +75,8 @@ fn length_class(routes: &[RouteNumber]) -> u32 {
 }
 
 /// Adjusts weights until every endpoint has its wanted number of requests and the visits have the
-/// wanted lengths (generalized iterative scaling, Darroch and Ratcliff 1972). If both goals cannot
-/// be met, the numbers of requests take precedence.
+/// wanted lengths (generalized iterative scaling, Darroch and Ratcliff 1972). If no weights match
+/// both the numbers of requests and the lengths of visits, the numbers of requests take precedence.
 fn fit_weights(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ADJUSTMENT_ROUNDS {

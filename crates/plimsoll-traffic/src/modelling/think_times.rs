@@ -1,6 +1,7 @@
-//! Fits think times to the waits between two requests, by pair of endpoints. The distribution of a
-//! think time is log-normal if this distribution fits. Otherwise, as for a mix of instant and long
-//! waits, the think time is a random choice of several times.
+//! Fits think times to the waits between two requests, by pair of endpoints. A think time has a
+//! log-normal distribution if a log-normal distribution fits the waits. If no log-normal
+//! distribution fits, as for a mix of instant and long waits, the think time is a random choice of
+//! several times.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
@@ -9,17 +10,17 @@ use std::collections::HashMap;
 const SAMPLES_MAX: usize = 10_000;
 /// The fewest waits from which a pair of endpoints gets its own think time.
 const SAMPLES_MIN: usize = 8;
-/// Waits shorter than this count as no wait, s.
+/// The limit below which the wait between two requests counts as no wait, s.
 const NO_WAIT_S: f64 = 0.000_5;
-/// The smallest standard deviation of the logarithm of waits. With a smaller deviation, the think
-/// time is constant.
+/// The smallest standard deviation of the logarithm of waits at which the think time is random.
+/// With a smaller standard deviation, the think time is constant.
 const SIGMA_MIN: f64 = 0.02;
-/// The largest standard deviation of the logarithm of waits. Larger deviations are reduced to this
-/// limit.
+/// The largest standard deviation of the logarithm of waits. Larger standard deviations are reduced
+/// to `SIGMA_MAX`.
 const SIGMA_MAX: f64 = 5.0;
 /// The largest accepted factor between fitted and observed quantiles of a log-normal distribution.
 const QUANTILE_FIT_FACTOR_MAX: f64 = 1.5;
-/// Waits shorter than this time count as equal in the comparison of quantiles, s.
+/// The limit below which waits count as equal when fitted and observed quantiles are compared, s.
 const EQUAL_WAIT_S: f64 = 0.02;
 /// The number of think times in a random choice.
 const EMPIRICAL_TIMES_COUNT: usize = 20;
@@ -70,14 +71,15 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     if median < NO_WAIT_S {
         return Some(random_choice(waits));
     }
-    // The waits between the quantiles 0.16 and 0.84 decide the width of the distribution, within
-    // limits that the mean of all waits sets. Without these limits, rare long waits would become
-    // too long.
+    // The width of the fitted distribution follows from the quantiles 0.16 and 0.84 of the waits,
+    // within limits that the mean of all waits sets. Without limits on the width, the fitted
+    // distribution would make rare long waits too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(NO_WAIT_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Each pair has a share, and the quantile of the standard normal distribution for the share.
+    // Each pair has a probability, and the quantile of the standard normal distribution for the
+    // probability.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {
         let (seen, fitted) = (at(share).max(EQUAL_WAIT_S), (median * (sigma * deviations).exp()).max(EQUAL_WAIT_S));
@@ -90,15 +92,16 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }
 
-/// Returns a think time that is a random choice among the means of equal parts of the ordered
-/// waits.
+/// Returns a think time that is a random choice from a list. The ordered waits are divided into
+/// equal parts, and the list contains the mean of each part.
 fn random_choice(waits: &[f64]) -> String {
     let part = |number: usize| {
         &waits[waits.len() * number / EMPIRICAL_TIMES_COUNT..waits.len() * (number + 1) / EMPIRICAL_TIMES_COUNT]
     };
     let means =
         (0..EMPIRICAL_TIMES_COUNT).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
-    // Think times are rounded to three significant digits, but to no less than 0.1 ms.
+    // Think times are rounded to three significant digits or to a multiple of 0.1 ms, whichever is
+    // coarser.
     let text = |mean_s: f64| {
         let step = 10f64.powf((mean_s * 1e3).max(1e-3).log10().floor() - 2.0).max(0.1);
         let ms = (mean_s * 1e3 / step).round() * step;

@@ -1,16 +1,19 @@
-//! Detects two kinds of endpoints, and collects the paths of visits. A path such as
-//! `/users/7/orders` identifies one visitor, who requests the path repeatedly. Paths such as
-//! `/search?q=a+long+word` hardly ever repeat. Not here: writing and choosing rows of paths.
+//! Detects endpoints whose paths identify a visitor or hardly ever repeat, and collects the paths
+//! of visits. A path such as `/users/7/orders` identifies one visitor, who requests the path
+//! repeatedly. Paths such as `/search?q=a+long+word` hardly ever repeat. Not here: writing and
+//! choosing rows of paths.
 
 use std::collections::HashMap;
 
-/// The fewest requests to an endpoint that follow another request of the same visit, for a decision
-/// that paths identify visitors.
+/// The fewest requests that must follow an earlier request of the visit to the endpoint, before the
+/// endpoint's paths may count as identifying visitors.
 const PAIRS_MIN: u64 = 8;
-/// The smallest share of requests with a path that occurs only once, for paths to count as new. The
-/// condition of [`PER_VISIT_MAX`] must also be met.
+/// The smallest share of requests whose path occurs only once, at which the paths of an endpoint
+/// count as hardly ever repeating. The requests in a visit to the endpoint must also be at most
+/// [`PER_VISIT_MAX`] on average.
 const UNIQUE_PATH_SHARE_MIN: f64 = 0.5;
-/// The largest mean number of requests in a visit to the endpoint, for paths to count as new.
+/// The largest mean number of requests in a visit to an endpoint, at which the endpoint's paths may
+/// count as hardly ever repeating.
 const PER_VISIT_MAX: f64 = 1.2;
 
 /// The requests of all visits to one endpoint.
@@ -38,12 +41,13 @@ impl EndpointRequests {
         }
     }
 
-    /// Returns whether sessions of the model use the paths in the order of the log, one path each.
+    /// Returns whether sessions of the model use the paths in the order of the log, one path for
+    /// each session.
     ///
     /// The result is true if visits keep their path, or if paths hardly ever repeat. Visits keep
-    /// their path if the share of repetitions is above the middle between chance and 1. `asked`
-    /// contains the paths of all requests. In a mix each request is a session, so only rare
-    /// repetition counts.
+    /// their path if the share of repeated paths is above the middle between the share expected by
+    /// chance and 1. `asked` contains the paths of all requests. In a mix of single requests, each
+    /// request is a session, so the result is true only if paths hardly ever repeat.
     pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
@@ -62,7 +66,8 @@ mod tests {
 
     #[test]
     fn paths_repeated_more_than_by_chance_are_kept() {
-        // Visits with four requests each; `path` gives the path by visit and request number.
+        // The test data are 50 visits with four requests each; `path` returns the path of a request
+        // from the visit number and the request number.
         let kept = |path: &dyn Fn(u32, u32) -> u32| {
             let (mut own, mut asked) = (EndpointRequests::default(), Vec::new());
             for visit in 0..50 {
@@ -75,7 +80,7 @@ mod tests {
         };
         assert_eq!(kept(&|visit, _| visit), (true, 50));
         assert_eq!(kept(&|visit, number| visit * 4 + number), (false, 50));
-        // One request of four has a different path.
+        // In each visit, the last of four requests has a different path.
         assert_eq!(kept(&|visit, number| visit * 4 + number / 3), (true, 50));
         // A path that all visitors request identifies no visitor.
         assert_eq!(kept(&|visit, number| u32::from(visit == 3 && number == 2)), (false, 50));

@@ -51,11 +51,12 @@ impl Visits {
         &self.requests[visit.clone()]
     }
 
-    /// Returns the start of each visit in ns, and the weight of the visit in visits of the model.
+    /// Returns the start of each visit in ns, and the weight of the visit, which is measured in
+    /// visits of the model.
     ///
-    /// A visit of the model has the mean number of requests of all visits. Requests of split visits
-    /// are visits of one request, so the weight of each is less than 1. The weight of whole visits
-    /// is more than 1.
+    /// A visit of the model has the mean number of requests of all visits. Each request of a split
+    /// visit becomes a visit of one request, whose weight is less than 1. The weight of a visit
+    /// that was not split is more than 1.
     pub fn starts(&self) -> Vec<(u64, f64)> {
         let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
@@ -106,8 +107,8 @@ mod tests {
         );
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.requests_in_longer_visits(), 2);
-        // The log has 63 requests in 62 visits of the model. The weight of a split visit is
-        // proportional to its requests.
+        // The 63 requests of the log become 62 visits of the model. The weight of a split visit is
+        // proportional to its number of requests.
         let starts = visits.starts();
         let counted: f64 = starts.iter().map(|(_, weight)| weight).sum();
         let apart: f64 = starts.iter().map(|(_, weight)| weight).filter(|weight| **weight < 1.0).sum();

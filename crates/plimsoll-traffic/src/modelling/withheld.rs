@@ -5,7 +5,8 @@
 use plimsoll_model::{ListedTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
-/// The beginning of the replacement of a secret key. A number follows, as in `withheld-1`.
+/// The beginning of the replacement of a secret key. A number follows the prefix, as in
+/// `withheld-1`.
 pub const WITHHELD_KEY_PREFIX: &str = "withheld-";
 
 /// The paths of a log, in which parts that look like secret keys are replaced.
@@ -18,7 +19,7 @@ pub struct WrittenTargets {
 }
 
 impl WrittenTargets {
-    /// Replaces the keys in `targets`. If `keep` is true, nothing is replaced.
+    /// Replaces the secret keys in the paths `targets`. If `keep` is true, no key is replaced.
     pub fn new(targets: ListedTargets, keep: bool) -> WrittenTargets {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut replaced = HashMap::new();
@@ -36,7 +37,7 @@ impl WrittenTargets {
         WrittenTargets { targets, replaced, keys: numbers.len() }
     }
 
-    /// Returns the path with this number, with its keys replaced.
+    /// Returns the path with the number `number`, in which all secret keys are replaced.
     pub fn get(&self, number: u32) -> &str {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }

@@ -1,10 +1,11 @@
 //! Replays an access log as a load. A [`RequestCollector`] collects the requests of the log, and
 //! [`LogRequests::to_replay`] schedules them.
 //!
-//! All requests are in memory, with 24 bytes each plus their distinct paths, and are sorted at the
-//! end. So the lines of the log may be in any order, but the number of requests is limited. A log
-//! has no bodies, few header fields and no conditional requests, so the replay lacks these, too.
-//! Not here: reading lines, and executing the load.
+//! All requests are in memory, at 24 bytes for each request plus the distinct paths, and are sorted
+//! after the last line is read. So the lines of the log may be in any order, but the number of
+//! requests is limited. A log has no bodies, few header fields and no conditional requests, so a
+//! replay cannot reproduce bodies, most header fields and conditional requests. Not here: reading
+//! lines, and executing the load.
 
 mod logged;
 mod scaled;
@@ -32,11 +33,12 @@ pub use logged::ReplayTiming;
 pub const REQUESTS_MAX: usize = 32 << 20;
 /// The largest total size of distinct paths, bytes (1 GiB).
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// The largest number of endpoints with separate figures. All other endpoints of a method share one
-/// route.
+/// The largest number of endpoints with separate figures. All endpoints beyond the largest number
+/// share one route for each HTTP method.
 const ENDPOINTS_MAX: usize = 500;
-/// The largest number of skip reasons with separate counts. Each skipped HTTP method is a skip
-/// reason. The same limit applies to the distinct methods of requests beyond the endpoint limit.
+/// The largest number of reasons for skipped requests that are counted separately. Each skipped
+/// HTTP method is a separate reason. `METHODS_MAX` also limits the distinct methods of requests to
+/// endpoints beyond `ENDPOINTS_MAX`.
 const METHODS_MAX: usize = 64;
 /// The length of the shortest load, ns (1 ms).
 const LENGTH_NS_MIN: u64 = 1_000_000;
@@ -69,7 +71,7 @@ pub struct RequestCollector<'f> {
     endpoints: Endpoints,
     /// The route of each endpoint, by endpoint number.
     route_by_endpoint: Vec<Option<RouteNumber>>,
-    /// The routes that endpoints beyond the limit share, by method.
+    /// The routes that endpoints beyond `ENDPOINTS_MAX` share, by HTTP method.
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
     targets: ListedTargets,
@@ -92,19 +94,20 @@ pub struct LogRequests {
     resolution_ns: u64,
 }
 
-/// The load that replays a log: a list of requests, with fixed start times or with sessions to draw
-/// from.
+/// The load that replays a log: a list of requests, with fixed start times or with sessions from
+/// which the load draws at random.
 #[derive(Debug, Clone)]
 pub struct Replay {
     routes: Vec<ReplayRoute>,
     listed: Arc<RequestList>,
-    /// The start time of each request. `None` if the load draws sessions instead.
+    /// The start time of each request. `None` if the load draws random sessions of the log.
     pub arrivals: Option<ArrivalTimes>,
-    /// The length of the load, ns. If the load draws sessions, the value is the length of the log.
+    /// The length of the load, ns. If the load draws random sessions, `length_ns` is the length of
+    /// the log.
     pub length_ns: u64,
 }
 
-/// The skip reason of a log line without a method.
+/// The reason under which a log line without an HTTP method is counted as skipped.
 const NO_METHOD: &str = "no method";
 
 /// The reason why a log cannot become a load.
@@ -241,7 +244,8 @@ impl<'f> RequestCollector<'f> {
         Some(*self.route_by_endpoint[number as usize].get_or_insert_with(|| push_route(routes, method, template)))
     }
 
-    /// Returns the collected requests in order of time, or an error if there were too many.
+    /// Returns the collected requests in order of time, or an error if the log had too many
+    /// requests, paths or routes.
     pub fn finish(self) -> Result<LogRequests, ReplayError> {
         let RequestCollector { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
         if is_full {
@@ -258,8 +262,8 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
     (routes.len() - 1) as RouteNumber
 }
 
-/// Returns a 32-bit hash that identifies the visitor: of the session if logged, otherwise of client
-/// and user agent. [`crate::survey`] identifies visitors in the same way.
+/// Returns a 32-bit hash that identifies the visitor: the hash of the session if logged, or else of
+/// client and user agent. The statistics in [`crate::survey`] identify visitors by the same fields.
 fn visitor_hash(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),

@@ -1,8 +1,9 @@
 //! Changes the number of visitors of a replay. Whole sessions are duplicated or dropped, so that
 //! the times within a session stay the same.
 //!
-//! A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide and the rate
-//! over the day keeps its shape. As a consequence, bursts of many visitors become smoother.
+//! A duplicated session is shifted in time by up to [`MOVED_NS_MAX`], so that copies do not
+//! coincide. The limit of the shift preserves the shape of the rate over the day. The time shifts
+//! make bursts of many visitors smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
 use crate::survey::GAP_NS;
@@ -62,8 +63,8 @@ pub(super) fn scale_sessions(
         }
         scaled.extend_from_slice(&requests);
         for number in drawn {
-            // A request that is shifted past the end of the log continues at the beginning, and
-            // vice versa.
+            // Requests that are shifted past the end of the log wrap around to its beginning, and
+            // requests before the beginning wrap around to the end.
             let forth_ns = span_ns - moved_ns_max + rng.below(2 * moved_ns_max + 1);
             scaled.extend(requests[sessions[number].clone()].iter().map(|request| LoggedRequest {
                 start_ns:

@@ -15,7 +15,8 @@ pub(crate) fn sendable_method(logged: &[u8]) -> Option<Cow<'_, str>> {
     if text.is_empty() || text.len() > 32 || !text.chars().all(is_word) {
         return None;
     }
-    // Some logs have methods in lower case, which servers reject.
+    // Methods in lower case, as in some logs, are converted to capitals, because servers reject
+    // them.
     let method =
         if text.chars().any(|c| c.is_ascii_uppercase()) { text.into() } else { text.to_ascii_uppercase().into() };
     (method != "CONNECT").then_some(method)

@@ -9,7 +9,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{ListedSessions, SessionsFacts};
 
 /// Groups requests, which are in order of time, into sessions, and returns the facts of the log.
-/// `None` if there are no requests or too many.
+/// `None` if there are no requests or too many requests.
 pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
     let first_ns = requests.first()?.start_ns;
     let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();
@@ -31,7 +31,7 @@ pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option
     Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
 }
 
-/// Returns the number of requests in the busiest interval of this length, aligned to the clock.
+/// Returns the number of requests in the busiest interval of `length_ns`, aligned to the clock.
 fn busiest_interval_requests(requests: &[LoggedRequest], length_ns: u64) -> u64 {
     let stretches = requests.chunk_by(|a, b| a.start_ns / length_ns == b.start_ns / length_ns);
     stretches.map(<[LoggedRequest]>::len).max().unwrap_or(0) as u64

@@ -1,6 +1,6 @@
 //! Spreads requests at random within their second if the log's timestamps are whole seconds. The
-//! requests keep the order of their lines. A uniform distribution is the weakest assumption about
-//! the unknown times.
+//! requests keep the order of their log lines. A uniform distribution within the second is the
+//! weakest assumption about the unknown arrival times.
 
 use super::logged::LoggedRequest;
 use plimsoll_model::rng::Rng;

@@ -29,12 +29,12 @@ pub(crate) struct Endpoints {
     /// A cache from paths to endpoint numbers. Each slot has the hash of method and path; the low
     /// bits of this hash select the slot.
     path_cache: Vec<(u64, u32)>,
-    /// The number of requests to endpoints beyond the limit.
+    /// The number of requests to endpoints beyond the first `max` endpoints.
     pub beyond: u64,
     text: Vec<u8>,
 }
 
-/// The endpoint number that stands for all endpoints beyond the limit.
+/// The endpoint number that stands for all endpoints beyond the first `max` endpoints.
 const ENDPOINT_BEYOND_LIMIT: u32 = u32::MAX;
 
 impl Endpoints {

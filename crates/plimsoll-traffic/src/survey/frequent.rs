@@ -1,6 +1,7 @@
 //! Counts many distinct items in bounded memory by lossy counting (Manku and Motwani 2002). If
-//! there are too many items, the rarest are dropped. An item that appears again may have been
-//! dropped before, so its count may be too low by a known amount. Frequent items keep exact counts.
+//! there are too many distinct items, the rarest items are dropped. An item that appears again may
+//! have been dropped before, so its count may be too low by a known amount. Frequent items keep
+//! exact counts.
 
 use super::hashing::HashKeyMap;
 

@@ -31,8 +31,8 @@ fn multiply_and_fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// Returns a hash of `bytes`. The hash of several texts is computed by passing each hash as the
-/// next `seed`.
+/// Returns a hash of `bytes`. A hash of several texts is computed by passing the hash of each text
+/// as the `seed` of the next text.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
     const HASH_CONSTANT_A: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -301,7 +301,7 @@ pub struct Figures {
     /// The number of requests without a known arrival time, whose response end was used instead.
     pub from_ends: u64,
     /// The number of requests whose log lines were too far out of time order. Late requests are
-    /// missing only in rates, dispersion and concurrency over time.
+    /// missing from rates, dispersion and concurrency over time, but not from other statistics.
     pub late: u64,
     /// The largest number of requests in one clock second. `None` if the timestamps are too coarse.
     pub peak_1s: Option<u64>,
@@ -309,11 +309,11 @@ pub struct Figures {
     pub peak_1min: u64,
     /// The endpoints, most frequent first.
     pub endpoints: Vec<TrafficEndpoint>,
-    /// The number of requests to endpoints beyond the limit of 10,000.
+    /// The number of requests to endpoints beyond the first 10,000 endpoints.
     pub endpoints_beyond: u64,
     /// The number of requests by method, most frequent first.
     pub methods: Vec<(String, u64)>,
-    /// The number of responses by status; status 0 means that none was logged.
+    /// The number of responses by status; status 0 means that no status was logged.
     pub statuses: Vec<(u16, u64)>,
     /// The number of requests by client, most frequent first.
     pub clients: Vec<(String, u64)>,

@@ -1,7 +1,7 @@
 //! Measures how unevenly requests are distributed over resources. The measure is the exponent of
 //! Zipf's law, fitted by maximum likelihood.
 
-/// The fewest distinct ids from which an exponent is fitted.
+/// The fewest distinct ids from which the exponent of Zipf's law is fitted.
 const IDS_MIN: usize = 10;
 /// The fewest requests of an id that give the id a meaningful rank.
 const RANKED_MIN: u64 = 5;
@@ -12,8 +12,8 @@ const RANKS_MAX: usize = 100_000;
 /// are in descending order, and the exponent is 0 to 5. `None` if there are too few ids or
 /// requests.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
-    // If many ids are rare, only the frequent ids are used. Zipf's law has the same exponent among
-    // the frequent ids.
+    // If the log has rare ids, the fit uses only the frequent ids. Zipf's law has the same exponent
+    // for the frequent ids as for all ids.
     let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
     let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
     let counts = if is_sparse && ranked >= IDS_MIN { &counts[..ranked] } else { counts };
@@ -65,10 +65,11 @@ mod tests {
             }
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let found = zipf_exponent(&counts).expect("enough");
-            // The ranks are by observed counts, so chance makes the exponent slightly larger.
+            // The ids are ranked by their observed counts, so chance makes the fitted exponent
+            // slightly larger.
             assert!((-0.02..0.05).contains(&(found - a)), "{a}: {found}");
         }
-        // With many more ids than requests, the frequent ids are still enough.
+        // Even with many more ids than requests, the frequent ids are enough to fit the exponent.
         let mut rng = Rng::new(3);
         let harmonic: f64 = (1..=50_000).map(|rank| 1.0 / f64::from(rank)).sum();
         let mut counts = vec![0u64; 50_000];

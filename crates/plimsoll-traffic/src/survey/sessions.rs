@@ -1,5 +1,5 @@
 //! Groups requests into sessions: requests of one visitor without a gap of half an hour. Only open
-//! sessions are in memory, and a session closes after the gap.
+//! sessions are in memory, and a session closes after half an hour without requests.
 
 use super::hashing::HashKeyMap;
 use plimsoll_model::Histogram;
@@ -8,8 +8,8 @@ use plimsoll_model::Histogram;
 pub const GAP_NS: u64 = 1_800_000_000_000;
 /// The interval between searches for ended sessions, ns of log time.
 const SWEEP_NS: u64 = 300_000_000_000;
-/// The largest number of open sessions. Above this number, the sessions that are inactive for
-/// longest are closed early.
+/// The largest number of open sessions. If more sessions are open, the sessions that are inactive
+/// for longest are closed early.
 const OPEN_MAX: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +37,8 @@ impl Sessions {
         self.newest_ns = self.newest_ns.max(start_ns);
         let open = self.open.entry(visitor).or_insert(OpenSession { requests: 0, end_ns: start_ns });
         let gap_ns = start_ns.saturating_sub(open.end_ns);
-        // Several logs of different times may be read in sequence. An entry that ends more than a
-        // gap before the session is from another log, so the session ends.
+        // Several logs of different times may be read in sequence. An entry that ends more than
+        // `GAP_NS` before the end of the session is from another log, so the session ends.
         if gap_ns > GAP_NS || end_ns.saturating_add(GAP_NS) < open.end_ns {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
@@ -108,7 +108,7 @@ mod tests {
         let (requests, think, early) = sessions.finish();
         assert_eq!((requests.count(), requests.max_ns(), early), (5, 5, false));
         // The think times are 4 s after the first response, 12 s after the overlapping response,
-        // and 1800 s, which is just within the gap.
+        // and 1800 s, the longest wait within a session.
         assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * SECOND, 1800 * SECOND));
     }
 }

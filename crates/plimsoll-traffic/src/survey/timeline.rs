@@ -1,6 +1,6 @@
-//! Counts arrivals and requests in flight over time, in bins of 100 ms. Lines may be out of order
-//! by up to [`WINDOW_S`] seconds, and responses may take as long. The number of requests within
-//! this time bounds the memory.
+//! Counts arrivals and requests in flight over time, in bins of 100 ms. Log lines may be out of
+//! order by up to [`WINDOW_S`] seconds, and responses may take up to [`WINDOW_S`] seconds. The
+//! number of requests within [`WINDOW_S`] seconds bounds the memory.
 //!
 //! Not here: timestamps and their resolution.
 
@@ -12,8 +12,8 @@ pub(super) const BIN_NS: u64 = 100_000_000;
 pub const WINDOW_S: u64 = 600;
 /// The longest time by which log lines may be out of order, in bins.
 const DISORDER_WINDOW_BINS: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
-/// The largest number of request starts and ends in memory. Above this number, the accepted
-/// disorder of log lines shrinks.
+/// The largest number of request starts and ends in memory. If more starts and ends are in memory,
+/// the time by which log lines may be out of order shrinks.
 const EVENTS_MAX: usize = 1 << 23;
 /// The largest number of intervals in the series over the whole log.
 const POINTS_MAX: usize = 1200;
@@ -48,7 +48,7 @@ impl Windows {
                     self.sum += u128::from(self.count);
                     self.squares += u128::from(self.count).pow(2);
                 }
-                // Windows without requests count as windows with 0.
+                // Windows without requests count as whole windows with 0 requests.
                 self.whole += window - current - 1;
                 self.begun_whole = true;
                 (self.current, self.count) = (Some(window), 0);
@@ -77,7 +77,7 @@ impl Windows {
     }
 }
 
-/// The sums of one interval of the series over the whole log.
+/// The totals of one time interval in the series over the whole log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     arrivals: u64,
@@ -89,7 +89,8 @@ struct Point {
 struct Bin {
     arrivals: u64,
     /// The starts and ends of requests in the bin. Each event is the time within the bin in ns,
-    /// shifted left by one bit, plus 1 for a start. So an end sorts before a start of the same ns.
+    /// shifted left by one bit, plus 1 for a start. Because of the added 1, a start is sorted after
+    /// an end at the same ns.
     events: Vec<u32>,
 }
 
@@ -175,7 +176,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the bin with this number, which must not be final.
+    /// Returns the bin with the number `number`, which must not be final.
     #[inline]
     fn bin_mut(&mut self, number: u64) -> &mut Bin {
         let at = (number - self.front) as usize;
@@ -195,7 +196,8 @@ impl Timeline {
                     self.finalize_bin(number, done);
                 }
                 None => {
-                    // `bins` is empty, so the rest of the range contains only ends from `far_ends`.
+                    // `bins` is empty, so the remaining bins before `bin` contain only request ends
+                    // from `far_ends`.
                     let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
                     if next > number {
                         self.skip_bins(number, next);
@@ -243,11 +245,12 @@ impl Timeline {
         }
     }
 
-    /// Advances over bins without events from `from` to `to`, and adds the requests in flight to
-    /// the series.
+    /// Handles the bins from `from` to `to`, in which no request starts or ends. Adds the requests
+    /// that are in flight during these bins to the series.
     fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
-        // A first call widens the intervals of the series, so that all bins fit.
+        // The first call of `point_of_bin` passes the last bin, so that the intervals of the series
+        // become long enough for all bins.
         self.point_of_bin(to - 1);
         let mut at = from;
         while at < to {
@@ -261,7 +264,7 @@ impl Timeline {
     }
 
     /// Returns the interval of the series that contains a bin; `None` before the first arrival. If
-    /// there are too many intervals, their length doubles.
+    /// the series would have too many intervals, the length of each interval doubles.
     fn point_of_bin(&mut self, bin: u64) -> Option<&mut Point> {
         let since = bin.checked_sub(self.first?)?;
         while since / self.bins_a_point >= POINTS_MAX as u64 {
@@ -282,14 +285,15 @@ impl Timeline {
         self.points.get_mut(at)
     }
 
-    /// Finalises all bins up to the last arrival.
+    /// Adds the counts of all bins up to the last arrival to the windows and the series.
     pub fn finish(&mut self) {
         if self.newest > 0 {
             self.finalize_until(self.newest + 1);
         }
     }
 
-    /// Returns the number of arrivals that were too far out of order to be counted.
+    /// Returns the number of arrivals that were not counted, because their log lines were too far
+    /// out of order.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -299,12 +303,14 @@ impl Timeline {
         self.under_way_max.max(0) as u64
     }
 
-    /// Returns the largest counts in one clock second and in one clock minute.
+    /// Returns the largest number of arrivals in one clock second, and the largest number in one
+    /// clock minute.
     pub fn peaks(&self) -> (u64, u64) {
         (self.second.max(), self.minute.max())
     }
 
-    /// Returns the counts in windows of 0.1, 1, 10 and 100 s, each with its width in ns.
+    /// Returns the arrivals counted in windows of 0.1, 1, 10 and 100 s, each with the width of a
+    /// window in ns.
     pub fn windows(&self) -> [(u64, &Windows); 4] {
         [
             (BIN_NS, &self.tenth),
@@ -349,8 +355,8 @@ mod tests {
 
     #[test]
     fn peaks_use_clock_seconds_and_minutes() {
-        // 30 requests in one second and 20 in the next, all within one minute. A single request
-        // follows after a long gap.
+        // The log has 30 requests in one second and 20 requests in the next second, all within one
+        // minute. After a long gap, the log has a single further request.
         let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
         requests.extend((0..20).map(|n| (1500 + n, None)));
         requests.push((86_400_000, None));
@@ -385,14 +391,15 @@ mod tests {
 
     #[test]
     fn dispersion_is_computed_from_counts() {
-        // Evenly spaced arrivals have dispersion 0. Bursts have a dispersion of about the burst
-        // size.
+        // Evenly spaced arrivals have an index of dispersion (variance divided by mean) of 0.
+        // Arrivals in bursts have an index of dispersion of about the burst size.
         let even = build_timeline(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
         let windows = even.windows();
         assert_eq!(windows[1].1.dispersion(5), Some(0.0));
         assert_eq!(windows[3].1.dispersion(5), None);
         let bursts = build_timeline(&(0..2000).map(|n| (n / 100 * 1000, None)).collect::<Vec<_>>());
-        // 100 requests in the first tenth of each second, and none in the rest.
+        // Each second has 100 requests in its first tenth, and no requests in the other nine
+        // tenths.
         let tenth = bursts.windows()[0].1.dispersion(5).expect("enough");
         assert!((tenth - 90.0).abs() < 6.0, "{tenth}");
     }

@@ -1,6 +1,6 @@
 //! Summarises vegeta's results over time for each attack (a run of vegeta): rates, latencies and
-//! failures. Memory is bounded for any number and order of results, because intervals double in
-//! length as an attack grows.
+//! failures. Memory is bounded for any number and order of results, because the intervals of an
+//! attack double in length when their number exceeds a limit.
 //!
 //! Not here: rendering pages, and computing the figures of vegeta's own reports (`figures`).
 
@@ -8,19 +8,19 @@ use super::result::VegetaResult;
 use plimsoll_model::Histogram;
 use std::collections::BTreeMap;
 
-/// The largest number of distinct attacks with separate figures.
+/// The largest number of attacks (runs of vegeta) that have separate figures.
 const ATTACKS_MAX: usize = 12;
-/// The largest number of intervals of an attack. Intervals are 10 ms long at first. If there are
-/// too many intervals, their length doubles.
+/// The largest number of time intervals of an attack (a run of vegeta). The intervals of an attack
+/// are 10 ms long at first. If an attack has too many intervals, their length doubles.
 const STRETCHES_MAX: usize = 300;
-/// The initial length of an interval, ns (10 ms).
+/// The initial length of a time interval of an attack, ns (10 ms).
 const STRETCH_NS: u64 = 10_000_000;
-/// The fewest requests in an interval, on average, for a meaningful rate.
+/// The smallest mean number of requests in an interval that gives a meaningful request rate.
 const SENT_MIN: u64 = 8;
 /// The largest number of distinct errors counted for one attack.
 const ERRORS_MAX: usize = 100;
 
-/// The results over time of each attack.
+/// The results over time of each attack, which is a run of vegeta.
 #[derive(Debug, Clone, Default)]
 pub struct VegetaCourse {
     attacks: Vec<AttackCourse>,
@@ -44,8 +44,8 @@ pub struct AttackCourse {
     earliest_ns: u64,
     /// The start time of the last request, ns since the Unix epoch.
     latest_ns: u64,
-    /// The start time of the result that was read first, ns. Interval 0 begins at this time, and
-    /// earlier intervals have negative numbers.
+    /// The start time of the request whose result was read first, ns. Interval 0 of the attack
+    /// begins at this start time, and earlier intervals have negative numbers.
     origin_ns: u64,
     stretch_ns: u64,
     stretches: BTreeMap<i64, CourseBin>,
@@ -59,15 +59,17 @@ struct CourseBin {
     failed: Histogram,
 }
 
-/// The figures of one interval of an attack. Latencies are those of the requests sent in the
-/// interval, ns. If no request was sent, the latencies are `None`.
+/// The figures of one interval of an attack. The latencies are those of the requests that were sent
+/// in the interval, ns. If no request was sent in the interval, its latencies are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoursePoint {
     /// The middle of the interval, s since the first request.
     pub at_s: f64,
-    /// The request rate in the interval, 1/s. `None` if the interval is too short.
+    /// The request rate in the interval, 1/s. The request rate is `None` if the interval is too
+    /// short.
     pub sent_rps: Option<f64>,
-    /// The rate of failed requests, 1/s. `None` if the interval is too short.
+    /// The rate of failed requests, 1/s. The rate of failed requests is `None` if the interval is
+    /// too short.
     pub failed_rps: Option<f64>,
     /// The median latency, ns.
     pub p50_ns: Option<f64>,
@@ -80,7 +82,8 @@ pub struct CoursePoint {
 }
 
 impl VegetaCourse {
-    /// Adds one result to its attack. Results of attacks beyond [`ATTACKS_MAX`] are only counted.
+    /// Adds one result to the figures of its attack. For attacks beyond the first [`ATTACKS_MAX`],
+    /// the results are only counted.
     pub fn add(&mut self, result: &VegetaResult) {
         let at = self.attacks.iter().position(|attack| attack.name == result.attack);
         match at {
@@ -99,7 +102,7 @@ impl VegetaCourse {
         &self.attacks
     }
 
-    /// Returns the number of results of attacks beyond [`ATTACKS_MAX`].
+    /// Returns the number of results of the attacks beyond the first [`ATTACKS_MAX`].
     pub fn results_beyond_limit(&self) -> u64 {
         self.left_out
     }
@@ -153,7 +156,8 @@ impl AttackCourse {
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }
 
-    /// Doubles the length of the intervals, and merges the intervals in pairs.
+    /// Doubles the length of the attack's time intervals by merging pairs of neighbouring
+    /// intervals.
     fn double_interval_length(&mut self) {
         self.stretch_ns = self.stretch_ns.saturating_mul(2);
         for (at, stretch) in std::mem::take(&mut self.stretches) {
@@ -174,8 +178,8 @@ impl AttackCourse {
         self.latest_ns - self.earliest_ns
     }
 
-    /// Returns the request rate, 1/s. If all requests started at once, the value is the number of
-    /// requests.
+    /// Returns the request rate, 1/s. If all requests started at the same time, the returned rate
+    /// is the number of requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests() as f64,
@@ -183,8 +187,8 @@ impl AttackCourse {
         }
     }
 
-    /// Divides the attack into at most `count_max` intervals of equal length. The number is smaller
-    /// if the intervals would have too few requests.
+    /// Divides the attack into at most `count_max` intervals of equal length. The attack has fewer
+    /// intervals if `count_max` intervals would contain too few requests each.
     pub fn moments(&self, count_max: usize) -> Vec<CoursePoint> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {
@@ -203,8 +207,8 @@ impl AttackCourse {
         }
         let length_ns = joined as f64 * self.stretch_ns as f64;
         let begin_ns = *first as f64 * self.stretch_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
-        // The attack counts as ended one mean interval between requests after the last request, as
-        // if another request started then.
+        // The end of the attack is one mean time gap between requests after the last request, as if
+        // a further request started at that time.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, CourseBin)| {
@@ -242,8 +246,8 @@ mod tests {
     fn attack_intervals_ignore_result_order() {
         const START_NS: u64 = 1_795_307_654_063_832_482;
         let of = |n: u64| {
-            // 100 requests a second for 20 s. Every tenth request fails, and the second half of the
-            // requests is slower.
+            // The attack has 100 requests a second for 20 s. Every tenth request of the attack
+            // fails, and the second half of the requests is slower than the first half.
             let latency_ns = if n < 1000 { 1_000_000 } else { 5_000_000 };
             attack_result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
         };
@@ -283,7 +287,8 @@ mod tests {
     #[test]
     fn a_pause_is_a_rate_of_zero() {
         let mut course = VegetaCourse::default();
-        // 40 requests a second for 3 s, a gap of 6 s, and 40 a second for 3 s again.
+        // The attack sends 40 requests a second for 1.5 s, pauses for 6 s, and sends 40 requests a
+        // second for 1.5 s again.
         (0..120u64).for_each(|n| {
             course.add(&attack_result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200))
         });

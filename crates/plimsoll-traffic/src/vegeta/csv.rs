@@ -1,6 +1,6 @@
-//! Encodes and decodes results as CSV rows. The columns are: sent, code, latency, bytes out, bytes
-//! in, error, body, attack, number, method, URL, header fields. Quoting is as in Go's package
-//! `encoding/csv`.
+//! Encodes and decodes vegeta's results as CSV rows. The columns are: send time, status code,
+//! latency, bytes out, bytes in, error, body, attack, number, method, URL, header fields. Values
+//! are quoted as in Go's package `encoding/csv`.
 
 use super::base64::{read_base64, write_base64};
 use super::result::VegetaResult;

@@ -1,14 +1,15 @@
 //! Estimates quantiles of a stream of values with a merging t-digest (Dunning and Ertl). The scale
-//! function and sizes are those of vegeta's reports, so that plimsoll and vegeta show equal
-//! figures. Values in the middle are merged into common centroids; extreme values have separate
-//! centroids.
+//! function and the size limits of the t-digest are those of vegeta's reports, so that plimsoll and
+//! vegeta show equal figures. Values near the median share centroids (groups of similar values);
+//! extreme values have separate centroids.
 
 use std::f64::consts::PI;
 
 /// The compression parameter of the t-digest: larger values give more centroids and more exact
 /// quantiles.
 const TDIGEST_COMPRESSION: f64 = 100.0;
-/// The size of the buffer of new values. A full buffer is merged into the centroids at once.
+/// The size of the buffer for new values of the t-digest. When the buffer is full, its values are
+/// merged into the centroids.
 const WAITING_MAX: usize = 8 * TDIGEST_COMPRESSION as usize;
 /// The number of centroids above which neighbouring centroids are merged again.
 const CENTROIDS_MAX: usize = 2 * TDIGEST_COMPRESSION as usize;
@@ -31,12 +32,14 @@ pub(super) struct QuantileDigest {
     max: f64,
 }
 
-/// Returns the share of all values that lie below unit `k` of the scale, 0 to 1.
+/// Returns the share (0 to 1) of all values that lie below position `k` on the scale of the
+/// t-digest.
 fn share(k: f64) -> f64 {
     ((k.min(TDIGEST_COMPRESSION) * PI / TDIGEST_COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
-/// Returns the unit of the scale for a share of all values; the inverse of [`share`].
+/// Returns the position on the scale of the t-digest for a share of all values; the inverse of
+/// [`share`].
 fn scale_unit(share: f64) -> f64 {
     TDIGEST_COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }

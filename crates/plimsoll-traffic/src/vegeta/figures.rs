@@ -1,6 +1,6 @@
-//! Computes the figures of vegeta's own reports, with vegeta's definitions. Rates count from the
-//! first request to the last, and statuses from 200 to 399 are successes. Not here: presenting the
-//! figures.
+//! Computes the figures of vegeta's own reports, with vegeta's definitions. Request rates cover the
+//! time from the first request to the last request. Statuses from 200 to 399 are successes. Not
+//! here: presenting the figures.
 
 use super::digest::QuantileDigest;
 use super::moment::format_timestamp;
@@ -49,8 +49,8 @@ pub struct VegetaFigures {
 }
 
 impl VegetaFigures {
-    /// Creates figures without results. `bounds_ns` has the lower bounds of the histogram's buckets
-    /// in ascending order.
+    /// Creates empty figures, before any result is added. `bounds_ns` has the lower bounds of the
+    /// histogram's buckets in ascending order.
     pub fn new(bounds_ns: &[u64]) -> VegetaFigures {
         VegetaFigures { buckets: bounds_ns.iter().map(|bound| (*bound, 0)).collect(), ..VegetaFigures::default() }
     }
@@ -90,8 +90,8 @@ impl VegetaFigures {
         self.end_ns.saturating_sub(self.latest_ns)
     }
 
-    /// Returns the request rate, 1/s. If all requests started at once, the value is the number of
-    /// requests.
+    /// Returns the request rate, 1/s. If all requests started at the same time, the returned rate
+    /// is the number of requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests as f64,
@@ -112,7 +112,7 @@ impl VegetaFigures {
         self.mean(self.succeeded)
     }
 
-    /// Returns the mean for each request: `total` divided by the number of requests.
+    /// Returns a mean per request: `total` divided by the number of requests.
     pub fn mean(&self, total: u64) -> f64 {
         if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
     }

@@ -13,7 +13,7 @@ const DEPTH_MAX: u32 = 16;
 /// The seconds from the start of year 1, the epoch of Go's clock, to the Unix epoch.
 pub(super) const EPOCH_S: i64 = 62_135_596_800;
 
-/// The reason why a gob stream is unreadable: an I/O error, or a flaw of the stream.
+/// The reason why a gob stream is unreadable: an I/O error, or invalid content of the stream.
 #[derive(Debug)]
 pub(super) enum GobError {
     Io(io::Error),
@@ -32,8 +32,8 @@ impl From<&'static str> for GobError {
     }
 }
 
-/// The layout of a gob type. The types of elements and fields are represented by their numbers in
-/// the stream.
+/// The layout of a gob type. A layout refers to the types of elements and fields by their type
+/// numbers in the stream.
 #[derive(Debug, Clone)]
 enum Layout {
     List(i64),
@@ -198,8 +198,8 @@ impl GobStream {
         Ok(match number {
             2 => GobValue::Int(message.decode_int()?),
             3 => GobValue::Uint(message.decode_uint()?),
-            // The value is a boolean or a floating-point number, neither of which occurs in
-            // results.
+            // Gob types 1 (boolean) and 4 (floating-point number) do not occur in vegeta's results,
+            // so their values are skipped.
             1 | 4 => {
                 message.decode_uint()?;
                 GobValue::Other

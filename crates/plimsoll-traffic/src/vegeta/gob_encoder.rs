@@ -68,8 +68,8 @@ impl<'a> GobFields<'a> {
         GobFields { out, last: 0 }
     }
 
-    /// Begins the field with this number, counted from 1. The caller then appends the value to the
-    /// returned buffer.
+    /// Begins the struct field `number`, counted from 1. The caller then appends the value of the
+    /// field to the returned buffer.
     fn begin_field(&mut self, number: u64) -> &mut Vec<u8> {
         append_uint(self.out, number - self.last);
         self.last = number;
@@ -100,8 +100,9 @@ fn append_message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     bytes(out, &body);
 }
 
-/// Appends a type definition. `kind` is the number of the field for this kind of type, and `more`
-/// appends the fields after name and number.
+/// Appends a gob type definition. `kind` is the number of the field that gob reserves for this kind
+/// of type, for example 4 for maps. `more` appends the fields of the definition that follow the
+/// name and number of the type.
 fn append_type_definition(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
     append_message(out, |out| {
         append_int(out, -number);

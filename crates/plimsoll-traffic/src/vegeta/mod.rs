@@ -1,9 +1,9 @@
-//! Reads and writes the results of the load tester vegeta; each result describes one request. There
-//! are a decoder ([`VegetaReader`]) and an encoder ([`VegetaWriter`]) for three encodings.
-//! [`VegetaFigures`] computes the figures of vegeta's reports, and [`VegetaCourse`] computes
-//! figures over time. [`TargetReader`] parses vegeta's target files.
+//! Reads and writes the results of the load tester vegeta; each result describes one request. A
+//! decoder ([`VegetaReader`]) and an encoder ([`VegetaWriter`]) support three encodings: gob, JSON
+//! and CSV. [`VegetaFigures`] computes the figures of vegeta's reports, and [`VegetaCourse`]
+//! computes figures over time. [`TargetReader`] parses vegeta's target files.
 //!
-//! Not here: presentation, files, and attacks.
+//! Not here: presenting results, opening files, and running attacks.
 
 mod base64;
 mod course;

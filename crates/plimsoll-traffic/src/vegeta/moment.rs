@@ -1,4 +1,5 @@
-//! Formats the times in vegeta's results. Not here: parsing times, which access logs share.
+//! Formats the times in vegeta's results. Not here: parsing times (`logs`), because access logs use
+//! the same parser.
 
 /// Formats a time, ns since the Unix epoch, as RFC 3339 in UTC. The fraction has no trailing zeros.
 pub(super) fn format_timestamp(ns: u64) -> String {

@@ -115,7 +115,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Output of vegeta 12.12 for one attack, in each encoding, with vegeta's own reports.
+    /// The files in `tests/vegeta` are output of vegeta 12.12 for one attack: its results in each
+    /// encoding, and vegeta's own reports.
     use crate::vegeta::VegetaWriter;
 
     const JSON_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.json");
@@ -181,7 +182,8 @@ mod tests {
     proptest! {
         #[test]
         fn vegeta_texts_round_trip(error in "\\PC*|[\",\r\n ]*", body in proptest::collection::vec(any::<u8>(), 0..40), code in any::<u16>()) {
-            // A CRLF within a row is read as LF, as Go does.
+            // The CSV reader reads a CRLF within a row as LF, as Go does, so the tested error text
+            // has no carriage return.
             let error = error.replace("\r\n", "\n").replace('\r', "");
             let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
             let results = vec![result.clone(), VegetaResult { seq: u64::MAX, ..result }];

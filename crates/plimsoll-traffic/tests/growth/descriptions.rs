@@ -1,4 +1,4 @@
-//! Growth tests of OpenAPI documents.
+//! Tests how the cost of parsing OpenAPI documents grows with their size.
 
 use super::{Shape, listed, pieces, product, shape, text};
 use plimsoll_traffic::import::openapi;

@@ -1,11 +1,12 @@
-//! Growth tests of traffic files, JMeter test plans, Postman collections, HAR recordings and curl
-//! command lines.
+//! Tests how the cost of parsing traffic files, JMeter test plans, Postman collections, HAR
+//! recordings and curl command lines grows with their size.
 
 use super::{Shape, listed, pieces, product, shape, text};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{curl, har, jmx, postman};
 
-/// A file context in which every file and variable exists.
+/// A file context (a parser's access to files and variables) in which every file and variable
+/// exists.
 struct Everything;
 
 impl FileContext for Everything {
@@ -13,8 +14,8 @@ impl FileContext for Everything {
         Ok(vec![0; 100])
     }
 
-    /// Returns the rows that the path names: `columns-N` and `json-N` have N columns, `rows-N` has
-    /// N rows.
+    /// Returns data rows whose number or columns the path states: `columns-N` and `json-N` have N
+    /// columns, `rows-N` has N rows.
     fn rows(&mut self, path: &str) -> Result<String, String> {
         let (kind, count) = path.split_once('-').unwrap_or(("", "0"));
         let count: usize = count.parse().unwrap_or(0);

@@ -1,9 +1,9 @@
 //! Tests how the cost of every parser grows. An input of four times the size must take about four
 //! times the memory and time, or be rejected.
 //!
-//! The allocator counts the memory, so the result is the same on every machine. Time is the CPU
-//! time of the thread, with a bound that a busy machine also meets. Not here: the results of
-//! parsers.
+//! The allocator counts the memory, so the result is the same on every machine. The measured time
+//! is the CPU time of the thread, whose bound is high enough to hold on a busy machine. Not here:
+//! the values that the parsers return.
 
 #![forbid(unsafe_code)]
 
@@ -19,17 +19,19 @@ use plimsoll_sys::clock::thread_cpu_ns;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The largest accepted ratio of costs if the size of an input quadruples. The ratio is above 4
-/// because growing tables double their capacity.
+/// The largest accepted ratio of memory costs (bytes, allocations) if the size of an input
+/// quadruples. The accepted ratio is above 4, because growing tables double their capacity.
 const TIMES_MAX: u64 = 7;
-/// Growth that is accepted in addition to the ratio, so that small inputs pass: bytes, allocations
-/// and CPU time. `CPU_TIMES_MAX` is the largest accepted ratio of CPU times.
+/// Growth of the costs that is accepted in addition to the accepted ratio, so that small inputs
+/// pass: bytes, allocations and CPU time. `CPU_TIMES_MAX` is the largest accepted ratio of CPU
+/// times if the size of an input quadruples.
 const BYTES_MIN: u64 = 1 << 20;
 const COUNT_MIN: u64 = 5_000;
 const CPU_NS_MIN: u64 = 150_000_000;
 const CPU_TIMES_MAX: u64 = 10;
-/// Accepted costs of inputs whose parts multiply (products): several times the memory budget of the
-/// parser. The constants with `TIMES` are multiples of the input size.
+/// Accepted costs of products (inputs that grow in two dimensions whose sizes multiply): several
+/// times the memory budget of the parser. The constants with `TIMES` in their name are multiples of
+/// the input size.
 const PRODUCT_BYTES_MIN: u64 = 160 << 20;
 const PRODUCT_BYTES_TIMES: u64 = 400;
 const PRODUCT_PEAK_BYTES_MIN: u64 = 80 << 20;
@@ -42,8 +44,8 @@ const SENTENCE_BYTES_MAX: usize = 600;
 /// A parser under test: it accepts the input, or returns an error message.
 type Reader = fn(&[u8]) -> Result<(), String>;
 
-/// An input that grows in one dimension of its grammar. A product grows in two dimensions whose
-/// sizes multiply.
+/// An input of a parser that grows in one dimension of its grammar. A product is an input that
+/// grows in two dimensions whose sizes multiply.
 struct Shape {
     name: &'static str,
     read: Reader,
@@ -57,8 +59,8 @@ fn shape(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<
     Shape { name, read, size, is_product: false, input }
 }
 
-/// Returns a shape whose two dimensions multiply, so that only the parser's memory budget bounds
-/// its cost.
+/// Returns an input (shape) that grows in two dimensions whose sizes multiply, so that only the
+/// parser's memory budget bounds the parsing cost.
 fn product(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
     Shape { name, read, size, is_product: true, input }
 }
@@ -93,7 +95,8 @@ fn cost(shape: &Shape, size: usize) -> Cost {
     Cost { input_bytes: input.len() as u64, allocated, cpu_ns: thread_cpu_ns() - began_ns, refusal: result.err() }
 }
 
-/// Describes each cost of a shape that grows too much between two sizes.
+/// Describes each parsing cost of an input (shape) that grows too much between two sizes of the
+/// input.
 fn excessive_costs(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
     let mut excessive_costs = Vec::new();
     let mut bound = |what: &str, once: u64, more: u64, max: u64| {
@@ -159,8 +162,9 @@ fn records_need_linear_time_and_memory() {
     check(records::shapes());
 }
 
-/// Prints the costs of shapes whose names contain `GROWTH_SHAPE`, at `GROWTH_FACTOR` times their
-/// size and at four times that size.
+/// Prints the parsing costs of the inputs (shapes) whose names contain the value of the environment
+/// variable `GROWTH_SHAPE`. Each input is parsed at `GROWTH_FACTOR` times its base size, and at
+/// four times that size.
 #[test]
 #[ignore = "a measurement for people"]
 fn measure() {

@@ -1,10 +1,11 @@
-//! Growth tests of gRPC descriptors: `.proto` texts and compiled descriptors.
+//! Tests how the cost of parsing gRPC descriptors grows with their size, for `.proto` texts and for
+//! compiled descriptors.
 
 use super::{Shape, listed, pieces, product, shape, text};
 use plimsoll_traffic::grpc::Schema;
 
-/// Compiles the files of an input. Each file begins with a line `// FILE name`, and the first file
-/// is the one to compile.
+/// Compiles the `.proto` files of an input. In the input, each file begins with a line `// FILE
+/// name`. The compiler starts at the first file, `a.proto`.
 fn read_proto(input: &[u8]) -> Result<(), String> {
     let mut files = std::collections::HashMap::new();
     for file in text(input).split("// FILE ").skip(1) {

@@ -1,5 +1,5 @@
-//! Growth tests of measured data: access logs, results of other tools, recordings of levels, and
-//! profiles.
+//! Tests how the cost of parsing measured data grows with its size. The measured data are access
+//! logs, results of other tools, recordings of load levels, profiles and run files.
 
 use super::{Shape, listed, pieces, shape, text};
 use plimsoll_analysis::levels::parse_dat;
@@ -182,7 +182,7 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2][..], &length[1..], content].concat()
 }
 
-/// Returns a pprof profile with these numbers of functions, samples, and frames of each sample.
+/// Returns a pprof profile with `functions` functions and `samples` samples of `depth` frames each.
 fn pprof(functions: usize, samples: usize, depth: usize) -> Vec<u8> {
     let mut out = [part(6, b""), part(6, b"samples"), part(6, b"count")].concat();
     out.extend((0..functions).flat_map(|n| part(6, format!("f{n}").as_bytes())));

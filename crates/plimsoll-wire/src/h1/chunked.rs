@@ -2,8 +2,8 @@
 //! 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds the end of a body and counts
 //! its content.
 //!
-//! Extensions and trailer fields are skipped, up to a limit. Their syntax is not checked, because
-//! they are not used. Not here: storing the content.
+//! Chunk extensions and trailer fields are skipped, up to a limit. The syntax of extensions and
+//! trailer fields is not checked, because they are not used. Not here: storing the content.
 
 use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
 use crate::error::ProtocolError;
@@ -13,10 +13,11 @@ use memchr::memchr;
 /// end.
 pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 
-/// A decoder of one chunked body: the position in the body, and what was parsed so far.
+/// A decoder of one chunked body: the position in the body, and the values parsed so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkDecoder {
-    /// Within a size line, the size parsed so far. Within a chunk, the number of bytes left.
+    /// Within the line with a chunk's size, the size parsed so far. Within the content of a chunk,
+    /// the number of content bytes left.
     left: u64,
     /// The length in bytes, so far, of the current size line or of the trailer section.
     bytes: u32,
@@ -25,7 +26,7 @@ pub(super) struct ChunkDecoder {
     at: ChunkPart,
 }
 
-/// The part of the body that comes next.
+/// The part of a chunked body to which the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkPart {
     /// The first digit of a chunk's size.
@@ -36,21 +37,21 @@ enum ChunkPart {
     Padding,
     /// A chunk extension, which is skipped up to the line feed.
     Extension,
-    /// The line feed of the size line.
+    /// The line feed at the end of the line with a chunk's size.
     SizeLf,
     /// The content of the chunk.
     Data,
-    /// The line end after the content.
+    /// The line end after the content of a chunk.
     DataCr,
     DataLf,
     /// The start of a trailer line. A blank line is the end of the body.
     Trailer,
     TrailerMore,
-    /// The line feed of the last, blank line.
+    /// The line feed of the blank line that ends the body.
     LastLf,
 }
 
-/// The result of parsing some bytes.
+/// The result of parsing some bytes of a chunked body.
 pub(super) struct ChunkProgress {
     pub(super) consumed: usize,
     /// The number of content bytes among the consumed bytes.
@@ -64,7 +65,7 @@ impl ChunkDecoder {
     }
 
     /// Parses the next bytes of the body. If `by_run` is true, parsing stops at the end of the
-    /// first contiguous content.
+    /// first contiguous piece of content.
     pub(super) fn decode_bytes(&mut self, bytes: &[u8], by_run: bool) -> Result<ChunkProgress, ProtocolError> {
         let mut content = 0;
         let mut at = 0;
@@ -129,7 +130,7 @@ impl ChunkDecoder {
         Ok(ChunkProgress { consumed: at, content, done: false })
     }
 
-    /// Parses one byte of a size line, up to the start of an extension.
+    /// Parses one byte of the line with a chunk's size, up to the start of a chunk extension.
     fn size_line(&mut self, byte: u8) -> Result<(), ProtocolError> {
         match (self.at, byte) {
             (ChunkPart::Size | ChunkPart::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -152,8 +153,8 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// Handles the end of a size line: content follows, or after a chunk of size 0 the trailer
-    /// section.
+    /// Handles the end of the line with a chunk's size. After the line, the chunk's content
+    /// follows, or after a chunk of size 0 the trailer section.
     fn end_size_line(&mut self) {
         self.bytes = 0;
         self.at = if self.left == 0 { ChunkPart::Trailer } else { ChunkPart::Data };

@@ -1,6 +1,6 @@
-//! Handles exchanges (a request with its response) on one HTTP/1.1 connection, one at a time. An
-//! exchange may have several messages that are sent in one piece (pipelining). The responses arrive
-//! in the same order.
+//! Handles exchanges (a request with its response) on one HTTP/1.1 connection, one exchange at a
+//! time. An exchange may have several request messages that are sent in one piece (pipelining). The
+//! responses arrive in the order of the request messages.
 
 use super::response::{Expect, ResponseParser};
 use crate::error::{EndError, ExchangeError};
@@ -17,15 +17,17 @@ pub struct H1 {
     keep_alive: bool,
     /// Whether the connection accepts no further exchange.
     over: bool,
-    /// The expected responses of an exchange with several messages. Boxed, because few exchanges
-    /// have several messages.
+    /// The expected responses of an exchange with several request messages. The field is boxed to
+    /// save memory, because few exchanges have several request messages.
     pipeline: Option<Box<Pipeline>>,
 }
 
-/// The messages of a pipelined exchange, and the position of the current response.
+/// The request messages of a pipelined exchange, and the position of the message whose response is
+/// expected now.
 #[derive(Debug, Default)]
 struct Pipeline {
-    /// The expectations that apply to all responses. Only the HEAD flag differs between messages.
+    /// The expectations that apply to all responses of the exchange. Only the flag for HEAD
+    /// requests differs between the request messages.
     expect: Expect,
     /// For each message, whether it is a HEAD request.
     heads_only: Vec<bool>,
@@ -34,8 +36,8 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// Moves to the next message and returns the expectations of its response; `None`: there is no
-    /// further message.
+    /// Moves to the next request message and returns what is expected of its response; `None`:
+    /// there is no further request message.
     fn next(&mut self) -> Option<Expect> {
         self.at += 1;
         let head_request = *self.heads_only.get(self.at)?;
@@ -64,7 +66,8 @@ impl H1 {
         self.exchange.is_some()
     }
 
-    /// Returns whether no exchange is in flight and none can be started any more.
+    /// Returns whether the connection is finished: no exchange is in flight, and no further
+    /// exchange can start.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.over && self.exchange.is_none()
@@ -84,7 +87,7 @@ impl H1 {
         }
     }
 
-    /// Sets that the exchange which was just started has several messages.
+    /// Declares that the exchange that was just started has several request messages.
     #[cold]
     pub fn pipeline(&mut self, heads_only: &[bool]) {
         let expect = self.parser.expect();
@@ -94,8 +97,8 @@ impl H1 {
         (pipeline.at, pipeline.expect) = (0, expect);
     }
 
-    /// Returns the exchange whose request has unsent bytes, and the number of these bytes, which
-    /// end the request.
+    /// Returns the exchange whose request has unsent bytes, and the number of the unsent bytes at
+    /// the end of the request.
     #[inline]
     pub fn unsent(&self) -> Option<(ExchangeNumber, usize)> {
         self.exchange.filter(|_| self.unsent > 0).map(|exchange| (exchange, self.unsent))
@@ -109,10 +112,11 @@ impl H1 {
         self.unsent == 0
     }
 
-    /// Returns the next fact in `bytes`, and advances `bytes` past it.
+    /// Returns the next event (fact) in `bytes`, such as a complete response, and advances `bytes`
+    /// past the event.
     ///
-    /// Always inlined, because this function runs once per request, and the fact then need not be
-    /// copied through memory.
+    /// The function is always inlined, because it runs once per request. An inlined function need
+    /// not copy the returned event through memory.
     #[inline(always)]
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
         if bytes.is_empty() {
@@ -145,9 +149,9 @@ impl H1 {
                         }
                         *bytes = &[];
                         self.exchange = None;
-                        // If the request was not sent completely, or surplus bytes follow the
-                        // response, the exchange succeeded. But the connection accepts no further
-                        // exchange.
+                        // The exchange has succeeded, even if its request was not sent completely
+                        // or surplus bytes follow the response. But after an incompletely sent
+                        // request or surplus bytes, the connection accepts no further exchange.
                         self.over |= !(reply.keep_alive && self.keep_alive && self.unsent == 0 && rest.is_empty());
                         let (status, body_bytes) = (reply.status, reply.body_bytes);
                         let (piece, surplus) = (piece(all), rest.len());
@@ -162,13 +166,14 @@ impl H1 {
         }
     }
 
-    /// Handles that the peer closed the connection. Returns the effect on the exchange in flight.
-    /// `vouched` is true if the end is authenticated.
+    /// Handles that the peer closed the connection. Returns the effect of the close on the exchange
+    /// in flight. `vouched` is true for a plain connection, and for a TLS connection whose end is
+    /// authenticated.
     pub fn end(&mut self, vouched: bool) -> Option<Fact<'static>> {
         self.over = true;
         let exchange = self.exchange?;
-        // Over TLS, an end without authentication could be forged by an attacker, so it does not
-        // complete a response.
+        // Over TLS, an attacker could forge a close that is not authenticated, so such a close does
+        // not complete a response.
         let ended = self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EndError::Truncated) });
         Some(match ended {
             Ok(reply) => {
@@ -186,8 +191,8 @@ impl H1 {
         self.over = true;
     }
 
-    /// Gives up the exchange in flight and returns its number. After that the HTTP/1.1 connection
-    /// is unusable.
+    /// Gives up the exchange in flight and returns its number. After an exchange is given up, the
+    /// HTTP/1.1 connection is unusable.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         self.over = true;
         self.exchange.take()
@@ -209,12 +214,14 @@ mod tests {
         HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n\
         HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
 
-    /// The parsed responses of an exchange: for each its status, its content, and whether it was
-    /// the last one.
+    /// The parsed responses of an exchange: for each response its status, its content, and whether
+    /// it is the last response of the exchange.
     type AnswerRow = Vec<(u16, Vec<u8>, bool)>;
 
-    /// Parses `bytes`, split at `cuts`, for an exchange with these messages. Returns status,
-    /// content and "is last" for each response, and the number of surplus bytes.
+    /// Parses `bytes`, split at the positions `cuts`, as the responses to the request messages of
+    /// one exchange. `heads_only` contains for each request message whether it is a HEAD request.
+    /// Returns for each response its status, its content and whether it is the last, and the number
+    /// of surplus bytes.
     fn read_answers(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (AnswerRow, Option<usize>) {
         let mut h1 = H1::new();
         h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);

@@ -1,23 +1,27 @@
 //! Parses header lines of requests and responses: finds the end of the name and of the value, and
-//! parses lengths. Bytes are read eight at a time, because this is most of the cost of a response.
+//! parses lengths. Bytes are read eight at a time, because header lines cause most of the cost of
+//! parsing a response.
 //!
-//! Not here: selecting the fields that matter, and combining their meanings.
+//! Not here: selecting the header fields that matter, and combining the meanings of several header
+//! fields.
 
 use super::token::{IS_TOKEN_BYTE, list_elements};
 
-/// The result of a search for the end of a field's value and of its line.
+/// The result of searching for the end of a header field's value and the end of its line.
 pub(super) enum ValueEnd {
-    /// The value ends before the first index, and the line ends before the second.
+    /// The header field's value ends before the first index, and its line ends before the second
+    /// index.
     At(usize, usize),
-    /// The line feed has not arrived yet.
+    /// The header line's line feed has not arrived yet.
     NotYet,
-    /// The value has a NUL, or a carriage return without a line feed (which may still arrive).
+    /// The value contains a NUL, or a carriage return that no line feed follows (the line feed may
+    /// still arrive).
     Bad,
 }
 
-/// Finds the end of the value that starts at `at`. Control characters other than NUL, CR and LF are
-/// accepted ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the
-/// recipient).
+/// Finds the end of the header field's value that starts at index `at`. Control characters other
+/// than NUL, CR and LF are accepted ([RFC 9110,
+/// 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves the decision to the recipient).
 #[inline]
 pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
     loop {
@@ -41,8 +45,8 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
         while let Some(eight) = eight_bytes_at(bytes, at) {
             let seven_bits = eight & !HIGH_BITS;
             let lower = seven_bits | each(0x20);
-            // In each of these words, the high bit of a byte marks that the byte is at least 'a',
-            // above 'z', or equal to '-'. No addition overflows a byte.
+            // The high bit of each byte in `from_a`, `above_z` and `hyphen` marks an input byte at
+            // least 'a', above 'z', or equal to '-'. No addition overflows into the next byte.
             let from_a = lower + each(0x80 - b'a');
             let above_z = lower + each(0x80 - b'z' - 1);
             let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
@@ -65,8 +69,9 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
 #[inline]
 fn next_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(eight) = eight_bytes_at(bytes, at) {
-        // The high bit of a byte marks that the byte is below 0x20. A borrow can mark a wrong byte,
-        // but only after a correct one, and only the first marked byte is used.
+        // In `below`, the high bit of each byte marks that the input byte is below 0x20. The
+        // subtraction's borrow can mark a wrong byte, but only after a correctly marked byte. Only
+        // the first marked byte is used, so a wrong mark does no harm.
         let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH_BITS;
         if below != 0 {
             return at + lowest_byte_index(below);
@@ -87,8 +92,8 @@ const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Returns the eight bytes from `at` on as one number, with the first byte lowest; `None` if fewer
-/// than eight bytes are left.
+/// Returns the eight bytes from index `at` on as one little-endian number; `None` if fewer than
+/// eight bytes are left.
 #[inline]
 fn eight_bytes_at(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..)?.first_chunk::<8>()?;
@@ -101,17 +106,17 @@ fn lowest_byte_index(bits: u64) -> usize {
     (bits.trailing_zeros() / 8) as usize
 }
 
-/// Returns whether the token `name` equals `lower`, ignoring case. The comparison sets the bit that
-/// distinguishes small from capital letters. This maps no other byte of a token to a letter or a
-/// hyphen.
+/// Returns whether the token `name` equals `lower`, ignoring case. In each byte, the comparison
+/// sets the bit that distinguishes small from capital letters. Setting the bit turns no other byte
+/// of a token into a letter or a hyphen.
 #[inline]
 pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
 }
 
 /// Parses the value of `Content-Length`: one number, or one number repeated ("5, 5").
-/// Intermediaries write the second form for repeated fields ([RFC 9110,
-/// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
+/// Intermediaries write a repeated number when they combine repeated `Content-Length` fields ([RFC
+/// 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     parse_decimal(value).or_else(|| {
         let mut numbers = list_elements(value).map(parse_decimal);

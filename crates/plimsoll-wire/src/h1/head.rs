@@ -1,9 +1,9 @@
 //! Parses the head of a response line by line: the status line, the header fields and the blank
-//! line. The result includes how the body ends.
+//! line. The result of parsing a head includes how the end of the body is determined.
 //!
-//! A line is parsed only when its line feed has arrived, as a whole. So the result does not depend
-//! on how the network splits the bytes. No byte is scanned twice, and the caller must store only an
-//! unfinished line.
+//! A line is parsed as a whole, once its line feed has arrived. So the result of parsing a head
+//! does not depend on how the network splits the bytes. No byte is scanned twice, and the caller
+//! must store only the last line if it is unfinished.
 //!
 //! Not here: storing the unfinished line, counting interim responses, parsing the body.
 
@@ -13,15 +13,16 @@ use crate::error::ProtocolError;
 use memchr::memchr;
 
 /// The maximum length in bytes of a response head, including status line and blank line, and of a
-/// trailer section. Servers send far less (most limit themselves to 8 or 16 KiB).
+/// trailer section. Servers send far shorter heads (most servers limit heads to 8 or 16 KiB).
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The maximum number of header lines in a head or in a trailer section. Each continuation of a
-/// folded line also counts.
+/// The maximum number of header lines in a head or in a trailer section. Each continuation line of
+/// a folded header line also counts as a header line.
 pub const HEAD_LINES_MAX: u16 = 256;
 
-/// The maximum number of blank lines before a status line. They are accepted because some servers
-/// send a stray CRLF after a body. (RFC 9112, 2.2 demands this only of servers.)
+/// The maximum number of blank lines that are accepted before a status line. Blank lines are
+/// accepted because some servers send a stray CRLF after a body. (RFC 9112, 2.2 demands only of
+/// servers to accept blank lines.)
 pub const BLANK_LINES_MAX: u8 = 2;
 
 /// The parsed part of a response head.
@@ -29,7 +30,7 @@ pub const BLANK_LINES_MAX: u8 = 2;
 pub(super) struct Head {
     /// The declared length of the body; valid if `has_length`.
     length: u64,
-    /// The number of bytes of the complete lines so far.
+    /// The number of bytes in all complete lines of the head that were parsed so far.
     bytes: u32,
     lines: u16,
     status: u16,
@@ -47,13 +48,14 @@ pub(super) struct Head {
 enum HeadStage {
     /// The next line is the status line, or a blank line before it.
     Status,
-    /// The next line is the first field or the end. A line that starts with a space would continue
-    /// the status line, so it is refused.
+    /// The next line is the first header field or the blank line that ends the head. A line that
+    /// starts with a space would continue the status line, so it is refused.
     First,
-    /// The next line is a field, the end, or the continuation of a field whose value is not used.
+    /// The next line is a header field, the end of the head, or the continuation of a header field
+    /// whose value is not used.
     Field,
-    /// The next line is a field or the end. A continuation would change the value of a field that
-    /// was already parsed, so it is refused.
+    /// The next line is a header field or the end of the head. A continuation line would change the
+    /// value of a header field that was already parsed, so a continuation line is refused.
     FieldRead,
 }
 
@@ -63,13 +65,13 @@ enum Coding {
     Absent,
     /// The last coding is chunked, so the chunks mark the end of the body.
     Chunked,
-    /// The last coding is not chunked, so the body ends with the connection.
+    /// The last coding is not chunked, so the body ends when the connection is closed.
     Other,
 }
 
 /// The result of parsing one line.
 pub(super) enum HeadLine {
-    /// The line feed has not arrived yet.
+    /// The line feed at the end of the line has not arrived yet.
     Unfinished,
     /// A line of this many bytes was parsed, and the head continues.
     Read(usize),
@@ -80,8 +82,8 @@ pub(super) enum HeadLine {
 /// The facts in a complete head that the parser of the response needs.
 pub(super) struct HeadFacts {
     pub(super) status: u16,
-    /// Whether the head permits further exchanges on the connection. A body that ends with the
-    /// connection prevents them anyway.
+    /// Whether the response head permits further exchanges on the connection. A body that ends when
+    /// the connection is closed prevents further exchanges anyway.
     pub(super) keep_alive: bool,
     pub(super) body: Body,
 }
@@ -145,8 +147,8 @@ impl Head {
             line => line,
         };
         if end + 1 > self.remaining_bytes() {
-            // The order of the checks is the same as for a line that arrives in pieces, so that the
-            // error is the same, too.
+            // The checks for a whole line run in the same order as for a line in pieces, so that
+            // both lines give the same error.
             self.check_unfinished(bytes)?;
             return Err(ProtocolError::HeadTooLarge);
         }
@@ -187,7 +189,8 @@ impl Head {
         Ok(HeadLine::Read(end + 1))
     }
 
-    // Always inlined, because a call would cost a tenth of parsing a line.
+    // The function is always inlined, because a call would cost a tenth of the time for parsing a
+    // line.
     #[inline(always)]
     fn header_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let name_len = token_len(bytes);
@@ -212,15 +215,16 @@ impl Head {
         self.lines += 1;
 
         self.stage = HeadStage::Field;
-        // The length of the name is checked first, because this excludes nearly every field that is
-        // not used.
+        // The length of the name is checked first, because this check excludes nearly every header
+        // field that is not used.
         if matches!(name_len, 10 | 14 | 17) {
             self.read_field(&bytes[..name_len], &bytes[value_start..value_end])?;
         }
         Ok(HeadLine::Read(end))
     }
 
-    /// Parses the value of a field if it is one of the three fields that are used.
+    /// Parses the value of a header field that is used: `Content-Length`, `Transfer-Encoding` or
+    /// `Connection`. Any other header field is ignored.
     #[inline]
     fn read_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
         if is_name(name, b"content-length") {
@@ -249,7 +253,7 @@ impl Head {
     fn read_transfer_encoding(&mut self, value: &[u8]) {
         match list_elements(value).filter(|coding| !coding.is_empty()).last() {
             Some(last) if last.eq_ignore_ascii_case(b"chunked") => self.coding = Coding::Chunked,
-            // An empty list of codings adds nothing.
+            // An empty list of codings does not change an earlier coding.
             None if self.coding == Coding::Chunked => {}
             _ => self.coding = Coding::Other,
         }
@@ -274,9 +278,9 @@ impl Head {
         Ok(HeadLine::End(end))
     }
 
-    /// Refuses the line at the start of `bytes`, which is invalid or ends with a CR. The error is
-    /// returned only when the end of the line has arrived, so that any split of the bytes gives the
-    /// same result.
+    /// Refuses the line at the start of `bytes`. The line is invalid, or it ends with a CR whose
+    /// line feed has not arrived yet. The error is returned only when the end of the line has
+    /// arrived, so that any split of the bytes gives the same result.
     #[cold]
     fn reject_invalid_line(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
@@ -294,8 +298,8 @@ impl Head {
         }
         let has_coding = self.coding != Coding::Absent;
         // A response with `Transfer-Encoding` and `Content-Length`, or with `Transfer-Encoding` in
-        // HTTP/1.0, may be smuggled or garbled. Its coding decides where the body ends, and the
-        // connection is not used again (RFC 9112, 6.1, 6.3).
+        // HTTP/1.0, may be smuggled or garbled. The transfer coding of a suspicious response
+        // decides where the body ends, and the connection is not used again (RFC 9112, 6.1, 6.3).
         let suspicious = has_coding && (self.has_length || !self.is_1_1);
         let body = if head_request || matches!(self.status, 204 | 304) {
             Body::Length(0)
@@ -314,8 +318,9 @@ impl Head {
     }
 }
 
-/// Returns whether `bytes` may be the beginning of a valid status line. If false, the line is
-/// certainly invalid. If true, the line may still be invalid.
+/// Returns whether `bytes` may be the beginning of a valid status line. If the function returns
+/// false, the line is certainly invalid. If the function returns true, the line may still be
+/// invalid.
 fn may_become_status_line(bytes: &[u8]) -> bool {
     if let [b'\r', rest @ ..] = bytes {
         return matches!(rest, [] | [b'\n', ..]);

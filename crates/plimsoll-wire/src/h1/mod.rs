@@ -1,17 +1,18 @@
-//! HTTP/1.0 and HTTP/1.1: the client's side, and as much of the server's side as a reference server
-//! needs ([RFC 9110], [RFC 9112]).
+//! HTTP/1.0 and HTTP/1.1: the client's side, and as much of the server's side as plimsoll's
+//! reference server needs ([RFC 9110], [RFC 9112]).
 //!
 //! A request is encoded once ([`encode`]) and sent many times. A response is only *delimited*
 //! ([`ResponseParser`]): a load generator needs its status, its end, and whether the connection can
-//! be used again. Only the few header fields with this information are used; of the other fields
-//! only the form is checked. No byte of a body is stored. If a request wants content, pieces refer
-//! to the received bytes.
+//! be used again. Only the few header fields that determine the response's end and the reuse of the
+//! connection are used. Of all other header fields, only the form is checked. No byte of a body is
+//! stored. If a request wants the content of its response, the returned pieces of content refer to
+//! the received bytes.
 //!
 //! Not here: the meaning of a status (the engine decides what counts as success), redirects,
 //! cookies, decompression, `Upgrade` and `CONNECT`.
 //!
-//! [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110
-//! [RFC 9112]: https://www.rfc-editor.org/rfc/rfc9112
+//! [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110 [RFC 9112]:
+//! https://www.rfc-editor.org/rfc/rfc9112
 
 mod chunked;
 mod exchange;

@@ -1,8 +1,9 @@
 //! Encodes requests as HTTP/1.1 bytes. A fixed request is encoded once before the run, and then
-//! sent unchanged. A filled-in template is encoded for each request.
+//! sent unchanged. A request from a template is encoded each time the template is filled in.
 //!
-//! All errors in a request are found here, before the first connection opens. So no request is
-//! checked during the load. Not here: parsing URLs and arguments, reading body files.
+//! All errors in a request are found by the code in this file, before the first connection opens.
+//! So no request is checked during the load. Not here: parsing URLs and arguments, reading body
+//! files.
 
 use super::token::{is_token, list_elements};
 use thiserror::Error;
@@ -18,16 +19,17 @@ pub struct RequestParts<'a> {
     /// The value of the `Host` field: the host name or address, with the port unless the port is
     /// the scheme's default.
     pub host: &'a str,
-    /// The user's header fields, sent in this order. Each replaces the default field of the same
-    /// name.
+    /// The user's header fields, in the order in which they are sent. Each header field of the user
+    /// replaces the default field of the same name.
     pub headers: &'a [(String, String)],
-    /// The content, which is sent unchanged. It may be empty.
+    /// The content of the request, which is sent unchanged and may be empty.
     pub body: &'a [u8],
-    /// Whether the connection is used again. If not, the request has the field `Connection: close`.
+    /// Whether the connection is used again. If the connection is not used again, the request has
+    /// the field `Connection: close`.
     pub keep_alive: bool,
 }
 
-/// The reason why a request cannot be encoded. It is always an error in the user's input.
+/// The reason why a request cannot be encoded. The reason is always an error in the user's input.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// The method is not a token ([RFC 9110,
@@ -70,11 +72,12 @@ pub enum RequestError {
 /// 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
 ///
 /// The fields `Host`, `User-Agent` and `Accept` are added unless `headers` has a field of the same
-/// name. `Connection: close` is added in the same way for a connection that is used once.
-/// `Content-Length` is added if there is a body, or if the method normally has one (POST, PUT,
+/// name. For a connection that is used once, `Connection: close` is added unless `headers` contains
+/// it. `Content-Length` is added if there is a body, or if the method normally has one (POST, PUT,
 /// PATCH: [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)). A `User-Agent` or
-/// `Accept` that is given without a value is not sent. With `Transfer-Encoding: chunked` the body
-/// is one chunk. A length or coding that does not fit the body is refused.
+/// `Accept` field that the user gives without a value is not sent. With `Transfer-Encoding:
+/// chunked`, the body is sent as one chunk. A given content length or transfer coding that does not
+/// fit the body is refused.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
     let mut bytes = Vec::new();
@@ -82,7 +85,8 @@ pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     Ok(bytes)
 }
 
-/// Appends the bytes of a request that was checked before.
+/// Appends the HTTP/1.1 bytes of a request to `out`. The caller must have checked the request
+/// before.
 pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     let says_close = parts
@@ -113,8 +117,8 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     for (name, value) in parts.headers {
         match name {
             name if is_header_removed(name, value) => {}
-            // Filled-in bodies differ in length, so the given value is replaced by the actual
-            // length.
+            // Bodies from a filled-in template differ in length, so the given `Content-Length` is
+            // replaced by the actual length.
             name if name.eq_ignore_ascii_case("content-length") => {
                 field(name, format_decimal(parts.body.len(), &mut [0; 20]));
             }
@@ -150,13 +154,14 @@ pub(crate) fn after_body(parts: &RequestParts) -> usize {
     if in_chunks && !parts.body.is_empty() { CHUNKS_END.len() } else { 0 }
 }
 
-/// Returns whether the user gave a field without a value, which means that the field must not be
-/// sent.
+/// Returns whether the user gave `User-Agent` or `Accept` without a value, which means that the
+/// field must not be sent.
 fn is_header_removed(name: &str, value: &str) -> bool {
     value.is_empty() && ["user-agent", "accept"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// Writes a number as text without an allocation, because some requests are encoded each time.
+/// Writes a number as text without a memory allocation, because requests from templates are encoded
+/// again each time they are sent.
 pub(crate) fn format_decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
     let mut at = digits.len();
     loop {

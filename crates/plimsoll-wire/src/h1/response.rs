@@ -5,15 +5,15 @@
 //! response or error however the bytes are split into pieces. If the head arrives in one read, as
 //! is usual, no memory is allocated, and each byte of the head is read once.
 //!
-//! Where the rules leave a choice, the parser is as lenient as real servers require. The parser
-//! never guesses where a body ends:
+//! Where the rules of HTTP leave a choice, the parser is as lenient as real servers require. The
+//! parser never guesses where a body ends:
 //!
 //! - lines may end with a bare LF; up to [`BLANK_LINES_MAX`](super::BLANK_LINES_MAX) blank lines
-//!   may come first;
+//!   may come before the status line;
 //! - a folded header line (obs-fold) is accepted, except after the status line or after
 //!   `Content-Length`, `Transfer-Encoding` and `Connection`, whose meaning it would change;
 //! - control characters in header values are accepted, except NUL and a CR without its LF;
-//! - a header name must be a token that touches its colon.
+//! - a header name must be a token, and the colon must follow directly after the name.
 //!
 //! Not here: the meaning of bytes after a response (without pipelining, a protocol error of the
 //! server), retries, timeouts, the content of bodies.
@@ -26,7 +26,7 @@ use memchr::memchr;
 /// The maximum number of interim responses (1xx) before a response.
 pub const INTERIM_REPLIES_MAX: u8 = 64;
 
-/// The maximum size in bytes of the buffer for unfinished lines that is kept for reuse. A larger
+/// The maximum size in bytes of the buffer for unfinished lines that is kept for reuse; a larger
 /// buffer is freed.
 const LINE_BYTES_KEPT: usize = 1024;
 
@@ -34,18 +34,18 @@ const LINE_BYTES_KEPT: usize = 1024;
 /// wanted, and whether it is a gRPC response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// Whether the request is a HEAD request. The response then has no body, whatever its fields
-    /// say.
+    /// Whether the request is a HEAD request. The response to a HEAD request has no body, whatever
+    /// its header fields say.
     pub head_request: bool,
     /// Whether the caller wants the content; see [`FeedResult::content`].
     pub content: bool,
-    /// Whether the request is a gRPC call. If so, the messages in the content of the response are
-    /// counted.
+    /// Whether the request is a gRPC call. For a gRPC call, the messages in the content of the
+    /// response are counted.
     pub call: CallState,
 }
 
 /// A set of flags about a request: whether it is a gRPC call, and facts about its messages. The set
-/// is one byte, because every connection has one.
+/// of flags is only one byte large, because every connection stores one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallState(u8);
 
@@ -54,8 +54,9 @@ impl CallState {
     pub const NOT_GRPC: CallState = CallState(0);
     /// The request is a gRPC call.
     pub const GRPC_CALL: CallState = CallState(1);
-    /// Over HTTP/2, each request message waits for a message of the response. Without this flag all
-    /// messages are sent at once.
+    /// Over HTTP/2, each further message of a gRPC request is sent only after another message of
+    /// the response has arrived. Without the flag `IN_TURN`, all messages of the request are sent
+    /// at once.
     pub const IN_TURN: CallState = CallState(1 | 1 << 1);
     /// The response must have exactly one message.
     pub const ONE_MESSAGE: CallState = CallState(1 | 1 << 2);
@@ -83,18 +84,19 @@ impl CallState {
 /// The result of parsing received bytes of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedResult {
-    /// The number of bytes that belong to the response. While the response is incomplete, these are
-    /// all bytes. If content is wanted, parsing may stop before the framing of a chunk. The caller
-    /// must then pass the rest again.
+    /// The number of parsed bytes that belong to the response. While the response is incomplete,
+    /// all passed bytes belong to the response. If the caller wants the content, parsing may stop
+    /// before the framing of a chunk. The caller must then pass the bytes that were not consumed
+    /// again.
     pub consumed: usize,
-    /// The number of content bytes, which are the last of the consumed bytes. It is 0 for a chunked
-    /// body, unless content is wanted.
+    /// The number of content bytes, which are at the end of the consumed bytes. For a chunked body,
+    /// the number of content bytes is 0 unless the caller wants the content.
     pub content: usize,
-    /// The facts of the response; `None`: the response is incomplete.
+    /// The properties of the complete response; `None`: the response is incomplete.
     pub reply: Option<Reply>,
 }
 
-/// The facts of a complete response.
+/// The status, connection reuse and content length of a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status code, 200 to 999. Codes above 599 count as a failure like 5xx (RFC 9110, 15).
@@ -110,7 +112,8 @@ pub struct Reply {
 pub struct ResponseParser {
     phase: ReplyPhase,
     body_bytes: u64,
-    /// The unfinished line of the head. Memory is allocated only if a read ends within a line.
+    /// The received part of an unfinished line of the response head. Memory is allocated only if a
+    /// read ends within a line of the head.
     line: Vec<u8>,
     /// The status of the response; valid once the head is parsed.
     status: u16,
@@ -127,7 +130,7 @@ const _: () = assert!(size_of::<ResponseParser>() <= 64);
 #[derive(Clone, Copy, Debug)]
 enum ReplyPhase {
     Head(Head),
-    /// A body of known length, of which this number of bytes is missing (never 0).
+    /// A body of known length, of which this number of bytes has not arrived yet (never 0).
     Length(u64),
     Chunked(ChunkDecoder),
     UntilClose,
@@ -162,8 +165,8 @@ impl ResponseParser {
         self.expect
     }
 
-    /// Prepares for the next response on this connection, or for the first one on a new connection.
-    /// All data about earlier responses are dropped.
+    /// Prepares the parser for the next response on this connection, or for the first response on a
+    /// new connection. All data about earlier responses are dropped.
     #[inline]
     pub fn begin(&mut self, expect: Expect) {
         self.phase = ReplyPhase::Head(Head::new());
@@ -187,12 +190,12 @@ impl ResponseParser {
         (self.status != 0).then_some(self.status)
     }
 
-    /// Parses received bytes. Consumes the bytes that belong to the current response: all bytes, or
-    /// those up to the end of the response.
+    /// Parses received bytes. Consumes the bytes that belong to the current response: all passed
+    /// bytes, or the bytes up to the end of the response.
     ///
     /// After an error the connection is unusable, and each further call returns the error again
-    /// until [`begin`](Self::begin). Bytes after the end of a response and before `begin` are the
-    /// error [`ProtocolError::Surplus`].
+    /// until [`begin`](Self::begin). Bytes that are passed after the end of a response and before
+    /// `begin` cause the error [`ProtocolError::Surplus`].
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         self.started |= !bytes.is_empty();
@@ -203,8 +206,9 @@ impl ResponseParser {
         result
     }
 
-    /// Handles that the peer closed its end of the connection. This completes a body that ends with
-    /// the connection. Any other response is then incomplete, which is an error.
+    /// Handles that the peer closed its end of the connection. The close completes a response whose
+    /// body ends with the connection. For any other response, the close is an error, because the
+    /// response is incomplete.
     pub fn finish(&mut self) -> Result<Reply, EndError> {
         match self.phase {
             ReplyPhase::UntilClose => Ok(self.complete_response()),
@@ -242,7 +246,8 @@ impl ResponseParser {
                     return Ok(FeedResult { consumed: at, content, reply: Some(self.complete_response()) });
                 }
                 if self.expect.content {
-                    // If content is wanted, this call stops at the end of contiguous content.
+                    // If the caller wants the content, this call stops at the end of a contiguous
+                    // piece of content.
                     content = read.content as usize;
                 }
             }
@@ -251,8 +256,8 @@ impl ResponseParser {
                 self.body_bytes += content as u64;
                 at = bytes.len();
             }
-            // If `at` is above 0, the head has just completed this response. Otherwise the bytes
-            // follow a response that was returned before.
+            // If `at` is above 0, the head in `bytes` has just completed the response, which has no
+            // body. If `at` is 0, the bytes follow a response that was returned before.
             ReplyPhase::Done if at > 0 => {
                 return Ok(FeedResult { consumed: at, content, reply: Some(self.response_summary()) });
             }
@@ -311,8 +316,8 @@ impl ResponseParser {
         Ok(taken)
     }
 
-    /// Handles a complete head. After it the body follows, or the response is complete. After an
-    /// interim response the next head follows.
+    /// Handles a complete response head. After the head, the body follows, or the response is
+    /// complete. After the head of an interim response (1xx), the next head follows.
     #[inline]
     fn end_head(&mut self) -> Result<(), ProtocolError> {
         let ReplyPhase::Head(head) = &self.phase else {

@@ -1,7 +1,8 @@
 //! Parses HTTP/1.1 requests in a server: the head as a whole, then the body.
 //!
-//! The rules are stricter than those for responses, because a server must not guess. Folded lines,
-//! control characters in fields, a length next to a coding, and any coding but chunked are refused.
+//! The rules for requests are stricter than those for responses, because a server must not guess.
+//! Requests with folded lines, control characters in fields, a content length next to a transfer
+//! coding, or any coding but chunked are refused.
 //!
 //! Not here: storing an incomplete head (the caller passes it again with more bytes), and the
 //! requested resource.
@@ -29,10 +30,11 @@ pub struct RequestHead<'a> {
     pub awaits_continue: bool,
 }
 
-/// The reason why received bytes are no valid request. The connection is then unusable.
+/// The reason why received bytes are no valid request. After an invalid request, the connection is
+/// unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidRequest {
-    /// The bytes are not HTTP/1.x, or invalid.
+    /// The bytes are not an HTTP/1.x request, or the request is invalid.
     Malformed,
     /// The head is longer than [`REQUEST_HEAD_BYTES_MAX`].
     TooLarge,
@@ -41,11 +43,11 @@ pub enum InvalidRequest {
 /// The result of parsing some bytes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep<'a> {
-    /// More bytes are needed. The caller must pass the bytes that were not consumed again, with
-    /// more bytes.
+    /// The parser needs more bytes. The caller must pass the bytes that were not consumed again,
+    /// followed by newly received bytes.
     More,
-    /// The head is complete. The body follows, or for a request without body
-    /// [`End`](RequestStep::End).
+    /// The head of the request is complete. After the head, the body follows, or for a request
+    /// without body the result [`End`](RequestStep::End).
     Head(RequestHead<'a>),
     /// The request is complete.
     End,
@@ -61,11 +63,12 @@ pub struct RequestParser {
 
 #[derive(Clone, Copy, Debug)]
 enum RequestPart {
-    /// The parser is before or within a head, whose first `scanned` bytes do not contain its end.
+    /// The parser is before or within a request head, whose end does not begin in the first
+    /// `scanned` bytes.
     Head {
         scanned: u32,
     },
-    /// The parser is within a body, of which this number of bytes is missing.
+    /// The parser is within a body, of which this number of bytes has not arrived yet.
     Length(u64),
     Chunked(ChunkDecoder),
 }
@@ -120,7 +123,8 @@ impl RequestParser {
             if input.len() > REQUEST_HEAD_BYTES_MAX {
                 return (input.len(), RequestStep::Refused(InvalidRequest::TooLarge));
             }
-            // The end of the head has at most three bytes, so two of them may have arrived already.
+            // The end of the head is at most three bytes long (LF CR LF), of which two may have
+            // arrived already.
             self.at = RequestPart::Head { scanned: input.len().saturating_sub(2) as u32 };
             return (0, RequestStep::More);
         };
@@ -133,7 +137,7 @@ impl RequestParser {
 }
 
 /// Returns the index after the empty line that ends the head. The first `scanned` bytes do not
-/// contain the beginning of that line.
+/// contain the line feed before the empty line.
 fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     let mut at = scanned;
     loop {
@@ -146,8 +150,8 @@ fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     }
 }
 
-/// Parses a complete head. Returns the head, and the way in which the body ends. `None`: the head
-/// is invalid.
+/// Parses a complete request head. Returns the head and how the end of the body is determined;
+/// `None`: the head is invalid.
 fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     let line_end = memchr(b'\n', head)?;
     let line = head[..line_end].strip_suffix(b"\r").unwrap_or(&head[..line_end]);
@@ -195,8 +199,8 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
         rest = &rest[end..];
     }
     let body = match (length, chunked) {
-        // A request with both fields is refused, because attackers use it to smuggle requests past
-        // proxies.
+        // A request with `Content-Length` and `Transfer-Encoding` is refused, because attackers use
+        // both fields together to smuggle requests past proxies.
         (Some(_), true) => return None,
         (None, true) => RequestPart::Chunked(ChunkDecoder::new()),
         (length, false) => RequestPart::Length(length.unwrap_or(0)),

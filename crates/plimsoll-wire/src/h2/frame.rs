@@ -1,9 +1,10 @@
 //! HTTP/2 frames ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)) of both
 //! sides: decodes frames from bytes in any split, and encodes frames.
 //!
-//! The content of DATA frames is passed on as it arrives. Other frames are parsed when complete, so
-//! that the result does not depend on how bytes are split. The maximum frame length bounds the
-//! memory of an incomplete frame, and [`BLOCK_BYTES_MAX`] that of a head.
+//! The content of DATA frames is passed on as it arrives. Frames of other types are parsed only
+//! when they are complete, so that the result does not depend on how bytes are split. The maximum
+//! frame length bounds the memory of an incomplete frame, and [`BLOCK_BYTES_MAX`] bounds the memory
+//! of a head.
 //!
 //! Not here: the effect of a frame on its stream or connection, windows, and header compression.
 
@@ -21,7 +22,8 @@ const FRAGMENTS_MAX: u32 = 1024;
 pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
 const HEADER_BYTES: usize = 9;
 
-/// The type number of DATA frames. The constants below are the other frame types.
+/// The type number of DATA frames. The constants after `DATA` are the type numbers of the other
+/// frames.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
@@ -33,8 +35,8 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-/// The flag of DATA and HEADERS frames that ends the stream. The same bit is ACK in SETTINGS and
-/// PING.
+/// The flag of DATA and HEADERS frames that ends the stream. In SETTINGS and PING frames, the bit
+/// of `END_STREAM` is the flag ACK.
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -59,12 +61,13 @@ pub(super) enum H2Frame<'a> {
     Data {
         stream: u32,
         content: &'a [u8],
-        /// The number of bytes by which the frame reduces the windows, including padding. Only the
-        /// first piece of a frame has this number; other pieces have 0.
+        /// The number of bytes by which the frame reduces the flow-control windows, including
+        /// padding. Only the first piece of a frame contains the number of bytes; later pieces
+        /// contain 0.
         window_bytes: u32,
         /// Whether this is the last piece of the frame.
         is_last: bool,
-        /// Whether the stream ends here.
+        /// Whether the stream ends with this piece.
         ends: bool,
     },
     /// A complete head, or trailers. If the block is `None`, the head arrived in pieces and is in
@@ -116,7 +119,7 @@ impl FrameHeader {
         let first = bytes.first_chunk::<HEADER_BYTES>().copied().unwrap_or_default();
         let [a, b, c, kind, flags, w, x, y, z] = first;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-        // The highest bit is reserved and ignored.
+        // The highest bit of the stream number is reserved and ignored.
         FrameHeader { length, kind, flags, stream: u32::from_be_bytes([w, x, y, z]) & 0x7fff_ffff }
     }
 
@@ -200,8 +203,8 @@ impl FrameReader {
             if !self.held.is_empty() || bytes.len() < HEADER_BYTES {
                 match self.complete_stored_frame(bytes)? {
                     Some(frame) => return Ok(Some(frame)),
-                    // More bytes are left: content of a DATA frame, or the frame after a piece of a
-                    // head.
+                    // Some bytes are not parsed yet: content of a DATA frame, or the frame after a
+                    // piece of a head.
                     None if !bytes.is_empty() => continue,
                     None => return Ok(None),
                 }
@@ -229,8 +232,8 @@ impl FrameReader {
         }
     }
 
-    /// Parses the frame header at the start of `bytes`. Returns an error if such a frame is not
-    /// permitted now.
+    /// Parses the frame header at the start of `bytes`. Returns an error if a frame with this
+    /// header is too long, or not permitted at this point of the connection.
     fn header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
         let header = FrameHeader::parse(bytes);
         if header.length > PAYLOAD_BYTES_MAX {
@@ -280,8 +283,8 @@ impl FrameReader {
         }
     }
 
-    /// Begins a DATA frame. `start` contains its first byte (the length of the padding) if the
-    /// frame has padding.
+    /// Begins to parse a DATA frame. `start` contains the first byte of the payload (the length of
+    /// the padding) if the frame has padding.
     fn begin_data<'a>(
         &mut self,
         header: FrameHeader,
@@ -307,7 +310,7 @@ impl FrameReader {
                 H2Frame::Data { stream, content, window_bytes, is_last, ends }
             }
             // No content has arrived yet, but the number of bytes by which the frame reduces the
-            // windows is known.
+            // flow-control windows is known.
             _ => H2Frame::Data { stream: header.stream, content: &[], window_bytes, is_last: false, ends: false },
         })
     }
@@ -503,8 +506,8 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     }
 }
 
-/// Begins a head at the end of `out`. The caller then appends the header block, and calls
-/// [`end_head`] with the returned index. So a block needs no separate buffer.
+/// Begins a head at the end of `out`. The caller then appends the header block to `out`, and calls
+/// [`end_head`] with the returned index. So a header block needs no separate buffer.
 pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
     let from = out.len();
     header(out, 0, HEADERS, 0, 0);

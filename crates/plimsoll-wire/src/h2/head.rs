@@ -1,9 +1,9 @@
-//! Parses and validates the heads of HTTP/2 ([RFC 9113,
-//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): those of responses and trailers for a
-//! client, and those of requests for a server.
+//! Parses and validates HTTP/2 heads ([RFC 9113,
+//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): heads of responses and trailers for a
+//! client, and heads of requests for a server.
 //!
-//! An invalid head is malformed, which ends its stream and not the connection. Not here: the order
-//! of heads and content, compression.
+//! An invalid head makes the message malformed, which ends the message's stream but not the
+//! connection. Not here: the order of heads and content, compression.
 
 use crate::error::ProtocolError;
 use crate::h1::{IS_TOKEN_BYTE, content_length};
@@ -76,8 +76,8 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // An invalid number is ignored, because it is no error of HTTP. If there are two
-            // different values, the head has no gRPC status.
+            // An invalid `grpc-status` number is ignored, because it is no error of HTTP. If there
+            // are two different `grpc-status` values, the head has no gRPC status.
             let status = call_status(value);
             self.grpc_status = if self.has_status_field && self.grpc_status != status { None } else { status };
             self.has_status_field = true;
@@ -158,7 +158,7 @@ impl StreamHead {
         Ok(())
     }
 
-    /// Returns whether the head is the complete head of a request.
+    /// Returns whether the head is valid and has all mandatory fields of a request.
     pub(super) fn is_whole(&self) -> bool {
         !self.fault && self.scheme && !self.method.is_empty() && !self.path.is_empty()
     }
@@ -178,8 +178,8 @@ fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     }
 }
 
-/// Returns whether the field `name`, in small letters, describes the connection in HTTP/1.1. Such
-/// fields are forbidden in HTTP/2 (RFC 9113, 8.2.2).
+/// Returns whether the field `name`, in small letters, describes the connection in HTTP/1.1. Fields
+/// that describe the connection are forbidden in HTTP/2 (RFC 9113, 8.2.2).
 pub(super) fn is_connection_level(name: &[u8]) -> bool {
     matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")
 }

@@ -1,9 +1,10 @@
 //! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): decodes header blocks, and encodes
-//! their parts.
+//! the header fields of header blocks.
 //!
-//! A decoder ([`HpackDecoder`]) has a dynamic table, whose maximum size the decoder chooses. With a
-//! size of 0 a block is independent of earlier blocks. The encoder here never uses that table, so
-//! that a block can be encoded once and sent repeatedly.
+//! A decoder ([`HpackDecoder`]) has a dynamic table, whose maximum size the decoder chooses. If the
+//! size of the dynamic table is 0, a header block is independent of earlier blocks. The encoder in
+//! this file never uses the dynamic table, so that a header block can be encoded once and sent
+//! repeatedly.
 //!
 //! Not here: the meaning of header fields, and which fields are permitted.
 
@@ -31,11 +32,11 @@ const STATIC_TABLE: [(&[u8], &[u8]); 61] = [
 /// The number of bytes that each table entry counts in addition to its name and value (RFC 7541,
 /// 4.1).
 const ENTRY_BYTES: usize = 32;
-/// The default size of a dynamic table in bytes, unless the sides agree on another.
+/// The default size of a dynamic table in bytes, unless client and server agree on another size.
 pub const TABLE_BYTES: usize = 4096;
 
-/// The reason why a header block cannot be decoded. The connection cannot continue, because from
-/// now on the tables of both sides differ.
+/// The reason why a header block cannot be decoded. After the error, the connection cannot
+/// continue, because the dynamic tables of encoder and decoder differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// The block is malformed, or refers to an unknown table entry.
@@ -98,8 +99,9 @@ impl HpackDecoder {
         !self.stateful
     }
 
-    /// Sets the maximum table size, after the peer has confirmed the new limit. Some servers (h2o)
-    /// keep their old table size without announcing it again, which this decoder accepts.
+    /// Sets the maximum size of the dynamic table, after the peer has confirmed the new limit. Some
+    /// servers (h2o) keep their old table size without announcing the size again, which this
+    /// decoder accepts.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
@@ -152,7 +154,8 @@ impl HpackDecoder {
             text(&mut rest, &mut self.value, bytes_left)?;
             count(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
-            // Without a table, the field is not stored as an entry.
+            // Without a dynamic table (size and limit 0), the header field is not stored as an
+            // entry.
             if is_kept && (self.bytes_max > 0 || self.limit > 0) {
                 self.stateful = true;
                 self.add_to_table();
@@ -197,7 +200,7 @@ fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackE
 }
 
 /// Parses an HPACK integer that begins in the lowest `prefix` bits of the first byte (RFC 7541,
-/// 5.1). At most four further bytes are accepted.
+/// 5.1). At most four bytes after the first byte are accepted.
 fn parse_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (first, mut rest) = bytes.split_first()?;
     let most = (1u32 << prefix) - 1;
@@ -218,13 +221,14 @@ fn parse_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     Some(value as usize)
 }
 
-/// Parses an HPACK text (RFC 7541, 5.2) and appends it to `out`.
+/// Parses an HPACK string literal (RFC 7541, 5.2) and appends the decoded text to `out`.
 fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
     let is_coded = bytes.first().ok_or(HpackError::Malformed)? & 0x80 != 0;
     let length = parse_integer(bytes, 7).ok_or(HpackError::Malformed)?;
     let (coded, rest) = bytes.split_at_checked(length).ok_or(HpackError::Malformed)?;
     *bytes = rest;
-    // Every code has at least five bits, so this check also bounds the length of the decoded text.
+    // Every Huffman code has at least five bits, so this limit of the coded length also bounds the
+    // length of the decoded text.
     if coded.len() > bytes_max {
         return Err(HpackError::TooLarge);
     }
@@ -239,7 +243,7 @@ fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), Hp
 /// Whether the peer or an intermediary may store a header field in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
-    /// The field is encoded as usual.
+    /// The header field is encoded as usual and may be stored.
     Plain,
     /// The field is encoded as "never indexed", so that no intermediary stores it in a table (RFC
     /// 7541, 7.1.3).
@@ -315,7 +319,7 @@ mod tests {
     }
 
     /// Checks the examples of RFC 7541, appendix C: consecutive blocks, their fields, and after
-    /// each block the table's newest entry and size.
+    /// each block the dynamic table's entries and size.
     fn check(name: &str, limit: usize, blocks: &[(&str, &str, &[&str], usize)]) {
         let mut decoder = HpackDecoder::new(limit);
         for (hex, expect, entries, size) in blocks {
@@ -471,8 +475,8 @@ mod tests {
 
     #[test]
     fn a_small_block_of_large_fields_is_too_large() {
-        // The block has one entry of 4000 bytes, and then many single bytes that refer to this
-        // entry.
+        // The header block has one table entry of 4000 bytes, and then many single bytes that each
+        // refer to the entry.
         let mut block = vec![0x40, 1, b'a'];
         write_integer(&mut block, 0, 7, 4000);
         block.extend([b'x'; 4000]);
@@ -500,7 +504,7 @@ mod tests {
             ":method: GET\n:path: /a?b=c\nauthorization: Basic dTpw\nx-odd: \u{1}\u{2}\nuser-agent: {}",
             "long ".repeat(100)
         );
-        // The result must not depend on the size of the decoder's table.
+        // The decoded fields must not depend on the size of the decoder's dynamic table.
         for limit in [0, 4096] {
             assert_eq!(decode_to_text(&mut HpackDecoder::new(limit), &block).as_deref(), Ok(expect.as_str()));
         }

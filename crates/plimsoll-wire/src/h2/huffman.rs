@@ -1,8 +1,8 @@
 //! The static Huffman code of HPACK ([RFC 7541, 5.2 and appendix
 //! B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)): encoder and decoder.
 //!
-//! The code is canonical: the lengths of the codes alone determine it. All tables are computed from
-//! these lengths at compile time.
+//! The Huffman code is canonical: the lengths of the codes alone determine the codes. All tables
+//! are computed at compile time from the lengths of the codes.
 
 /// The length in bits of the code of each byte. The end-of-string symbol (30 ones) is not a byte,
 /// and never occurs in a valid text.
@@ -28,22 +28,22 @@ const CODE_LENGTHS_BITS: [u8; 256] = [
 
 const LENGTH_MAX: usize = 30;
 /// The maximum length in bits of codes that are decoded by one table lookup. Nearly all texts in
-/// heads have only such codes.
+/// heads have only codes of at most eight bits.
 const SHORT_BITS: u32 = 8;
 
-/// The tables that follow from the code lengths.
+/// The tables for encoding and decoding, which are computed from the code lengths.
 struct HuffmanTables {
-    /// The code of each byte, in the lowest bits.
+    /// The Huffman code of each byte, in the lowest bits of the number.
     codes: [u32; 256],
     /// The bytes ordered by code length, then by value.
     order: [u8; 256],
-    /// For each code length: the first code, the number of codes, and the index in `order` of the
-    /// byte of the first code.
+    /// For each code length: the first code (`first`), the number of codes (`count`), and the index
+    /// in `order` of the first code's byte (`place`).
     first: [u32; LENGTH_MAX + 1],
     count: [u32; LENGTH_MAX + 1],
     place: [u32; LENGTH_MAX + 1],
-    /// For each value of `SHORT_BITS` bits, the byte whose code begins the value, and the length of
-    /// this code. The length is 0 if the code is longer than `SHORT_BITS`.
+    /// For each value of `SHORT_BITS` bits, the byte whose code is at the start of the value, and
+    /// the length of the code. The length is 0 if the code is longer than `SHORT_BITS`.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
@@ -89,7 +89,8 @@ const fn tables() -> HuffmanTables {
 /// Decodes `coded` and appends the text to `out`. Returns `None` if the code or the padding after
 /// it is invalid.
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // `bits` contains the next bits, with the first bit highest.
+    // `bits` contains the next coded bits, with the first coded bit as the highest bit of the
+    // number.
     let (mut bits, mut count) = (0u64, 0u32);
     let mut rest = coded.iter();
     loop {
@@ -107,7 +108,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
             (byte, length) => (byte, u32::from(length)),
         };
         if length > count {
-            // The padding after the last code is less than a byte of ones.
+            // The padding after the last code must consist of ones and be shorter than a byte.
             return check_padding(bits, count);
         }
         if length == 0 {
@@ -119,8 +120,9 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Decodes the long code at the front of `bits`, of which `count` are valid. Returns the byte and
-/// the length of the code; the length is 0 if the code is incomplete.
+/// Decodes the code of more than `SHORT_BITS` bits at the front of `bits`, of which `count` bits
+/// are valid. Returns the decoded byte and the length of the code; the length is 0 if the code is
+/// incomplete.
 fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
     for length in SHORT_BITS as usize + 1..=LENGTH_MAX {
         if length as u32 > count {
@@ -131,7 +133,7 @@ fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
             return Some((HUFFMAN_TABLES.order[(HUFFMAN_TABLES.place[length] + above) as usize], length as u32));
         }
     }
-    // This is the end-of-string symbol, which no text may contain.
+    // The code is the end-of-string symbol, which no text may contain.
     None
 }
 

@@ -1,5 +1,5 @@
-//! Encodes requests for HTTP/2, with the head in frames. The encoder for HTTP/1.1 validates the
-//! request, because a connection may use either protocol.
+//! Encodes requests for HTTP/2, with the head in frames. The encoder for HTTP/1.1 validates every
+//! request, because a connection may use HTTP/1.1 or HTTP/2.
 
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
 use super::head::{FIELDS_BYTES_MAX, is_connection_level};
@@ -21,18 +21,17 @@ pub(crate) struct H2Request<'a> {
 /// allocation.
 const NAME_BYTES: usize = 128;
 
-/// The fixed header fields of a gRPC call, in the order of the
-/// [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), before the
-/// user's fields.
+/// The names of the header fields that a gRPC call has before the user's other fields, in the order
+/// of the [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests).
 const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 
-/// Appends the frames of the request's head, all with stream number 0. Filled-in requests are
-/// encoded each time. So no memory is allocated except by `out`, unless a field name is very long
-/// or the head exceeds a frame.
+/// Appends the frames of the request's head to `out`, all with stream number 0. A request from a
+/// filled-in template is encoded each time it is sent. So memory is allocated only by `out`, for a
+/// very long field name, or for a head that exceeds a frame.
 ///
-/// A gRPC call has the fields that gRPC clients send, in the order of the protocol. It has neither
-/// `accept` nor `content-length`, unless the user gives them.
+/// A gRPC call has the fields that gRPC clients send, in the order of the protocol. A gRPC call has
+/// neither `accept` nor `content-length`, unless the user gives these fields.
 pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str());
     let is_call = is_call(parts.headers);
@@ -81,8 +80,8 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
 /// The value of the field `user-agent`, unless the user gives another value.
 const USER_AGENT: &[u8] = concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_bytes();
 
-/// Passes a field of the user to `field` in its HTTP/2 form; a field that HTTP/2 forbids is
-/// dropped.
+/// Passes a header field of the user to the function `field` in its HTTP/2 form; a header field
+/// that HTTP/2 forbids is dropped.
 fn pass_allowed_field(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     let mut room = [0; NAME_BYTES];
     let long;
@@ -98,8 +97,8 @@ fn pass_allowed_field(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u
         }
     };
     let value = trim(value.as_bytes());
-    // Fields that describe the connection are forbidden (RFC 9113, 8.2.2), and so is a second field
-    // with the name of the host.
+    // Fields that describe the connection are forbidden (RFC 9113, 8.2.2). A `host` field is
+    // dropped, too, because HTTP/2 forbids a second field with the name of the host.
     let dropped = is_connection_level(name)
         || name == b"host"
         || (name == b"te" && value != b"trailers")
@@ -109,8 +108,8 @@ fn pass_allowed_field(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u
     }
 }
 
-/// Returns whether the header fields make the request a gRPC call. A request of gRPC for browsers
-/// (`application/grpc-web`), which is another protocol, is no gRPC call.
+/// Returns whether the header fields make the request a gRPC call. A request with the content type
+/// `application/grpc-web` (gRPC for browsers) uses another protocol and is no gRPC call.
 pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     types.any(|(_, value)| {
@@ -119,8 +118,8 @@ pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     })
 }
 
-/// Decodes a head that [`write`] encoded, and passes its fields to `each` in order. For a head that
-/// no server would accept, passes no field.
+/// Decodes a head that [`write`] encoded, and passes its fields to `each` in order. If no server
+/// would accept the head, `read` passes no field.
 pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
     let mut frames = head.to_vec();
     set_stream(&mut frames, 1);

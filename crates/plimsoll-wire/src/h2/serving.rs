@@ -1,10 +1,10 @@
-//! The server's side of HTTP/2, as far as a reference server needs it. This code decodes requests
-//! and encodes responses, without I/O.
+//! The server's side of HTTP/2, as far as plimsoll's reference server needs it. This code decodes
+//! requests and encodes responses, without I/O.
 //!
-//! A request is reported when its head arrives, and again at its end. Its content is ignored, and
-//! receive windows are always refilled. The content of a response consists of given bytes or of
-//! filler. Content is sent within the client's windows, each stream in turn. A client that makes a
-//! connection error gets GOAWAY.
+//! A request is reported when its head arrives, and again at its end. The content of a request is
+//! ignored, and receive windows are always refilled. The content of a response consists of given
+//! bytes or of filler bytes. The content of responses is sent within the client's flow-control
+//! windows, each stream in turn. A client that makes a connection error gets a GOAWAY frame.
 //!
 //! Not here: sockets, resources, response times.
 
@@ -25,7 +25,7 @@ const IDLE_FRAMES_MAX: u32 = 10_000;
 /// The maximum number of bytes of unsent replies to a client that does not read.
 const OWED_BYTES_MAX: usize = 1 << 20;
 
-/// A fact that follows from bytes which the server received.
+/// An event (fact) in the bytes that the server received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFact {
     /// The head of a request arrived: see [`H2Server::method`] and [`H2Server::path`].
@@ -89,7 +89,7 @@ pub struct H2Server {
     idle_frames: u32,
     settled: bool,
     over: bool,
-    /// The last encoded head of a response, for reuse.
+    /// The header block of the last encoded response head, kept for reuse by an equal response.
     block: Vec<u8>,
     /// The response that `block` belongs to: its status, content type and length in bytes.
     block_of: (u16, &'static str, u64),
@@ -138,8 +138,8 @@ impl H2Server {
         &self.head.path
     }
 
-    /// Returns the next fact in `bytes`, and advances `bytes` past it; `None`: more bytes are
-    /// needed.
+    /// Returns the next event (fact) in `bytes`, such as a complete request, and advances `bytes`
+    /// past the event; `None`: more bytes are needed.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<ServerFact> {
         while !self.over {
             let taken = match self.reader.next(bytes) {

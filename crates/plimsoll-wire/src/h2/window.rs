@@ -1,7 +1,8 @@
 //! Flow-control windows of streams and connections, on both sides ([RFC 9113,
-//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [`PeerWindow`] counts how much may
-//! still be sent. [`OwnReceiveWindow`] counts how much the peer has used, and when the peer needs
-//! an update. Not here: the effect of an error on the stream or the connection.
+//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [`PeerWindow`] counts how many bytes
+//! may still be sent to the peer. [`OwnReceiveWindow`] counts how many bytes of a window the peer
+//! has used, and determines when the peer needs a window update. Not here: the effect of an error
+//! on the stream or the connection.
 
 use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
 use crate::error::ProtocolError;
@@ -9,8 +10,8 @@ use crate::error::ProtocolError;
 /// The initial size of a flow-control window in bytes (RFC 9113, 6.9.2).
 pub(super) const WINDOW_FIRST: u32 = 65_535;
 
-/// The number of bytes that may still be sent. It may be below 0 after the peer reduced its initial
-/// window size.
+/// The number of bytes that may still be sent to the peer. The number may be below 0 after the peer
+/// reduced its initial window size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerWindow(i64);
 
@@ -20,7 +21,8 @@ impl PeerWindow {
         PeerWindow(i64::from(bytes))
     }
 
-    /// Returns the number of bytes that may be sent now. At 0 or less nothing may be sent.
+    /// Returns the number of bytes that may be sent now. If the number is 0 or less, nothing may be
+    /// sent.
     #[inline]
     pub(super) fn sendable_bytes(self) -> i64 {
         self.0
@@ -47,7 +49,7 @@ impl PeerWindow {
 }
 
 /// Handles that the peer changed the initial size of its stream windows. The windows of open
-/// streams change by the difference (RFC 9113, 6.9.2).
+/// streams change by the difference between the old and the new initial size (RFC 9113, 6.9.2).
 pub(super) fn resize_windows<'a>(
     first: &mut u32,
     size: u32,
@@ -81,8 +83,9 @@ pub(super) enum WindowUse {
 }
 
 impl OwnReceiveWindow {
-    /// Counts `bytes` that the peer sent as used from a window of `size` bytes. Returns the effect.
-    /// `BelowHalf` and `Empty` are returned once per refill.
+    /// Records that the peer used `bytes` bytes of a receive window of `size` bytes, and returns
+    /// the effect on the window. `BelowHalf` and `Empty` are each returned only once until the
+    /// window is refilled.
     #[inline]
     pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;

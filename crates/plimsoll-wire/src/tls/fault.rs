@@ -30,7 +30,7 @@ pub enum ConfigError {
     Other(String),
 }
 
-/// Returns the reason that plimsoll counts for an error of the TLS library.
+/// Maps an error of the TLS library to the failure reason under which plimsoll counts the error.
 pub fn failure_of(error: &Error) -> TlsFailure {
     match error {
         Error::InvalidCertificate(error) => certificate_failure(error),
@@ -54,7 +54,7 @@ fn certificate_failure(error: &CertificateError) -> TlsFailure {
     }
 }
 
-/// Returns the reason that plimsoll counts for an alert of the server.
+/// Maps a TLS alert of the server to the failure reason under which plimsoll counts the alert.
 fn alert_failure(alert: AlertDescription) -> TlsFailure {
     match alert {
         AlertDescription::CertificateRequired

@@ -3,8 +3,8 @@
 //!
 //! All connections of a thread share a [`Client`], with the trusted issuers, the client certificate
 //! and resumable sessions. A [`Session`] is one connection of a client or a server. All connections
-//! of a server share a [`ServerTls`]. The plan contains the offered protocols, and the session the
-//! negotiated one (ALPN).
+//! of a server share a [`ServerTls`]. The plan of a run contains the offered protocols, and the
+//! session contains the negotiated protocol (ALPN).
 //!
 //! The cryptographic library is rustls with ring. Not here: sockets, timeouts, files.
 
@@ -28,21 +28,23 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The number of sessions that are stored for resumption. A single server name needs no more.
+/// The number of TLS sessions that are stored for resumption. A single server name needs no more
+/// stored sessions.
 const SESSIONS_KEPT: usize = 8;
-/// The maximum number of encrypted bytes that wait in a session. Beyond it the session accepts no
-/// more plain text.
+/// The maximum number of encrypted bytes that wait to be sent in a session. At the maximum, the
+/// session accepts no more plain text.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
 /// Parses the certificates of a PEM file. Returns `None` if the file has no certificate or an
-/// invalid one.
+/// invalid certificate.
 pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found: Vec<Vec<u8>> = found.ok()?.into_iter().map(|certificate| certificate.to_vec()).collect();
     (!found.is_empty()).then_some(found)
 }
 
-/// Parses the client certificate with its chain, and its key, which the same file may contain.
+/// Parses the certificate of a client or server with its chain, and its private key. Without
+/// `key_pem`, the key is in `pem`, too.
 fn own_certificate(
     pem: &[u8],
     key_pem: Option<&[u8]>,
@@ -61,7 +63,7 @@ pub struct Client {
     asked: Arc<CertificateRequestFlag>,
 }
 
-/// For a client without a certificate, whether a server has asked for one.
+/// For a client without a certificate, whether a server has asked for a client certificate.
 #[derive(Debug, Default)]
 struct CertificateRequestFlag(AtomicBool);
 
@@ -141,7 +143,7 @@ pub struct SessionEvents {
 pub struct Session<C = ClientConnection> {
     connection: Box<C>,
     established: bool,
-    /// For a client without a certificate, whether the server has asked for one.
+    /// For a client without a certificate, whether the server has asked for a client certificate.
     asked: Option<Arc<CertificateRequestFlag>>,
 }
 
@@ -152,7 +154,8 @@ where
 {
     /// Decrypts bytes from the network and appends the plain text to `plain`.
     ///
-    /// After an error the session is over. The remaining bytes to send are the alert for the peer.
+    /// After an error the session is over, and the remaining bytes to send are the TLS alert for
+    /// the peer.
     pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {
         let mut news = SessionEvents::default();
         while !cipher.is_empty() {
@@ -182,8 +185,8 @@ where
         Ok(news)
     }
 
-    /// Returns the reason that plimsoll counts for an error. Before TLS 1.3, a server that demands
-    /// a client certificate reports only a failed handshake.
+    /// Returns the failure reason under which plimsoll counts a TLS error. Before TLS 1.3, a server
+    /// that demands a client certificate reports only a failed handshake.
     fn failure_of(&self, error: &rustls::Error) -> TlsFailure {
         let is_asked = self.asked.as_ref().is_some_and(|asked| asked.0.load(Ordering::Relaxed));
         match error {
@@ -194,8 +197,8 @@ where
         }
     }
 
-    /// Encrypts plain text, and returns how many bytes of it were accepted. If few bytes wait to be
-    /// sent, all are accepted.
+    /// Encrypts plain text, and returns how many bytes of the plain text were accepted. All bytes
+    /// are accepted if only few encrypted bytes wait to be sent.
     pub fn send(&mut self, plain: &[u8]) -> usize {
         // The write goes to memory, so only the buffer limit can make it incomplete.
         self.connection.writer().write(plain).unwrap_or(0)

@@ -47,8 +47,8 @@ impl TlsParameters {
     }
 }
 
-/// Returns the OpenSSL name of a cipher suite. For TLS 1.2 this name differs from that of the
-/// standard.
+/// Returns the OpenSSL name of a cipher suite. For TLS 1.2, the OpenSSL name differs from the name
+/// in the TLS standard.
 fn cipher_name(suite: CipherSuite) -> String {
     let name = format!("{suite:?}");
     match name.strip_prefix("TLS13_") {
@@ -98,8 +98,8 @@ fn key_length_bits(info: &[u8]) -> Option<u32> {
     Some((modulus.len() - first) as u32 * 8 - modulus[first].leading_zeros())
 }
 
-/// Removes the next encoded value from `from` and returns its content; `None` if it is not of this
-/// kind.
+/// Removes the next encoded value from `from` and returns its content; `None` if the value's type
+/// is not `kind`.
 fn take_value<'a>(from: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
     let [first, length, rest @ ..] = *from else { return None };
     let (length, rest) = match length {

@@ -1,6 +1,6 @@
-//! The server's side of TLS, as far as a reference server needs it. The server has one certificate
-//! for all names and resumable sessions. The server uses HTTP/2 if the client offers HTTP/2, and
-//! HTTP/1.1 otherwise. Clients need no certificate.
+//! The server's side of TLS, as far as plimsoll's reference server needs it. The server has one
+//! certificate for all host names, and clients can resume sessions. The server uses HTTP/2 if the
+//! client offers HTTP/2, and HTTP/1.1 otherwise. Clients need no certificate.
 //!
 //! Not here: sockets, several names, files.
 
@@ -41,7 +41,8 @@ impl ServerTls {
     /// Creates the session of a connection whose client is about to begin.
     pub fn session(&self) -> Result<ServedSession, TlsFailure> {
         let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| failure_of(&error))?;
-        // The code that sends a response bounds its size, so the buffer needs no limit.
+        // The code that sends a response bounds the response's size, so the buffer of the TLS
+        // session needs no limit.
         connection.set_buffer_limit(None);
         Ok(Session { connection: Box::new(connection), established: false, asked: None })
     }

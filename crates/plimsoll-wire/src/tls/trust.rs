@@ -26,9 +26,9 @@ struct Verifier {
     trusted: Option<TrustVerifier>,
 }
 
-/// Verifies certificates by their issuers, with the rules of the web's certificates, and also
+/// Verifies certificates by their issuers, with the rules for certificates on the web, and also
 /// accepts the given certificates themselves. Self-signed certificates, as `openssl req -x509`
-/// creates them, are not valid issuers by these rules, so they must be accepted directly.
+/// creates them, do not meet the rules for the web, so they must be accepted directly.
 #[derive(Debug)]
 struct TrustVerifier {
     issuers: Arc<WebPkiServerVerifier>,
@@ -52,8 +52,8 @@ impl TrustVerifier {
         Ok(TrustVerifier { issuers, given })
     }
 
-    /// Accepts or refuses a certificate. `verdict` is the result of verifying it by the issuers'
-    /// rules.
+    /// Accepts or refuses a certificate. `verdict` is the result of verifying the certificate by
+    /// its issuers.
     fn decide_from_issuer_verdict(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -61,16 +61,17 @@ impl TrustVerifier {
         verdict: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
         match &verdict {
-            // The library checks the dates before it returns this error, so only the name is
-            // checked here.
+            // The TLS library checks the certificate's dates before it returns the error `Other`,
+            // so only the server name is checked here.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            // The certificate is self-signed and was not given. The error "CA used as end entity"
-            // would not help the user. The library's reason can only be recognised by its text.
+            // The certificate is self-signed and is not one of the given certificates. The
+            // library's error "CA used as end entity" would not help the user. The library's reason
+            // for the error can only be recognised by its text.
             Err(Error::InvalidCertificate(CertificateError::Other(reason)))
                 if format!("{reason:?}").contains("CaUsedAsEndEntity") =>
             {

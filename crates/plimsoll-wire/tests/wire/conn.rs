@@ -1,5 +1,5 @@
-//! Tests of whole connections, plain and over TLS: the facts of responses, for any split of the
-//! bytes.
+//! Tests of whole connections, plain and over TLS: the reported events (facts) of responses, for
+//! any split of the bytes.
 
 use crate::driver::{Random, ReceivedData, hear, request, same_facts_in_all_splits};
 use crate::tls::{spec, world};
@@ -58,8 +58,8 @@ fn a_connection_is_reused_while_both_sides_allow() {
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
         assert!(received.is_empty() && !conn.is_over());
     }
-    // The response came before the request was sent completely. The server would take the rest of
-    // the request for the next request.
+    // The response came before the request was sent completely. If the client sent the rest of the
+    // request, the server would take the rest for the next request.
     conn.start(4, &asked);
     let mut received = conn.receive(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", &mut plain);
     assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange: 4, status: 413, .. })));
@@ -69,7 +69,7 @@ fn a_connection_is_reused_while_both_sides_allow() {
     conn.start(5, &asked);
     conn.cancel(5);
     assert!(conn.is_over() && conn.exchanges_available() == 0 && conn.give_up().is_none());
-    // No exchange can follow unsolicited bytes either.
+    // No exchange can follow bytes that arrive without a request.
     let mut conn = Conn::new();
     let mut received = conn.receive(b"HTTP/1.1 408 Timeout\r\n\r\n", &mut plain);
     assert_eq!(conn.next(&mut received), Some(Fact::Surplus(b"HTTP/1.1 408 Timeout\r\n\r\n")));
@@ -84,8 +84,8 @@ enum End {
     Cut,
 }
 
-/// Sends a request over TLS. The network accepts and delivers pieces of up to `longest` bytes.
-/// Returns all that the connection reported.
+/// Sends a request over TLS. The simulated network accepts and delivers pieces of up to `longest`
+/// bytes. Returns everything that the connection reported about the response.
 fn over_tls(
     client: &Client,
     asked: &EncodedRequest,
@@ -135,7 +135,8 @@ fn over_tls(
                         assert!(!std::mem::replace(&mut stands, true) && conn.exchanges_available() == 1);
                         conn.start(7, asked);
                     }
-                    // The loop sends these bytes together with the other bytes.
+                    // The loop sends the bytes that `HasBytesToSend` announces together with the
+                    // bytes of the request.
                     Fact::HasBytesToSend => owed += 1,
                     Fact::Ended => {
                         if let Some(fact) = conn.end() {
@@ -178,7 +179,8 @@ fn facts_over_tls_do_not_depend_on_splits() {
             (&chunks, End::Open, whole),
             (&length, End::Notified, whole),
             (&close, End::Notified, whole),
-            // The end is not authenticated, so an attacker could have cut the response.
+            // The end of the TLS stream is not authenticated, so an attacker could have cut the
+            // response.
             (&close, End::Cut, Err(EndError::Truncated.into())),
         ] {
             let heard = over_tls(&client, &asked, answer.as_bytes(), end, &mut random, longest);

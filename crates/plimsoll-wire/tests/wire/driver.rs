@@ -1,11 +1,12 @@
 //! Runs a response parser, or a whole connection, over bytes in many splits. An error is returned
 //! if the result depends on the split, or is inconsistent.
 //!
-//! The driver is a separate file because several users share it: the tables, the properties, the
-//! seeded fuzz tests, and the cargo-fuzz targets in `fuzz/`, which include this file. It is generic
-//! over the parser so that a test can pass a broken one, to prove that the driver notices.
+//! The driver is a separate file because several kinds of tests use it. The driver serves tables of
+//! cases, property tests, seeded fuzz tests, and the cargo-fuzz targets in `fuzz/`, which include
+//! this file. The driver is generic over the parser, so that a test can pass a broken parser to
+//! prove that the driver detects mistakes.
 //!
-//! Not here: the right result, which tables and generators know.
+//! Not here: the expected results, which the tables and generators of the tests contain.
 
 use plimsoll_wire::h1::{Expect, FeedResult, Reply, RequestParts, ResponseParser};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
@@ -36,20 +37,21 @@ impl Parser for ResponseParser {
     }
 }
 
-/// The result of parsing bytes that are followed by a close.
+/// The result of parsing bytes that are followed by a close of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response of this number of bytes.
+    /// The parser returned a response, which used this number of bytes.
     Reply(Reply, usize),
-    /// A response that the close completed.
+    /// The close of the connection completed the response.
     ReplyAtClose(Reply),
-    /// No response: the close came too early.
+    /// The parser returned no response, because the connection was closed too early.
     Cut(EndError),
-    /// No response: the bytes are invalid.
+    /// The parser returned no response, because the bytes are invalid.
     Refused(ProtocolError),
 }
 
-/// Feeds `pieces` to the parser, then closes. An error describes a contract that the parser broke.
+/// Feeds `pieces` to the parser, then reports a close of the connection. A returned error describes
+/// which rule of its interface the parser broke.
 pub fn outcome<'a>(
     parser: &mut impl Parser,
     head_request: bool,
@@ -79,7 +81,7 @@ pub fn outcome<'a>(
     })
 }
 
-/// Checks that a response of `taken` bytes is consistent.
+/// Checks that a parsed response, which used `taken` bytes, is consistent.
 fn check_reader(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
     if !(200..1000).contains(&reply.status) || reply.body_bytes >= taken as u64 {
         return Err(format!("of {taken} bytes: {reply:?}"));
@@ -90,9 +92,9 @@ fn check_reader(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<
     Ok(Outcome::Reply(reply, taken))
 }
 
-/// Returns the outcome of `bytes`, if it is the same in one piece, byte by byte and in some random
-/// splits. Otherwise describes the difference. The parser is reused each time, so that left-over
-/// state is noticed, too.
+/// Returns the outcome of parsing `bytes`, if the outcome is the same in one piece, byte by byte
+/// and in some random splits. If the outcomes differ, returns a description of the difference. The
+/// parser is reused for each split, so that left-over state is detected, too.
 pub fn same_in_all_splits(
     parser: &mut impl Parser,
     head_request: bool,
@@ -129,27 +131,27 @@ pub fn compare_in_all_splits(
     Ok(())
 }
 
-/// Everything that a connection reported about the bytes after one request, and about the close
-/// after them.
+/// Everything that a connection reported about the bytes that it received after one request, and
+/// about the close of the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ReceivedData {
-    /// Status and content length of the response, or the reason why there is none.
+    /// Status and content length of the response, or the reason why there is no response.
     pub answer: Option<Result<(u16, u64), ExchangeError>>,
-    /// The bytes of the response, and those of them that were reported as content.
+    /// The bytes of the response; the field `content` has the bytes that were reported as content.
     pub bytes: Vec<u8>,
     pub content: Vec<u8>,
     /// The number of bytes after the response.
     pub surplus: usize,
 }
 
-/// A request for the connection driver.
+/// Returns a request with which the driver tests connections.
 pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
     let parts = RequestParts { method, target: "/", host: "h", headers: &[], body, keep_alive: true };
     let request = EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false);
     if content { request.with_content() } else { request }
 }
 
-/// Records a fact of a connection. Returns whether the connection continues.
+/// Records an event (fact) that a connection reported. Returns whether the connection continues.
 pub fn hear(heard: &mut ReceivedData, fact: Fact) -> Result<bool, String> {
     match fact {
         Fact::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
@@ -172,8 +174,8 @@ pub fn hear(heard: &mut ReceivedData, fact: Fact) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error describes a
-/// contract that the connection broke.
+/// Sends `request` over a new plain connection, feeds `pieces` as received bytes, then closes the
+/// connection. A returned error describes which rule of its interface the connection broke.
 fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ReceivedData, String> {
     let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
     conn.start(7, request);
@@ -215,8 +217,9 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
     Ok(heard)
 }
 
-/// Returns the facts of `bytes`, if they are the same in one piece, byte by byte and in some random
-/// splits, with and without wanted content. Otherwise describes the difference.
+/// Returns what a connection reports about `bytes`, if the reports agree in one piece, byte by
+/// byte, in some random splits, and without wanted content. If the reports differ, returns a
+/// description of the difference.
 pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReceivedData, String> {
     let asked = request(method, b"", true);
     let whole = facts(&asked, [bytes])?;
@@ -230,7 +233,8 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
     }
     compare_in_all_splits(bytes, random, |what, pieces| {
         let other = facts(&asked, pieces)?;
-        // Before a response fails, a different number of its bytes may have been reported.
+        // Before a response fails, the number of its bytes that were reported may depend on the
+        // split.
         let same = other == whole || (matches!(whole.answer, Some(Err(_))) && other.answer == whole.answer);
         if same { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;
@@ -241,8 +245,8 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
     Ok(whole)
 }
 
-/// Valid responses, from which mutations start. Each framing and each branch of the parser occurs
-/// in them.
+/// Valid responses, which the fuzz tests mutate. The responses contain each framing and reach each
+/// branch of the parser.
 const CORPUS: &[&str] = &[
     "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1A;x=\"y\"\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n",
@@ -279,7 +283,8 @@ const MUTATION_BYTES: &[&str] = &[
     "Connection: close\r\n",
 ];
 
-/// Runs this number of random cases. The error describes the first one that breaks the parser.
+/// Runs `cases` random fuzz cases on the parser. The error describes the first case in which the
+/// parser makes a mistake.
 pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {
@@ -292,7 +297,7 @@ pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), Strin
     Ok(())
 }
 
-/// Runs this number of random cases on connections. The error describes the first failure.
+/// Runs `cases` random fuzz cases on connections. The error describes the first failure.
 pub fn fuzz_conn(seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {

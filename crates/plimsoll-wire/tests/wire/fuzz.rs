@@ -1,12 +1,12 @@
-//! Seeded fuzz tests of the response parser and of whole connections. Broken parsers prove that the
-//! driver can fail.
+//! Seeded fuzz tests of the response parser and of whole connections. Deliberately broken parsers
+//! prove that the fuzz driver detects mistakes.
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
 use crate::h2_driver::fuzz_h2;
 use plimsoll_wire::h1::{Expect, FeedResult, Reply, ResponseParser};
 use plimsoll_wire::{EndError, ProtocolError};
 
-/// The number of random cases of a fuzz test; this number takes about one second.
+/// The number of random cases of a fuzz test, which take about one second.
 const CASES: u32 = 250_000;
 
 #[test]

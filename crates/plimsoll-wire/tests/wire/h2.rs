@@ -1,5 +1,5 @@
-//! Tests of the HTTP/2 client against frames written by hand, in all splits: what RFC 9113 demands
-//! of a client. The name of each case tells its outcome.
+//! Tests of the HTTP/2 client against frames written by hand, in all splits. The tests check what
+//! RFC 9113 demands of a client. The name of each test case says the expected outcome.
 
 use crate::driver::{Random, request};
 use crate::h2_driver::{H2Outcome, H2Results, h2_requests, same_h2_facts_in_all_splits};
@@ -9,8 +9,8 @@ use plimsoll_model::H2Error;
 use plimsoll_wire::h2::{CONNECTION_PREFACE, Content, H2Server, HpackDecoder, ServerFact};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
-/// The responses on streams 3 and 5. The driver's requests are a GET on stream 1, a HEAD on 3 and a
-/// POST on 5.
+/// Returns successful responses on streams 3 and 5. The driver's requests are a GET on stream 1, a
+/// HEAD on stream 3 and a POST on stream 5.
 fn others() -> Vec<u8> {
     [ok(3), ok(5)].concat()
 }
@@ -28,8 +28,8 @@ fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
     assert_eq!((heard.resets.as_slice(), heard.goaway_code), (&[][..], None));
 }
 
-/// Checks that the first exchange fails and its stream is reset with this code, and that the other
-/// exchanges succeed.
+/// Checks that the first exchange fails and its stream is reset with the error code `code`, and
+/// that the other exchanges succeed.
 fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), others()].concat());
     let ok = Some(Answered(200, 0));
@@ -37,7 +37,8 @@ fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     assert_eq!((heard.resets.as_slice(), heard.goaway_code), (&[(1, code as u32)][..], None));
 }
 
-/// Checks that all exchanges fail, and that the connection is ended with this code.
+/// Checks that all exchanges fail, and that the client ends the connection with the error code
+/// `code`.
 fn connection_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), ok(1), others()].concat());
     assert_eq!(heard.outcomes, [Some(Failed(error.into())), Some(Failed(error.into())), Some(Failed(error.into()))]);
@@ -101,7 +102,7 @@ cases! {
         answered([frame(HEADERS, WHOLE | PADDED, 1, &[&[0][..], &block(&[STATUS])].concat())], 200, 0);
     the_largest_frame_is_taken: answered([head(1, 0, &[STATUS]), frame(DATA, END, 1, &[0; 16_384])], 200, 16_384);
 
-    // Errors of a single response.
+    // Protocol errors that fail only a single response.
     a_priority_of_another_length_fails_the_stream:
         stream_fails([frame(2, 0, 1, &[0; 4])], ProtocolError::FrameSize, FRAME_SIZE);
     content_of_an_answer_that_has_none_fails_the_stream: stream_fails(
@@ -161,7 +162,7 @@ cases! {
     a_window_of_a_stream_above_the_largest_fails_it: stream_fails(
         [frame(WINDOW_UPDATE, 0, 1, &0x7fff_ffffu32.to_be_bytes())], ProtocolError::Window, H2Error::FlowControlError);
 
-    // Errors of the connection.
+    // Protocol errors that end the whole connection.
     a_frame_above_the_largest_ends_the_connection:
         connection_fails([frame(DATA, 0, 1, &[0; 16_385])], ProtocolError::FrameSize, FRAME_SIZE);
     a_head_above_the_largest_ends_the_connection:
@@ -238,7 +239,8 @@ cases! {
     compression_that_is_broken_in_a_stream_that_has_ended_ends_the_connection: connection_fails_late(
         [ok(1), frame(HEADERS, WHOLE, 1, &[0xff; 8])], ProtocolError::Compression, H2Error::CompressionError);
 
-    // Floods: each is ended while only little is stored and done.
+    // Floods of frames: the client ends the connection while it has stored and processed only
+    // little.
     a_flood_of_pings_ends_the_connection:
         connection_fails([frame(PING, 0, 0, &[0; 8]).repeat(10_001)], ProtocolError::Flood, H2Error::EnhanceYourCalm);
     a_flood_of_settings_ends_the_connection:
@@ -258,7 +260,8 @@ cases! {
         ProtocolError::HeadTooLarge, H2Error::EnhanceYourCalm);
 }
 
-/// Checks like [`connection_fails`], after the first exchange got its response.
+/// Checks like [`connection_fails`] that the client ends the connection with `code`, but after the
+/// first exchange got its response.
 fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat()].concat());
     let failed = Some(Failed(error.into()));
@@ -268,7 +271,8 @@ fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error)
 
 #[test]
 fn heads_that_fill_the_hpack_table_are_decoded() {
-    // The same block twice makes two entries, of which the third head refers to the older one.
+    // The same header block, sent twice, adds two entries to the dynamic table. The third head
+    // refers to the older of the two table entries.
     let fills = b"\x88\x40\x01a\x01b";
     let heads =
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, fills), frame(HEADERS, WHOLE, 5, &[0x88, 0xbf])];
@@ -400,7 +404,7 @@ fn a_server_can_accept_content_in_small_pieces() {
     let asked = request("POST", &body, false);
     let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
     conn.start(0, &asked);
-    // The client's content is not sent before its window of one byte is known.
+    // The client learns the server's window of one byte before it sends any content.
     let first = settings(&[(4, 1)]);
     let mut received = conn.receive(&first, &mut plain);
     while conn.next(&mut received).is_some() {}
@@ -458,7 +462,8 @@ fn request_content_respects_the_server_windows() {
         let mut received = conn.receive(bytes, &mut plain);
         std::iter::from_fn(|| conn.next(&mut received)).any(|fact| fact == Fact::HasBytesToSend)
     };
-    // The server's windows become smaller than the used part, with room for one stream only.
+    // The server reduces its stream windows below the part that is already used, and enlarges the
+    // connection's window. A later window update gives room to one stream only.
     assert!(
         told(&mut conn, &[settings(&[(4, 1_000)]), window(0, 1_000_000)].concat()),
         "the settings are acknowledged"
@@ -516,7 +521,8 @@ fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
     let a = [STATUS, ("x", "a"), ("set-cookie", "s=1")];
     let long = "b".repeat(2_000);
     let b = [STATUS, ("x", &long)];
-    // The cases have equal heads in sequence, and a head after one that is too long to be stored.
+    // The cases contain equal heads in sequence, and a head that follows a head too long to be
+    // stored.
     type Told<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
     let answers: [Told; 6] = [
         (&plain_asked, &a, ""),
@@ -571,7 +577,8 @@ fn the_stream_limit_of_the_server_is_respected() {
     let mut received = conn.receive(&begun, &mut plain);
     while conn.next(&mut received).is_some() {}
     assert_eq!(conn.exchanges_available(), 1_000);
-    // A request that is started while facts are taken is sent with the bytes after them.
+    // A request that is started while the caller takes events (facts) is sent with the bytes after
+    // the last event.
     conn.start(0, &asked);
     let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
     assert!(conn.sent(count, &scratch));
@@ -583,7 +590,8 @@ fn the_stream_limit_of_the_server_is_respected() {
     assert!(conn.start(2, &asked) && conn.next(&mut received).is_none());
 }
 
-/// Number of streams that the frames open, counted by heads.
+/// Returns the number of streams that the frames in `bytes` open, which is the number of HEADERS
+/// frames.
 fn opened(bytes: &[u8]) -> usize {
     let mut rest = bytes.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap_or(bytes);
     let mut heads = 0;
@@ -607,8 +615,8 @@ fn a_lowered_stream_limit_applies_to_waiting_requests() {
     conn.start(0, &asked);
     conn.start(1, &asked);
     assert_eq!(send(&mut conn, &mut scratch), 2);
-    // Two more exchanges start before the limit arrives. Their streams are not opened after the
-    // limit is acknowledged.
+    // Two more exchanges start before the server's lower limit of streams arrives. After the client
+    // has acknowledged the limit, the streams of the two exchanges are not opened.
     conn.start(2, &asked);
     conn.start(3, &asked);
     let lowered = [begun(), settings(&[(3, 2)])].concat();
@@ -624,7 +632,7 @@ fn a_lowered_stream_limit_applies_to_waiting_requests() {
     }
 }
 
-/// A connection with one exchange, whose response has its head but no end.
+/// Returns a connection with one exchange, of whose response the head has arrived but not the end.
 fn half_answered_conn(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     conn.start(0, asked);

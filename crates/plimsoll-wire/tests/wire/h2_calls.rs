@@ -1,5 +1,5 @@
-//! Tests of gRPC calls over HTTP/2 against frames written by hand: the fields of calls, their ends,
-//! and messages that are sent in turn.
+//! Tests of gRPC calls over HTTP/2 against frames written by hand. The tests check the header
+//! fields of calls, the ends of calls, and request messages that wait for response messages.
 
 use crate::driver::request;
 use crate::h2_frames::{DATA, END, END_HEADERS, HEADERS, STATUS, begun, frame, frames, head, post, sent_now};
@@ -11,7 +11,8 @@ use plimsoll_wire::{Conn, EncodedRequest, Fact};
 fn the_call_status_is_reported_with_the_response() {
     let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
         let asked = request("GET", b"", false);
-        // Twice, because heads are cached the second time.
+        // Each connection gets the response twice, because the heads of the second response are
+        // cached.
         for _ in 0..2 {
             let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
             for (number, id) in [(0, 1u8), (1, 3)] {
@@ -50,7 +51,7 @@ fn the_call_status_is_reported_with_the_response() {
     let twice = |first: &str, second: &str| head(1, END, &[("grpc-status", first), ("grpc-status", second)]);
     check(&[head(1, 0, &[STATUS]), message.clone(), twice("13", "0")], None);
     check(&[head(1, 0, &[STATUS]), message.clone(), twice("0", "0")], Some(0));
-    // Without content, the head has the gRPC status.
+    // If a response has no content, its head contains the gRPC status.
     check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
     check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
 }
@@ -58,12 +59,12 @@ fn the_call_status_is_reported_with_the_response() {
 /// The header field that makes a request a gRPC call.
 const KIND: (&str, &str) = ("content-type", "application/grpc");
 
-/// A message with this number of bytes, with its prefix.
+/// Returns a gRPC message of `bytes` bytes, with the prefix that contains its length.
 fn message(bytes: usize) -> Vec<u8> {
     [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'm'; bytes]].concat()
 }
 
-/// A gRPC call with these messages.
+/// Returns a gRPC call with these request messages.
 fn call(messages: &[Vec<u8>]) -> EncodedRequest {
     post("h", "/shop.Items/Chat", &[KIND], &messages.concat(), false)
 }
@@ -95,8 +96,8 @@ fn invalid_messages_turn_status_ok_into_internal() {
         (call(), vec![STATUS, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
         (call(), vec![STATUS, ("content-type", "Application/grpc+proto")], one(0), None),
     ] {
-        // A fault replaces only the status 0 of a gRPC call. Another status stays, and so does the
-        // status of a request that is no call.
+        // A fault in the response messages replaces only the status 0 of a gRPC call. Another
+        // status of a gRPC call stays, and so does the status of a request that is no gRPC call.
         for (asked, status, fault) in
             [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
         {
@@ -142,7 +143,8 @@ fn messages_in_turn_are_sent_after_each_response_message() {
         assert_eq!(content, *message, "{number}");
         assert_eq!(data.iter().any(|frame| frame.1 & END != 0), number + 1 == messages.len());
         assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
-        // A part of a response message permits no further message.
+        // After only a part of a response message, the client may not send a further request
+        // message.
         for piece in [&[0, 0, 0, 0, 2, 7][..], &[7]] {
             answer.extend(frame(DATA, 0, 1, piece));
             let mut received = conn.receive(&answer, &mut plain);
@@ -172,7 +174,7 @@ fn early_response_messages_release_as_many_request_messages() {
         let mut received = conn.receive(&two, &mut plain);
         while conn.next(&mut received).is_some() {}
         assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
-        // A response that ends before all messages are sent ends the call.
+        // A response that ends before all request messages are sent ends the gRPC call.
         let end = head(1, END, &[("grpc-status", "0")]);
         let mut received = conn.receive(&end, &mut plain);
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
@@ -196,7 +198,8 @@ fn call_headers_match_grpc_clients_in_order() {
             &[KIND, ("te", "trailers"), timeout],
             &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],
         ),
-        // The user's fields appear once, in their place, and metadata follow in the given order.
+        // The user's gRPC fields appear once, in the order of the protocol, and the user's other
+        // fields (metadata) follow in the given order.
         (
             &[
                 ("X-B", "1"),
@@ -223,7 +226,7 @@ fn call_headers_match_grpc_clients_in_order() {
         ),
         (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
         (&[("content-type", "application/grpc;x=y")], &["content-type=application/grpc;x=y", user_agent]),
-        // Other protocols do not count as gRPC.
+        // Requests of other protocols, such as gRPC-Web, do not count as gRPC calls.
         (
             &[("content-type", "application/grpc-web")],
             &[user_agent, "accept=*/*", "content-type=application/grpc-web", "content-length=6"],
@@ -243,7 +246,8 @@ fn call_headers_match_grpc_clients_in_order() {
     }
 }
 
-/// The exact bytes of a call's head, which do not depend on earlier heads.
+/// Checks that the head of a gRPC call has exactly the expected bytes, which do not depend on
+/// earlier heads.
 #[test]
 fn the_call_head_has_the_expected_bytes() {
     let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &message(1), false);

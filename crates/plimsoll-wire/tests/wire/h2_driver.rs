@@ -1,8 +1,8 @@
 //! Runs an HTTP/2 connection with three exchanges over bytes in many splits. An error is returned
 //! if the results of the exchanges depend on the split, or are inconsistent.
 //!
-//! The driver is a separate file, like [`crate::driver`], because `fuzz/` includes it, too. Not
-//! here: the right result.
+//! The driver is a separate file, like [`crate::driver`], because the cargo-fuzz targets in `fuzz/`
+//! include it, too. Not here: the expected results of the exchanges.
 
 use crate::driver::{Random, compare_in_all_splits, request};
 use plimsoll_wire::h2::{Content, H2Server, ServerFact};
@@ -17,7 +17,8 @@ pub enum H2Outcome {
     Refused,
 }
 
-/// The results of the bytes, and of the close after them.
+/// What a connection reported about the bytes that it received, and about the close of the
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct H2Results {
     /// The results of the GET on stream 1, the HEAD on stream 3 and the POST on stream 5.
@@ -28,7 +29,7 @@ pub struct H2Results {
     pub goaway_code: Option<u32>,
 }
 
-/// The requests of the exchanges.
+/// Returns the requests of the three exchanges that the driver runs.
 pub fn h2_requests() -> [EncodedRequest; 3] {
     [request("GET", b"", true), request("HEAD", b"", true), request("POST", b"n=1", true)]
 }
@@ -69,8 +70,8 @@ fn judge(sent: &[u8], heard: &mut H2Results) -> Result<(), String> {
     if rest.is_empty() { Ok(()) } else { Err("a frame that is cut".into()) }
 }
 
-/// Sends the requests, feeds `pieces`, then closes. An error describes a contract that the
-/// connection broke.
+/// Sends the requests, feeds `pieces` as received bytes, then closes the connection. A returned
+/// error describes which rule of its interface the connection broke.
 fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, String> {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain, mut sent) = (Conn::h2(3), Vec::new(), Vec::new(), Vec::new());
@@ -140,7 +141,7 @@ fn hear(heard: &mut H2Results, content: &mut [u64; 3], fact: Fact) -> Result<(),
 }
 
 /// Returns the results of the exchanges, if they are the same in one piece, byte by byte and in
-/// some random splits. Otherwise describes the difference.
+/// some random splits. If the results differ, returns a description of the difference.
 pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Results, String> {
     let whole = facts([bytes])?;
     compare_in_all_splits(bytes, random, |what, pieces| {
@@ -150,8 +151,8 @@ pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<
     Ok(whole)
 }
 
-/// Feeds `bytes` in random pieces to the server's side, which responds to every request. An error
-/// describes a contract that the server's side broke.
+/// Feeds `bytes` in random pieces to the server's side of HTTP/2, which responds to every request.
+/// A returned error describes which rule of its interface the server's side broke.
 pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
     let (mut server, mut out, mut answered) = (H2Server::new(), Vec::new(), 0);
     let mut rest = bytes;
@@ -182,10 +183,10 @@ pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
     Ok(answered)
 }
 
-/// Frames of a correct server, from which mutations start.
+/// Frames of a correct server, which the fuzz tests mutate.
 const CORPUS: &[&[u8]] = &[
-    // Settings, and a response on each stream. There are heads of literals, content, padding,
-    // trailers, and heads in pieces.
+    // The first entry has settings, and a response on each stream. Further entries have heads of
+    // literals, content, padding, trailers, and heads in pieces.
     b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88\0\0\x01\x01\x05\0\0\0\x03\x89\0\0\x01\x01\x05\0\0\0\x05\x8d",
     b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\0\x06\x01\x04\0\0\0\x01\x88\x0f\x0d\x01\x35\x88\0\0\x05\0\x01\0\0\0\x01hello",
     b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01\0\0\x01\x01\0\0\0\0\x05\x88\0\0\x03\x09\x04\0\0\0\x05\0\x01a\0\0\x05\0\x08\0\0\0\x05\x02xx\0\0",
@@ -194,7 +195,7 @@ const CORPUS: &[&[u8]] = &[
     b"\0\0\0\x04\0\0\0\0\0\0\0\x05\x01\x04\0\0\0\x01\x08\x03100\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x01\0\0\0\0\0\x01x\0\0\x07\x01\x05\0\0\0\x01\0\x03sum\x011",
 ];
 
-/// Runs this number of random cases. The error describes the first failure.
+/// Runs `cases` random fuzz cases on HTTP/2 connections. The error describes the first failure.
 pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {

@@ -1,4 +1,4 @@
-//! Encoders and decoders of HTTP/2 frames written by hand, and requests for tests.
+//! Functions that encode and decode hand-written HTTP/2 frames, and create requests, for tests.
 
 use plimsoll_wire::h1::RequestParts;
 use plimsoll_wire::h2::{Secrecy, write_field};
@@ -45,12 +45,13 @@ pub fn ok(stream: u32) -> Vec<u8> {
     head(stream, END, &[(":status", "200")])
 }
 
-/// The first bytes of every correct server.
+/// Returns the first bytes of every correct server: settings, and the acknowledgement of the
+/// client's settings.
 pub fn begun() -> Vec<u8> {
     [settings(&[]), frame(SETTINGS, 1, 0, &[])].concat()
 }
 
-/// The first field of most answers.
+/// The first header field of most responses in the tests.
 pub const STATUS: (&str, &str) = (":status", "200");
 
 /// Parses the frames in `bytes`: type, flags, stream, payload.
@@ -78,7 +79,8 @@ pub fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
     }
 }
 
-/// A POST request with these additional fields, over TLS or not.
+/// Returns a POST request with these additional header fields; `is_https` says whether the request
+/// is sent over TLS.
 pub fn post(host: &str, target: &str, fields: &[(&str, &str)], body: &[u8], is_https: bool) -> EncodedRequest {
     let headers: Vec<(String, String)> =
         fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -1,4 +1,4 @@
-//! Tests of `encode`: the bytes of requests, and the requests that it refuses.
+//! Tests of `encode`: the bytes of encoded requests, and the requests that `encode` refuses.
 
 use plimsoll_wire::h1::{RequestError, RequestParts, encode};
 
@@ -73,7 +73,8 @@ fn user_headers_replace_the_defaults() {
         "POST / HTTP/1.1\r\nhost: example.org\r\nUSER-AGENT: me\r\naccept: text/html\r\ncontent-length: 3\r\n\
          X-Twice: 1\r\nX-Twice: 2\r\n\r\nabc",
     );
-    // A field that is given without a value is not sent.
+    // An empty value removes the default fields `Accept` and `User-Agent` from the request. Any
+    // other field with an empty value is sent.
     let none = headers(&[("Accept", ""), ("user-agent", ""), ("X-Empty", "")]);
     check(
         RequestParts { target: "/", headers: &none, ..GET },

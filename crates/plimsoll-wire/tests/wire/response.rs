@@ -1,8 +1,8 @@
-//! Tests of single responses: what each used part of RFC 9112 means for the client, and every
-//! lenience and refusal.
+//! Tests of single responses: the meaning for the client of each part of RFC 9112 that the parser
+//! uses, and the parser's leniences and refusals.
 //!
-//! Every case runs in one piece, byte by byte and in random splits; short ones in every split into
-//! two.
+//! The parser gets the bytes of every case in one piece, byte by byte, and in random splits. The
+//! bytes of short cases are also split into two pieces at every position.
 
 use crate::driver::{Outcome, Random, outcome, same_in_all_splits};
 use plimsoll_wire::EndError::{NothingReceived, Truncated};
@@ -63,7 +63,7 @@ fn check_truncated(input: &str) {
     run(input.as_bytes(), false, Outcome::Cut(Truncated));
 }
 
-/// A response without content and with these header lines.
+/// Returns a response that has the header lines `lines` and no content.
 fn with(lines: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{lines}\r\n")
 }
@@ -161,7 +161,7 @@ fn content_lengths_parse_or_fail() {
         check_refused(with(&format!("Content-Length: {value}\r\n")), BadContentLength);
     }
     check_refused(with("Content-Length: 5\r\nContent-Length: 6\r\n"), BadContentLength);
-    // These names only resemble `Content-Length`.
+    // The parser ignores header names that only resemble `Content-Length`.
     for name in ["Content-Lengtn", "XContent-Length", "Content_Length", "Content\u{2d}Lengths", "Content.Length"] {
         check_until_close(&with(&format!("{name}: x\r\n")), reply(200, false, 0));
     }
@@ -220,7 +220,7 @@ fn connections() {
 fn interim_responses_are_skipped() {
     let last = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
     check(format!("HTTP/1.1 100 Continue\r\n\r\n{last}"), reply(200, true, 1));
-    // The fields of an interim response concern only that response.
+    // The header fields of an interim response do not affect the final response.
     check(
         format!(
             "HTTP/1.0 102\r\nContent-Length: 9\r\nConnection: close\r\n\r\n\r\nHTTP/1.1 103 Early Hints\r\n\
@@ -267,13 +267,15 @@ fn header_lines_parse_or_fail() {
 
 #[test]
 fn every_byte_in_header_names_and_values_is_judged() {
-    // Names and values are long enough to be read by words as well as by bytes.
+    // The header names and values are so long that the parser reads them eight bytes at a time as
+    // well as byte by byte.
     for byte in 0..=255u8 {
         let line = |before: &[u8], after: &[u8]| [b"HTTP/1.1 204 X\r\n", before, &[byte], after, b"\r\n\r\n"].concat();
         for (before, after) in [("", "X-A-Long-Name: x"), ("X-A", "Long-Name: x"), ("X-A-Long-Name-", "x: x")] {
             let input = line(before.as_bytes(), after.as_bytes());
             match byte {
-                // The colon ends the name, or starts a line without a name.
+                // A colon after the first byte ends the header name. A colon as the first byte
+                // starts a line without a name, which is refused.
                 b':' if !before.is_empty() => check(input, reply(204, true, 0)),
                 b'\n' if before.is_empty() => run(&input, false, Outcome::Reply(reply(204, true, 0), 17)),
                 b if b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b) => check(input, reply(204, true, 0)),
@@ -284,7 +286,8 @@ fn every_byte_in_header_names_and_values_is_judged() {
             let input = line(before.as_bytes(), after.as_bytes());
             match byte {
                 0 | b'\r' => check_refused(input, BadHeader),
-                // The rest is a separate line: an invalid one, or the last one.
+                // The bytes after a line feed form a separate line: an invalid header line, or the
+                // empty line that ends the head.
                 b'\n' if after.is_empty() => run(&input, false, Outcome::Reply(reply(204, true, 0), input.len() - 2)),
                 b'\n' => check_refused(input, BadHeader),
                 _ => check(input, reply(204, true, 0)),
@@ -330,7 +333,7 @@ fn chunked_bodies_parse_or_fail() {
     ] {
         check(with(lines) + "1\r\nx\r\n0\r\n\r\n", reply(200, true, 1));
     }
-    // Signs of a smuggled or garbled response: the connection is not used again.
+    // After a response with signs of smuggling or garbling, the connection is not used again.
     let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
     check(with(both) + "1\r\nx\r\n0\r\n\r\n", reply(200, false, 1));
     check(
@@ -376,13 +379,14 @@ fn head_limits_are_enforced() {
     check_refused(sized(HEAD_BYTES_MAX + 1), HeadTooLarge);
     check_refused(sized(HEAD_BYTES_MAX + 2), HeadTooLarge);
     check_refused(sized(HEAD_BYTES_MAX * 2), HeadTooLarge);
-    // An endless header line is refused although its end never comes, and so is an endless status
-    // line.
+    // A header line or status line without an end is refused as soon as the head exceeds its size
+    // limit.
     check_refused(format!("{start}A: {}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("{start}{}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 200 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 099 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), BadStatusLine);
-    // The head is malformed and too large. Every split reports the larger error.
+    // The head is malformed (a NUL byte) and also too large. Every split of the bytes reports
+    // `HeadTooLarge`.
     check_refused(format!("{start}A: \0{}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
 
     let most = usize::from(HEAD_LINES_MAX);
@@ -438,7 +442,8 @@ fn one_parser_reads_all_responses_of_a_connection() {
             reply: Some(reply(200, true, body.len() as u64)),
         };
         assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
-        // Between responses a close belongs to no response, and bytes are unsolicited.
+        // Between two responses, a close of the connection belongs to no response, and any received
+        // bytes are unsolicited.
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
         assert_eq!(parser.clone().feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
         assert_eq!(parser.clone().feed(b"x"), Err(Surplus));
@@ -477,7 +482,7 @@ fn a_large_body_is_counted_and_discarded() {
 #[test]
 fn response_errors_are_sentences() {
     assert_eq!(BadStatusLine.to_string(), "the response does not start with an HTTP/1.0 or HTTP/1.1 status line");
-    // The text of the error states these limits as numbers.
+    // The error texts state the limits of heads and of interim responses as numbers.
     assert_eq!((HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX), (64 << 10, 256, 64));
     assert!(HeadTooLarge.to_string().contains("64 KiB or 256 lines"));
     assert!(TooManyInterim.to_string().contains("64 interim"));

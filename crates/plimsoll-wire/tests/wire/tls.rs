@@ -1,5 +1,5 @@
-//! Tests of TLS between two ends in memory. Any split gives the same plain text; any damage gives a
-//! reason and no panic.
+//! Tests of TLS between a client and a server in memory. Any split of the bytes gives the same
+//! plain text. Any damage to the bytes gives an error with a reason, and no panic.
 
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{TlsFailure, TlsSpec};
@@ -39,12 +39,13 @@ pub fn spec() -> TlsSpec {
 type Wire<'a> = &'a mut dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>;
 
 /// Sends a question from the client and an answer from the server. `wire` splits or damages the
-/// server's bytes. Returns the text that the client received, and its session.
+/// server's bytes. Returns the text that the client received, and the client's TLS session.
 fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(Vec<u8>, Session), TlsFailure> {
     let mut session = client.session()?;
     let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
     let (mut heard, mut plain, mut asked) = (Vec::new(), Vec::new(), 0);
-    // A handshake has four flights; the other rounds send the question, in pieces if it is long.
+    // A TLS handshake takes four flights of messages. The remaining rounds of the loop send the
+    // question, in pieces if the question is long.
     for _ in 0..200 {
         let mut out = Vec::new();
         if session.is_established() && asked < question.len() {
@@ -54,7 +55,8 @@ fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(
         let mut from = &out[..];
         while !from.is_empty() {
             server.read_tls(&mut from).expect("memory");
-            // The server's error about damaged bytes does not matter here.
+            // The kind of an error on the server side does not matter, so every error of the server
+            // becomes `TlsFailure::Other`.
             if server.process_new_packets().is_err() {
                 return Err(TlsFailure::Other);
             }
@@ -154,7 +156,7 @@ fn any_tls_server_bytes_fail_with_a_reason() {
     ] {
         let mut session = client.session().expect("a session");
         assert_eq!(session.receive(bytes, &mut Vec::new()), Err(reason), "{bytes:?}");
-        // A session that has ended stays ended.
+        // Further calls on a failed TLS session must not panic.
         let _ = session.receive(bytes, &mut Vec::new());
         session.take_cipher(&mut Vec::new());
     }
@@ -178,7 +180,8 @@ fn tls_sessions_resume_only_on_request() {
         let client = Client::new(&TlsSpec { resume, ..spec() }).expect("a client");
         let resumed = [0; 3].map(|_| talk(&client, b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
         assert_eq!(resumed, expect);
-        // The client of another thread begins without sessions.
+        // The client that `for_thread` makes for another thread begins without stored TLS sessions,
+        // so its first handshake resumes no session.
         assert!(!talk(&client.for_thread(), b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
     }
 }
@@ -197,7 +200,8 @@ fn certificates_are_verified_before_anything_is_sent() {
         let talked = talk(&Client::new(&spec).expect("a client"), b"q", b"a", &mut whole);
         match expect {
             None => assert!(talked.is_ok(), "{}", spec.server_name),
-            // The server runs in this process, so its own error about the protocol comes first.
+            // The server runs in the test's process, so the server's own protocol error
+            // (`TlsFailure::Other`) may come before the client's error.
             Some(expect) => {
                 let got = talked.err();
                 assert!(got == Some(expect) || got == Some(TlsFailure::Other), "{}: {got:?}", spec.server_name);
@@ -221,7 +225,8 @@ fn own_tls_client_and_server_agree_in_any_split() {
     let key = KeyPair::generate().expect("a key");
     let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
     let certificate = parameters.self_signed(&key).expect("signed").pem();
-    // The certificate and its key are in one file, or each has its own file.
+    // The server `one` reads its certificate and key from one file, and the server `two` reads its
+    // certificate and key from two files.
     let both = format!("{certificate}{}", key.serialize_pem());
     let one = ServerTls::new(both.as_bytes(), None).expect("a server");
     let two = ServerTls::new(certificate.as_bytes(), Some(key.serialize_pem().as_bytes())).expect("a server");
@@ -245,7 +250,8 @@ fn own_tls_client_and_server_agree_in_any_split() {
                 bytes.chunks(piece_bytes).for_each(|piece| _ = served.receive(piece, &mut asked).expect("is taken"));
                 bytes.clear();
                 if asked == b"question" && !std::mem::replace(&mut is_answered, true) {
-                    // More bytes than a client's session would accept at once.
+                    // The server's session accepts 100 000 bytes at once, which is more than a
+                    // client's session would accept.
                     assert_eq!(served.send(&vec![b'x'; 100_000]), 100_000);
                     served.end();
                 }

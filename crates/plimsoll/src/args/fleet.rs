@@ -7,7 +7,7 @@ use super::known_words::KnownWords;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Other machines that make the load.
+/// Other machines that generate the load.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
@@ -39,7 +39,7 @@ pub struct FleetArgs {
     pub max_skew: String,
 }
 
-/// The default: no fleet.
+/// The default flags: no fleet, so this machine generates the load.
 impl Default for FleetArgs {
     fn default() -> FleetArgs {
         let (on_loss, max_skew) = ("go".to_owned(), "20ms".to_owned());

@@ -16,8 +16,8 @@ const COMMAND_LIST_WIDTH_CHARS: usize = 80;
 /// The heading of a command's most important flags.
 const MAIN_FLAGS_HEADING: &str = "Main flags";
 
-/// The headings of flag groups in their order in the help. A heading that is not listed comes after
-/// these headings and before the expert headings.
+/// The headings of flag groups in their order in the help. A heading that is in neither list comes
+/// after `FLAG_HEADINGS` and before `EXPERT_HEADINGS`.
 const FLAG_HEADINGS: [&str; 14] = [
     "Request",
     "Load",
@@ -46,7 +46,8 @@ const COMMAND_GROUPS: [(&str, &[&str]); 6] = [
     ("Behave like another tool", &["wrk", "wrk2", "vegeta", "ab", "hey"]),
     ("Install", &["completions", "man"]),
 ];
-/// The commands that `plimsoll -h` describes. It lists the remaining commands only by name.
+/// The commands that `plimsoll -h` describes. `plimsoll -h` lists the remaining commands only by
+/// name.
 const MAIN_COMMANDS: [&str; 15] = [
     "find", "explain", "prove", "run", "sweep", "overload", "replay", "demo", "show", "report", "diff", "traffic",
     "import", "doctor", "profile",
@@ -85,8 +86,8 @@ fn in_order(mut command: Command) -> Command {
         .collect();
     flags.sort();
     for (order, (rank, _, id)) in flags.into_iter().enumerate() {
-        // clap moves a changed argument to the end, so the order of these changes is the order in
-        // the help.
+        // clap moves a changed argument to the end, so the order in which the arguments are changed
+        // is their order in the help.
         command = command.mut_arg(id, |flag| {
             let flag = flag.display_order(order);
             if rank <= main.len() && !main.is_empty() { flag.help_heading(MAIN_FLAGS_HEADING) } else { flag }

@@ -7,8 +7,9 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 
-/// A parser of a flag's value that also lists the accepted words for completion. It does not refuse
-/// other words: the inner parser does, or the code that reads the value.
+/// A parser of a flag's value that also lists the accepted words for completion. `KnownWords`
+/// itself does not refuse other words. The inner parser, or the code that reads the value, refuses
+/// words that are not accepted.
 #[derive(Debug, Clone)]
 pub struct KnownWords<P> {
     words: &'static [&'static str],

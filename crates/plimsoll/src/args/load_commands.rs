@@ -239,8 +239,8 @@ pub struct ChangeArgs {
     /// two seconds (repeatable)
     #[arg(long, value_name = "NAME|PID")]
     pub may_signal: Vec<String>,
-    // clap treats `{n}` as a line break. The style-end code inside keeps it as text, and clap
-    // removes the code from its output.
+    // clap treats `{n}` as a line break. The escape code `\u{1b}[0m` after the brace keeps `{n}` as
+    // text, and clap removes the escape code from its output.
     #[arg(
         help = "At the end, run this command with each value of --values in place of {\u{1b}[0mn}, and measure the \
             throughput: './set-pool {\u{1b}[0mn}'"
@@ -255,7 +255,7 @@ pub struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// Converts these flags to the terms that the run file records.
+    /// Converts the flags of the experiments to the terms (settings) that the run file records.
     pub fn change_terms(&self) -> Result<ChangeTerms<String>, Failure> {
         let vary = self.vary.clone();
         if vary.as_ref().is_some_and(|command| !command.contains(VALUE_PLACEHOLDER)) {
@@ -282,7 +282,8 @@ impl ChangeArgs {
         })
     }
 
-    /// Parses the header field that identifies another client, in the form that is recorded.
+    /// Parses the value of --identity, a header field that identifies another client. Returns the
+    /// text `Name: value`, which is the form in run files.
     pub fn parse_identity_header(text: &str) -> Result<String, Failure> {
         // The text may contain a secret, so the error does not repeat it.
         let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
@@ -540,8 +541,8 @@ pub struct RerunArgs {
 
 impl RerunArgs {
     /// Returns, by kind, the values that the user gives again because the record withholds them.
-    /// URLs, header fields and the body are not included. `sides` says whether the record has
-    /// profiles of two sides.
+    /// The result contains no URLs of targets, no header fields and no body. `sides` says whether
+    /// the run file records a comparison, so that profiles of two sides (A and B) are possible.
     pub fn withheld_texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
         let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
             None | Some(EndpointChoice::ByTarget) => Vec::new(),

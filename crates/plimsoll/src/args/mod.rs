@@ -2,9 +2,10 @@
 //! opens no sockets. `plan_from_args` and the commands convert arguments to plans and terms. Flags
 //! with their own terms are converted next to their declaration (`ChangeArgs::change_terms`).
 //!
-//! The files: `measuring`, `prove` and `replay` (commands that generate load), `reading` (commands
-//! that read files), `history` (commands that read a store), `doors` (commands that behave like
-//! another tool), `grpc`, `doctor`, `install`, and `fleet` (other machines). `shared` has the flags
+//! The files `load_commands`, `prove` and `replay` have the commands that generate load.
+//! `read_commands` has the commands that read files, and `history` the commands that read a store.
+//! `other_tools` has the commands that behave like another tool, and `fleet` has the arguments
+//! about other machines. Further files are `grpc`, `doctor` and `install`. `shared` has the flags
 //! that several commands share, and depends on no command. `help` has the order of the help.
 
 mod doctor;
@@ -46,7 +47,8 @@ pub use shared::{
 use clap::{Parser, Subcommand};
 use only_named::CommandFlags;
 
-/// Joins the conditions of a flag that may be given several times, with commas; `None` without any.
+/// Joins, with commas, the conditions of a flag that may be given several times. Returns `None` if
+/// there are no conditions.
 pub fn join_conditions(conditions: &[String]) -> Option<String> {
     (!conditions.is_empty()).then(|| conditions.join(", "))
 }

@@ -8,12 +8,13 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 thread_local! {
-    /// The only command whose flags are declared. `None` declares those of all commands.
+    /// The only command whose flags are declared. With `None`, the flags of all commands are
+    /// declared.
     static ONLY_DECLARED_COMMAND: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns the parser of a command line whose command is `name`. The other commands are known, but
-/// have no flags.
+/// Returns the parser of a command line whose command is `name`. The parser knows the names of the
+/// other commands, but not their flags.
 pub fn parser_of<P: CommandFactory>(name: &str) -> Command {
     ONLY_DECLARED_COMMAND.with_borrow_mut(|named| *named = Some(name.to_owned()));
     let parser = P::command();

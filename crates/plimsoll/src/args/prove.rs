@@ -9,7 +9,8 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
-// clap moves a changed argument to the end, so the later arguments must be moved after it, too.
+// clap moves a changed argument (`url`) to the end, so the arguments that follow `url` must be
+// moved after `url`, too.
 #[command(mut_arg("url", |url| url.required_unless_present_any(["start", "a"])))]
 #[command(mut_arg("more", |more| more), mut_arg("words", |words| words))]
 #[command(after_help = "Examples:\n  \
@@ -36,7 +37,7 @@ pub struct ProveArgs {
     /// The second target; with --ladder, the targets of all further steps
     #[arg(value_name = "URL", value_hint = ValueHint::Url, help_heading = "Request")]
     pub more: Vec<String>,
-    // clap treats `{port}` as a line break without the code inside (see --vary).
+    // Without the escape code after the brace, clap treats `{port}` as a line break (see --vary).
     #[arg(
         help = "Build A: the command that starts the build for each load, such as './old {\u{1b}[0mport}'; or git:REV, \
                 a revision of this repository. {\u{1b}[0mport} is the port of the URL, or a free port if no URL is given"
@@ -52,7 +53,7 @@ pub struct ProveArgs {
     #[arg(long, value_name = "CMD", requires = "start", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
-    // clap treats `{port}` as a line break without the code inside (see --vary).
+    // Without the escape code after the brace, clap treats `{port}` as a line break (see --vary).
     #[arg(help = "Start a revision with this command in its worktree, with {\u{1b}[0mport} as for --a")]
     #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
@@ -103,8 +104,8 @@ pub struct ProveArgs {
     /// responses, at least 30ms; 500ms after a build starts]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Afterwards take four CPU profiles of A and B at the same rate, and compare each function's
-    /// cost [default address: /debug/pprof of each side]
+    /// After the comparison, take four CPU profiles of A and B at the same rate, and compare each
+    /// function's cost [default address: /debug/pprof of each side]
     #[arg(
         long,
         value_name = "URL_A,URL_B",

@@ -222,7 +222,7 @@ pub struct CleanArgs {
     pub dir: PathBuf,
 }
 
-/// How lines of a log are understood.
+/// How the lines of an access log are parsed.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
     /// Format of the log's lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format

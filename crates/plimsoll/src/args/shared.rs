@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
 
-/// The meaning of a gate that cannot decide.
+/// The result of a gate whose measurements allow no verdict.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InconclusiveArgs {
     /// Result if no verdict is possible: pass or fail [default: exit with code 3]
@@ -91,7 +91,7 @@ pub struct RequestArgs {
     pub keep_failed_bodies: bool,
 }
 
-/// Where the messages of gRPC are described.
+/// The files that describe the messages of gRPC calls.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "gRPC")]
 pub struct SchemaArgs {
@@ -164,7 +164,7 @@ pub struct ScriptArgs {
     pub words: Vec<String>,
 }
 
-/// How the generator works.
+/// The settings of the load generator.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
@@ -186,12 +186,13 @@ pub struct GeneratorArgs {
     pub arrivals: Option<String>,
 }
 
-/// Profiles of the server beside the measurement.
+/// The profiles of the server that plimsoll takes in addition to the measurement.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// Afterwards, profile the server at a low and at the measured load, for example from
-    /// http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the target]
+    /// After the measurement, profile the server at a low and at the measured load, for example
+    /// from http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the
+    /// target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,

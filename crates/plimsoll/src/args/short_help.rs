@@ -60,7 +60,8 @@ pub fn with_short_help(commands: Command) -> Command {
             .mut_args(|flag| {
                 let is_shown = match flag.get_long() {
                     Some(long) => flags.contains(&long),
-                    // The arguments of a script belong to --lua, which is hidden.
+                    // The positional argument `words` contains the arguments of the script of
+                    // --lua, and the short help hides --lua.
                     None => flag.get_id() != "words",
                 };
                 flag.hide(!is_shown)

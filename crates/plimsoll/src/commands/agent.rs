@@ -14,7 +14,8 @@ use std::time::Duration;
 /// The default time that an agent waits for its message bus.
 const BUS_WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Serves a coordinator until the connection to the coordinator or to the bus ends.
+/// Serves a coordinator (the plimsoll that controls this agent) until the connection to the
+/// coordinator or to the message bus ends.
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let allow = with_flag_name("--allow", AllowList::parse(&args.allow))?;
     let verifier = args.trust.as_deref().map(|key| with_flag_name("--trust", TaskVerifier::parse(key))).transpose()?;

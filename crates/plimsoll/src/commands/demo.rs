@@ -79,7 +79,8 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     }
     demo_server::end(server)?;
     if is_whole && !plimsoll_sys::signal::interrupted() {
-        // Each side is started anew for each load, so both sides have the same history.
+        // The servers of both sides of the comparison are started anew for each load, so that both
+        // servers have the same history.
         let address = demo_server::free_address()?;
         let build = |pool: &str| demo_server::pool_command(&address, &behind, pool);
         let (a, b, url) = (build(POOL_CONNECTIONS)?, build(LARGER_POOL)?, format!("http://{address}{DEMO_URL_PATH}"));
@@ -104,7 +105,8 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
              plimsoll overload URL                                    load the server past its load line\n",
         );
     }
-    // The demo judges nothing, so it succeeds even if interference prevented a load line.
+    // The demo gives no verdict on a server, so the demo succeeds even if interference prevented
+    // plimsoll from finding a load line.
     Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::SUCCESS })
 }
 

@@ -1,6 +1,7 @@
-//! `plimsoll diff`: compares two recordings in a table and in charts. The recordings contain levels
-//! (sweeps, single loads, `.dat` files) or searches for the load line. The command only compares
-//! the recorded figures. To decide which of two servers is better, `plimsoll prove` runs both.
+//! `plimsoll diff`: compares two recordings in a table and in charts. The recordings contain loads
+//! at constant levels (sweeps, single loads, `.dat` files) or searches for the load line. The
+//! command only compares the recorded figures. To decide which of two servers is better, `plimsoll
+//! prove` applies new loads to both servers.
 
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
@@ -47,8 +48,9 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
     Ok(RecordedInput::Levels(LoadUnit::Concurrency, levels))
 }
 
-/// Returns the names of the two files in tables and charts: their stems if these differ, otherwise
-/// their paths. The last name is the stem of files about both recordings.
+/// Returns the names of the two recordings in tables and charts: the stems of their file names if
+/// the stems differ, otherwise their paths. The last name is the file stem of the charts that show
+/// both recordings.
 fn recording_names(args: &DiffArgs) -> ([String; 2], String) {
     let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let (a, b) = (stem(&args.a), stem(&args.b));
@@ -99,15 +101,16 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         print_json(&pair.document(&written));
     } else {
         print_screen(&pair.table_report(), written.len() + 1, "--json");
-        // Each path has its own line of text and is never wrapped.
+        // The path of each chart is on its own line of text, and the line is never wrapped.
         let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
         print(&format!("\n{lines}"));
     }
     Ok(exit::SUCCESS)
 }
 
-/// Returns the comparison of two recordings for a web page. `names` are their names on the page;
-/// `None` uses the file names. The page does not reveal the folder of the store.
+/// Returns the comparison of two recordings for a web page. `names` are the names of the recordings
+/// on the page; with `None`, the page uses the file names. The page does not reveal the folder of
+/// the store.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result<Report, Failure> {
     let names = names.map_or_else(|| distinct_names(a, b), |names| names.map(str::to_owned));

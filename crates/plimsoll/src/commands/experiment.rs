@@ -45,7 +45,8 @@ pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, F
 
 /// Executes an experiment and prints its results. Returns the exit code.
 pub fn carry_out(asked: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    // A script may print on standard output, so standard output is reserved for the document.
+    // A Lua script may print on standard output, so standard output is reserved for the JSON
+    // document of the results.
     if !terms.output.is_text() && terms.script.is_some() {
         output::reserve();
     }

@@ -32,8 +32,8 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     terms.changes = args.changes.change_terms()?;
     let mut interventions = changes::possible_before_load(&search.base, &terms)?;
     if search.max_rate.is_some() {
-        // Experiments use closed loops, which send as fast as the server responds, so they could
-        // exceed --max-rate. With --max-rate, no experiment is made.
+        // The experiments of explain use closed loops, which send as fast as the server responds
+        // and could therefore exceed --max-rate. With --max-rate, explain makes no experiments.
         interventions.clear();
     }
     let flagged = changes::explicitly_requested(&interventions, &terms.changes);

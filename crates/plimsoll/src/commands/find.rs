@@ -20,7 +20,8 @@ use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, sentence_text};
 use plimsoll_study::log_replay;
 
-/// The shortest soak, ns (10 s). A shorter soak would find no more than the search itself.
+/// The shortest time of a soak (a long load at the load line's rate), ns (10 s). A shorter soak
+/// would find no more than the search itself.
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// Converts the flags to a search.
@@ -118,7 +119,7 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     })
 }
 
-/// Decides the conditions of --fail-if. Returns the verdict of the gate, and a note for each
+/// Evaluates the conditions of --fail-if. Returns the verdict of the gate, and a note for each
 /// condition that is true or cannot be decided.
 fn decide_gate(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());

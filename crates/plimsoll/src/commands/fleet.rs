@@ -63,8 +63,9 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-/// Makes each machine measure its capacity. Stores the results, and prints them with the shares of
-/// a load that follow from them. Lists agents without a result at the end.
+/// Makes each machine measure its capacity. Stores and prints the measured capacities, and prints
+/// each machine's share of a load that follows from its capacity. Lists the agents without a
+/// measured capacity at the end.
 fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let terms = parse_fleet_terms(place, args)?;
     print_to_stderr("each machine measures plimsoll's speed with a local reference server: 10 s");

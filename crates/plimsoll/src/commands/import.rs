@@ -1,6 +1,6 @@
 //! `plimsoll import`: converts a recording, an API description or another tool's file to a traffic
-//! file. Parts without an equivalent are listed. Not here: interpreting the formats
-//! (`plimsoll_traffic`).
+//! file. The command lists the parts that have no equivalent in a traffic file. Not here:
+//! interpreting the formats (`plimsoll_traffic`).
 
 use crate::args::{ImportArgs, ImportKind};
 use crate::pictures::write_and_note;
@@ -11,11 +11,12 @@ use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
 use std::path::Path;
 
-/// The largest number of lines about parts without an equivalent. Further parts are only counted.
+/// The largest number of printed lines about parts that have no equivalent in a traffic file.
+/// Further parts without an equivalent are only counted.
 const LINES_MAX: usize = 50;
 
 /// Reads the source and writes the traffic file. Returns the exit code, which is a failure if the
-/// file is incomplete.
+/// imported traffic is incomplete.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if args.host.is_some() && args.kind != ImportKind::Har {
         return Err(Failure::usage("--host: only a recording (har) has several hosts"));
@@ -28,8 +29,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let what = format!(": {}", request_count_text(imported.requests));
             write_and_note(path, imported.text.as_bytes(), &what)?;
         }
-        // Control characters are already escaped in the TOML text, so it is printed unchanged, byte
-        // for byte like a file.
+        // Control characters are already escaped in the TOML text, so the text is printed
+        // unchanged, with the same bytes as in a file.
         None => print_unescaped(&imported.text),
     }
     print_omissions(&name, &imported);

@@ -55,8 +55,8 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         )));
     };
     if !model.files.is_empty() {
-        // The user names only the model file. A symbolic link in place of this folder is
-        // unexpected, so it is refused.
+        // The user names only the model file, and not the folder for its lists of paths. A symbolic
+        // link in place of the folder is unexpected, so plimsoll refuses the link.
         output_file::refuse_link(&folder).and_then(|()| std::fs::create_dir_all(&folder)).map_err(|error| {
             Failure::start(format!("the folder '{folder}' cannot be created: {error}", folder = folder.display()))
         })?;

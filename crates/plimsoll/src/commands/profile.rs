@@ -63,7 +63,8 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
     let (profile, view) = given.profile_and_view();
     let column = given.selected_column();
     let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
-    // Both computations are slow with a large profile and independent, so they run in parallel.
+    // The sums by function and the tree of the flame graph are slow to compute for a large profile,
+    // and independent. Two threads therefore compute the sums and the tree in parallel.
     let (sums, tree) = std::thread::scope(|scope| {
         let tree = drawn.then(|| scope.spawn(|| tree(profile, view, FRAMES_MAX)));
         let sums = sum_by_function(profile, view, options.sort);

@@ -135,7 +135,8 @@ fn header_text(text: &str) -> Result<String, Failure> {
     fields::header(text).map(|(name, value)| format!("{name}: {value}"))
 }
 
-/// Parses a factor such as `2x`, in thousandths; 1000 without a text.
+/// Parses a factor such as `2x`, and returns the factor in thousandths. Without a text, returns
+/// 1000 (a factor of 1).
 fn parse_factor(name: &str, text: Option<&str>) -> Result<u64, Failure> {
     let Some(text) = text else { return Ok(1000) };
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);

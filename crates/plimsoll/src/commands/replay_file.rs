@@ -24,8 +24,8 @@ pub fn find_traffic_file(logs: &[PathBuf]) -> Option<&Path> {
     logs.iter().find(is_model).map(PathBuf::as_path)
 }
 
-/// Converts the flags to the load of this traffic file, which is read here. `request` has the
-/// options that all requests share.
+/// Reads the traffic file `file`, and converts the flags to the load of the traffic file. `request`
+/// has the options that all requests share.
 pub fn spec_from_args(
     args: &ReplayArgs,
     file: &Path,

@@ -1,10 +1,10 @@
 //! `plimsoll rerun`: repeats the experiment of a run file with the same seed, or refuses.
 //!
-//! The rerun starts from the recorded specification and terms. Values that the record withholds
-//! must be given again with their flags, and must lead to the same record. Any other value is
-//! refused. plimsoll asks the user before an action that only the file demands and that could do
-//! harm: running commands, sending files, and load on public addresses. The rerun then works like
-//! any command.
+//! The rerun starts from the recorded specification and terms. The user must give the values that
+//! the record withholds, such as secrets, again with their flags. Each value given again must lead
+//! to the same record, and plimsoll refuses any other value. The command asks the user before an
+//! action that only the file demands and that could do harm: running commands, sending files, and
+//! load on public addresses. After the user's consent, the rerun works like any measuring command.
 
 use super::experiment;
 use super::traffic::ReadingMeter;

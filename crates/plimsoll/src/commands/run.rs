@@ -49,8 +49,8 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         (None, None) => None,
     };
     let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
-    // Flags override the traffic file. With -n or -d, neither the duration nor the number of
-    // sessions in the file counts.
+    // Flags override the traffic file. If -n or -d is given, the duration and the number of
+    // sessions in the traffic file are ignored.
     let ends = (duration_ns, requests_max);
     let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
     let by_flags = of_flags.is_some();
@@ -60,7 +60,8 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         (None, None) => ("--concurrency", Curve::constant(10.0), false),
     };
     let (name, curve, is_open) = of_flags.unwrap_or_else(of_file);
-    // A load with stages ends with its last stage.
+    // If the flags set stages, the load ends with its last stage, so the duration in the traffic
+    // file is ignored.
     let duration_ns =
         if by_flags && ends == (None, None) && curve.duration_ns().is_some() { None } else { duration_ns };
     if args.generator.arrivals.is_some() && !is_open {
@@ -90,8 +91,8 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     };
     plan.load.shape =
         if is_open { LoadShape::Open { rate: curve, arrivals } } else { LoadShape::Closed { users: curve } };
-    // Long runs record whole seconds. An hour in ticks of 100 ms would fill memory without showing
-    // more.
+    // Runs longer than 120 s, or without a set duration, record intervals of one second. Over an
+    // hour, intervals of 100 ms would fill memory without showing more.
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;
     }
@@ -193,7 +194,8 @@ pub fn measure_load(
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
     };
-    // Each machine of a fleet adapts its own share of the load.
+    // Each machine of a fleet adapts its own share of the load to its own limits, so this machine
+    // adapts nothing.
     let setup = match &terms.fleet {
         Some(_) => Vec::new(),
         None => {

@@ -44,7 +44,8 @@ pub struct PreparedSearch {
     pub profiles: Option<Capture>,
     pub noted: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
-    /// The changed plans, by change. A load whose tag has a change uses the plan of that change.
+    /// The plans that differ from `plan` by one change, such as retries of failed requests. A load
+    /// whose tag has a change uses the plan of that change.
     pub variants: BTreeMap<PlanChange, Variant>,
     /// The processes that may be paused during loads whose tag asks for pauses.
     pub pausable_processes: Vec<PausableProcess>,
@@ -93,8 +94,8 @@ fn spec_with_plan(
     };
     let (plans, mut terms, file) =
         plan_from_args::plans_for_urls(&args.request, others, &args.generator, &args.script)?;
-    // Users arrive at random, so arrivals are Poisson unless the user sets another spacing. Even
-    // spacing makes a server look better than it is.
+    // Real users arrive at random, so the search uses Poisson arrivals unless a flag or the traffic
+    // file sets another spacing. Evenly spaced arrivals make a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
     let arrivals = if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
@@ -118,11 +119,12 @@ impl PreparedSearch {
         let slo = with_flag_name("--slo", Slo::parse(&slo))?;
         let base = Base::resolve_target(&plan, terms)?;
         let mut plan = base.plan.clone();
-        // The study chooses the loads later. The limits are checked for an open loop, which may
-        // need all connections.
+        // The study chooses the loads later. The limits of the machine are therefore checked for an
+        // open loop, which may need all connections.
         plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals };
         let mut injector = base.injector.clone();
-        // Each machine of a fleet adapts its own share of the load.
+        // Each machine of a fleet adapts its own share of the load to its own limits, so this
+        // machine adapts nothing.
         let fitted = match &terms.fleet {
             Some(_) => Vec::new(),
             None => {

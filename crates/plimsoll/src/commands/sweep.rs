@@ -42,14 +42,15 @@ use std::path::{Path, PathBuf};
 const FULL_SWEEP_USERS: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
 /// The time for each concurrency of --full, ns (300 s).
 const FULL_LEVEL_NS: u64 = 300 * SECOND;
-/// The largest number of users without --full and -c. The number of users then doubles from 1 on.
+/// The largest number of users of a sweep without --full and -c, in which the number of users
+/// doubles from 1 on.
 const DOUBLED_USERS_MAX: u64 = 512;
 /// The time for each concurrency chosen with -c, unless --for sets it, ns (10 s).
 const CHOSEN_LEVEL_NS: u64 = 10 * SECOND;
 /// Total time of a sweep without -c, --for and --full, ns (60 s).
 const BUDGET_NS: u64 = 60 * SECOND;
-/// The warm-up before each load of a concurrency, ns (200 ms). Figures exclude this time, in which
-/// connections were just opened.
+/// The warm-up before each load of a concurrency, ns (200 ms). The measured figures exclude the
+/// warm-up, because the connections have only just been opened.
 const WARMUP_NS: u64 = 200 * MS;
 
 /// The concurrencies, the durations and the warm-up that the flags ask for.
@@ -204,8 +205,8 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::from_experiment(&experiment, Some(&run_path))?.with_typed_url(typed);
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file contains no sweep")) };
-    // Until now the table had a line of text for each load. The final table has one line for each
-    // concurrency.
+    // During the sweep, the table has one line of text for each load. The final table has one line
+    // for each concurrency.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
         output::failed(cannot(error).to_string());
@@ -233,8 +234,8 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     })
 }
 
-/// Decides the conditions of --fail-if at the peak. Returns the verdict of the gate and notes. If
-/// no request succeeded, the gate fails.
+/// Evaluates the conditions of --fail-if at the peak, the number of users with the highest goodput.
+/// Returns the verdict of the gate and notes. If no request succeeded, the gate fails.
 fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));

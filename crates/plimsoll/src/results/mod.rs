@@ -67,8 +67,8 @@ pub struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Computes the findings of an experiment. Profiles are read from next to the run file at
-    /// `path`.
+    /// Computes the findings of an experiment. Reads the profiles that are stored next to the run
+    /// file at `path`.
     pub fn from_experiment(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
         let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
         let profiles = match experiment.spec.blocks() {
@@ -120,8 +120,8 @@ impl<'a> Results<'a> {
         ResultView { typed_url: self.typed_url.as_deref(), ..self.view() }
     }
 
-    /// Prints the results in this form. With `in_full`, verbose text also contains the lines that
-    /// were shown during the measurement.
+    /// Prints the results in the form `form`. With `in_full`, verbose text also contains the lines
+    /// that were shown during the measurement.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         plimsoll_sys::process::release_code();
         match form.into() {
@@ -146,7 +146,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Returns the report about the experiment from which its HTML page is made.
+    /// Returns the report from which the HTML page of the experiment is made.
     pub fn page(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {

@@ -1,4 +1,5 @@
-//! Generates HTML pages of run files: of one file, or of several below each other.
+//! Generates HTML pages: the page of one run file, or one page with several run files below each
+//! other.
 
 use super::{Results, recorded_search};
 use crate::pictures::write;
@@ -10,8 +11,8 @@ use plimsoll_study::output;
 use std::path::Path;
 
 /// Writes the page of an experiment next to its run file, if the run file is a regular file.
-/// Returns a line with the page's path. If the page cannot be written, the error is reported at the
-/// end and the results stay.
+/// Returns a line with the page's path. If the page cannot be written, plimsoll reports the error
+/// when the program ends, and keeps the results.
 pub fn write_page_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
     // A device or a pipe has no folder for a page next to it.
     if !std::fs::metadata(run_file).is_ok_and(|metadata| metadata.is_file()) {

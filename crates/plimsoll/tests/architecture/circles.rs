@@ -30,7 +30,8 @@ pub fn uses(files: &[File]) -> Vec<Uses> {
     for (number, file) in files.iter().enumerate() {
         for one in &named[number] {
             let Some((target, word)) = crate_files.resolve(number, &one.path, 0) else { continue };
-            // A name that occurs only once in the file is only re-exported, and not used.
+            // An item of a child module whose name occurs only once in the file (in `pub use`) is
+            // only re-exported, and not used.
             let imported_name = one.imported_name.as_deref().unwrap_or_default();
             let mentioned = counts[number].get(imported_name).copied().unwrap_or(0);
             if target != number && !(one.public && is_child(file, &files[target]) && mentioned <= 1) {
@@ -81,7 +82,8 @@ impl Crate<'_> {
             self.named[number].iter().find(|named| named.imported_name.as_ref() == Some(name) && named.path != path)
         });
         match passed_on {
-            // The name is imported from another crate, or re-exported from a further file.
+            // The module's file imports the name from another crate, or re-exports the name from a
+            // further file.
             Some(named) if depth < 8 => self.resolve(number, &named.path, depth + 1),
             _ => Some((number, word)),
         }
@@ -192,9 +194,11 @@ fn uses_are_found_and_reexports_are_not_uses() {
     ];
     let uses = uses(&files);
     let of = |number: usize| uses[number].keys().copied().collect::<Vec<_>>();
-    // In the example, lib.rs only re-exports, and a/mod.rs calls x and names Two.
+    // In the example, lib.rs (file 0) only re-exports, so it uses no file. File 1 (a/mod.rs) calls
+    // x (file 2) and names `Two` of y (file 3).
     assert_eq!((of(0), of(1)), (vec![], vec![2, 3]));
-    // x takes Own from a/mod.rs, and Two from y, where it is declared. y takes One from x.
+    // File 2 (x.rs) uses `Own` of file 1 (a/mod.rs), and `Two` of file 3 (y.rs), which declares
+    // `Two`. File 3 (y.rs) uses `One` of file 2 (x.rs).
     assert_eq!((of(2), of(3), of(4)), (vec![1, 3], vec![2, 4], vec![0]));
     assert_eq!(circles(&uses), [vec![1, 2, 3]]);
 }

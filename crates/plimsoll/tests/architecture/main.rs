@@ -107,13 +107,13 @@ fn each_crate_uses_only_allowed_facilities() {
         ("std::net::Tcp", pure.to_vec()),
         ("std::thread", pure.to_vec()),
         ("Instant::now", pure.to_vec()),
-        // Only one crate knows the parser of the command line.
+        // Only the crate `plimsoll` may use clap, the parser of the command line.
         ("clap::", everywhere_but("plimsoll").collect()),
         // The index of run files is derived data, so code that measures or decides must not use a
         // database.
         ("rusqlite", everywhere_but("plimsoll-history").collect()),
-        // Only web pages and the bus connection use a small async runtime. Code that generates load
-        // does not.
+        // Only web pages and the bus connection use tokio, a small async runtime. Code that
+        // generates load does not use tokio.
         ("tokio", everywhere_but("plimsoll-web").filter(|name| *name != "plimsoll-fleet").collect()),
         // Error numbers belong to the operating system, so only the crates close to it interpret
         // them.
@@ -124,7 +124,7 @@ fn each_crate_uses_only_allowed_facilities() {
         for file in sources(name) {
             for word in &words {
                 // One unsafe line is allowed, which creates a Lua state with all libraries. The
-                // reason stands next to that line.
+                // reason for the unsafe line stands next to that line in state.rs.
                 if *word == "unsafe {" && file.path.ends_with("plimsoll-script/src/script/state.rs") {
                     assert_eq!(file.code.matches(word).count(), 1, "one line is unsafe");
                     continue;
@@ -141,8 +141,9 @@ fn each_crate_uses_only_allowed_facilities() {
     }
 }
 
-/// Checks that only the command line and the report name flags. Other code describes a remedy as a
-/// type, which the program or the report converts to a flag.
+/// Checks that only the code of the command line and of the report names flags (such as
+/// `--cacert`). Other code describes a remedy as a type, which the program or the report converts
+/// to a flag.
 #[test]
 fn only_allowed_crates_name_flags() {
     let names_a_flag = |text: &str| {

@@ -55,8 +55,8 @@ impl File {
             .filter(|window| window[0].1 == "mod" && window[2].1 == ";")
             .map(|window| window[1].1.to_owned())
             .collect();
-        // A module with a replacement for builds without a feature is declared twice. Only the file
-        // with the module's own name counts.
+        // A child module that has a replacement for builds without some feature is declared twice.
+        // Only the file with the module's own name counts; the replacement's file does not count.
         children.dedup();
         File { path, module, children, code: split.code.iter().collect(), strings: split.strings }
     }
@@ -101,7 +101,7 @@ fn split(text: &str) -> Split {
     while at < text.len() {
         let began = at;
         let in_word = at > 0 && of_word(text[at - 1]);
-        // Counts the hashes of a raw string that begins here.
+        // If a raw string begins at the position `at`, counts the hashes at the raw string's start.
         let raw = ["r", "br", "cr"].into_iter().filter(|_| !in_word).find_map(|prefix| {
             let hashes = text.get(at + prefix.len()..)?.iter().take_while(|c| **c == '#').count();
             let opens = starts(at, prefix) && text.get(at + prefix.len() + hashes) == Some(&'"');
@@ -197,7 +197,8 @@ fn blank_tests(split: &mut Split) {
                 }
                 "(" => end = closed(end, "(", ")"),
                 "[" => end = closed(end, "[", "]"),
-                // This character ends an item, field, variant, match arm, or the surrounding block.
+                // A semicolon or comma ends an item, field, variant or match arm; a closing brace
+                // ends the surrounding block.
                 ";" | "," => {
                     end += 1;
                     break;

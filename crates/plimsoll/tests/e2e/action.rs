@@ -33,7 +33,8 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     assert!(read("out/comment.md").starts_with("<!-- plimsoll -->\n") && read("summary").contains("no baseline"));
     assert!(read("outputs").contains("exit-code=0\n"), "{}", read("outputs"));
     std::fs::rename(out.join("out/run.plimsoll"), &baseline).expect("moved");
-    // On a busy machine the load may be void, which decides nothing about times.
+    // On a busy machine the load may be void (without information about the server), so that
+    // conditions about response times cannot be decided.
     let gate = [("BASELINE", baseline.as_str()), ("FAIL_IF", "p99>1us"), ("ON_INCONCLUSIVE", "fail")];
     let done = action(&out, &[&run[..], &gate].concat());
     assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
@@ -41,7 +42,8 @@ fn reports_are_written_and_the_exit_code_is_kept() {
 }
 
 /// Checks that a gate passes, fails or is inconclusive, even if every load is void on a busy
-/// machine. Error conditions always decide; CPU time without readings never decides.
+/// machine. A condition about errors always decides the gate; a condition about CPU time without
+/// readings never decides the gate.
 #[test]
 fn each_action_outcome_has_its_exit_code_and_one_comment() {
     let server = baseline(1);
@@ -52,7 +54,8 @@ fn each_action_outcome_has_its_exit_code_and_one_comment() {
         ("cpu>1ns", "", 3, "inconclusive"),
         ("cpu>1ns", "pass", 0, "passed"),
         ("cpu>1ns", "fail", 1, "failed"),
-        // A condition that is true decides, even if the other condition cannot be decided.
+        // A condition of the gate that is true decides the gate, even if the other condition cannot
+        // be decided.
         ("cpu>1ns, errors<50%", "pass", 1, "failed"),
     ] {
         let out = folder("action-outcome");
@@ -81,8 +84,8 @@ fn each_action_outcome_has_its_exit_code_and_one_comment() {
 fn the_action_installs_and_uses_a_package() {
     let out = folder("action-version");
     let program = env!("CARGO_BIN_EXE_plimsoll");
-    // The package contains a script that calls the program under test, so that its folder
-    // identifies it.
+    // The package contains a script that calls the program under test. The folder of the script
+    // shows whether the action used the package.
     let script = format!("#!/bin/sh\necho \"$0\" >>{}/used\nexec {program} \"$@\"\n", out.display());
     let tree = out.join("tree");
     std::fs::create_dir_all(tree.join("DEBIAN")).expect("a folder");
@@ -136,8 +139,8 @@ fn action_inputs_are_never_executed() {
     assert_eq!(done.status.code(), Some(2));
 }
 
-/// Checks that a pull request gets one comment, which later runs update. A program that logs its
-/// calls replaces `gh`.
+/// Checks that a pull request gets one comment, which later runs update. In the test, a script that
+/// logs its calls replaces `gh`, the command line tool of GitHub.
 #[test]
 fn a_pull_request_has_one_comment() {
     let out = folder("action-comment");

@@ -50,13 +50,14 @@ fn unix_sockets_are_loaded_or_reported() {
         let document = json(&[&["run", "http://api/", "--unix", shown], load].concat());
         assert_ledger_closes(&document, "unix");
         assert_eq!(number(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
-        // The server's processes are found by the socket.
+        // plimsoll finds the server's processes by the unix socket on which they listen.
         assert_eq!(document["server"]["name"], "nginx", "{:#}", document["server"]);
         assert_eq!(document["server"]["found_by"], format!("it listens on the unix socket {shown}"));
         assert!(document["server"]["rss_bytes_max"].is_number(), "{:#}", document["server"]);
     }
     drop(server);
-    // First the socket file exists without a listener, then the file is missing.
+    // In the first case the socket file exists without a listener; in the second case the socket
+    // file is missing.
     let left = folder.join("left.sock");
     drop(UnixListener::bind(&left).expect("bound"));
     for (path, said) in [(left.to_str().expect("text"), "refused"), ("/no/such.sock", "no such file")] {
@@ -101,7 +102,8 @@ fn abstract_sockets_are_loaded_and_observed() {
 /// The source addresses of all connections, and the number of connections that ended by a reset.
 type Seen = Arc<Mutex<(BTreeSet<IpAddr>, u64)>>;
 
-/// Starts a server that records its connections. Returns its address, and the record.
+/// Starts a server that records its connections. Returns the server's address, and the record of
+/// the connections.
 fn start_recording_server() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -145,7 +147,8 @@ fn source_addresses_rotate_and_connections_close_as_requested() {
         let document = json(&[&["run", &url, "--no-preflight", "-c", "14", "-n", "140"], flags].concat());
         assert_ledger_closes(&document, &format!("{flags:?}"));
         assert_eq!(number(&document, "ledger.succeeded"), 140.0, "{flags:?}: {document:#}");
-        // The last resets may still be on their way to the server's threads.
+        // The test waits, because the server's threads may not have received the last connection
+        // resets yet.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while resets && seen.lock().expect("no poison").1 < 100 && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -1,6 +1,6 @@
 //! Tests `--watch` with a server on another machine, simulated by another network and process
-//! namespace. The plimsoll that generates the load cannot see the server's processes. The login
-//! uses a real `ssh`.
+//! namespace. The plimsoll that generates the load cannot see the server's processes. plimsoll logs
+//! in to the server's machine with a real `ssh`.
 //!
 //! Without root, `unshare`, `ip` and `sshd`, the tests are skipped with a message.
 
@@ -42,14 +42,14 @@ impl Machine {
         None
     }
 
-    /// Returns a command that runs on this machine.
+    /// Returns a command that runs `program` on the simulated machine.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--net", "--pid", "--mount", "--target", &self.pid.to_string(), program]);
         command
     }
 
-    /// Returns the id of the process on this machine that has this word in its arguments.
+    /// Returns the id of the process on the simulated machine that has `word` among its arguments.
     fn process(&self, word: &str) -> Option<u32> {
         let own = fs::read_link(format!("/proc/{}/ns/pid", self.pid)).ok()?;
         let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -74,8 +74,8 @@ impl Drop for Machine {
     }
 }
 
-/// Returns the first child of `parent` that runs its own program (`sleep`) in another network
-/// namespace.
+/// Returns the first child process of `parent` that runs `sleep` in the network namespace of
+/// `parent`.
 fn find_child_process(parent: u32) -> Option<u32> {
     let own = fs::read_link(format!("/proc/{parent}/ns/net")).ok()?;
     let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -98,7 +98,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// Creates the machines. Returns `None`, with a message, if that is not possible.
+    /// Creates the two simulated machines. Returns `None` and prints a message if the machines
+    /// cannot be created.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Pair> {
         let skipped = |why: &str| eprintln!("SKIPPED: {why}: servers on other machines are not watched in this run");
@@ -141,7 +142,7 @@ impl Pair {
             bin.display()
         );
         fs::write(at("config"), config).expect("written");
-        // An `sshd` with privilege separation needs this folder.
+        // An `sshd` with privilege separation needs the folder /run/sshd.
         let _ = fs::create_dir_all("/run/sshd");
         let log = fs::File::create(at("sshd.log")).expect("a log");
         let started = server.command(sshd).args(["-D", "-e", "-f", &at("config")]).stderr(log).spawn();
@@ -312,7 +313,8 @@ fn a_remote_server_is_read_like_a_local_server() {
         let series = find_series(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
         assert!(number(series, "samples") >= 5.0, "{series:#}");
     }
-    // Readings are converted to this machine's clock, so they lie within the load.
+    // The server's readings are converted to the clock of the machine that generates the load, so
+    // the times of the readings lie within the load.
     let rows = pair.plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
     let times = rows.lines().filter(|row| row.contains("\"server.cpu\"")).filter_map(|row| row.split(',').nth(3));
     let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
@@ -321,7 +323,7 @@ fn a_remote_server_is_read_like_a_local_server() {
     assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
     let shown = pair.plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
     assert!(shown.contains(&format!("on {SERVER}:{SSH_PORT}")), "{shown}");
-    // The result is the same if plimsoll is copied to the machine.
+    // plimsoll finds the same server if `--watch-copy` copies plimsoll to the server's machine.
     fs::remove_file(pair.folder.join("bin/plimsoll")).expect("removed");
     let bare = pair.plimsoll(&[&load[..], &["1s", &watch]].concat());
     assert!(bare.code == 2 && bare.stderr.contains("--watch-copy"), "{}", bare.stderr);
@@ -329,8 +331,8 @@ fn a_remote_server_is_read_like_a_local_server() {
     assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
 }
 
-/// Returns the series of a server, without the numbers in their names. Excluded are network
-/// devices, which belong to the load's machine, and threads.
+/// Returns the series (measured values over time) of a server, without the numbers in their names.
+/// The series of threads, and of network devices, which belong to the load's machine, are excluded.
 fn series_kinds(document: &Value) -> BTreeSet<String> {
     let series = server_of(document)["probes"].as_array().unwrap_or_else(|| panic!("{document:#}"));
     let names = series.iter().filter_map(|series| series["name"].as_str());
@@ -372,7 +374,8 @@ fn a_lost_watcher_leaves_a_gap() {
     assert_eq!(levels.len(), 2, "the study goes on");
     for level in levels {
         assert!(number(level, "throughput_rps") > 20.0, "{level:#}");
-        // Each concurrency was visited before and after the loss.
+        // Each concurrency was measured both before and after the process that observes the server
+        // was killed.
         assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
         assert!(level["server"]["unseen"].to_string().contains("was observed only for the first"), "{level:#}");
     }
@@ -388,8 +391,8 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
     let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
     let done = pair.plimsoll(&[&words[..], &[&Pair::watch()]].concat());
     let document = done.json();
-    // The true difference is 50 %. On a noisy machine the measured difference may be smaller, but
-    // never reversed.
+    // The true difference in CPU time between the two servers is 50 %. On a noisy machine the
+    // measured difference may be smaller, but never reversed.
     assert!(
         ["worse", "inconclusive"].iter().any(|word| document["verdict"] == *word),
         "{}{}",

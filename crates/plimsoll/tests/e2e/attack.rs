@@ -24,8 +24,8 @@ fn written(name: &str, file: &str, text: &str) -> String {
     path
 }
 
-/// Starts a server that sends this response to every request. Returns its address, and the first
-/// lines of the requests.
+/// Starts a server that sends the response `answer` to every request. Returns the server's address,
+/// and the first lines of the requests.
 fn answering(answer: &str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -76,7 +76,7 @@ fn regular_expressions_of_a_file_have_a_memory_budget() {
     let done = plimsoll(&["check", "-f", &many]);
     assert_eq!(done.code, 2, "{}", done.stdout);
     assert!(done.stderr.contains("more than 64 MiB together"), "{}", done.stderr);
-    // The same pattern in many requests is compiled only once.
+    // A regular expression that occurs in many requests is compiled only once.
     let same = written("patterns", "same.toml", &file((0..2_000).map(|n| request(n, "\\w{60}")).collect()));
     let done = plimsoll(&["check", "-f", &same]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -128,7 +128,7 @@ fn a_script_that_exits_does_not_pass_a_gate() {
 }
 
 /// Sends signals to a command after `begun` has returned, and waits for the command's end. Returns
-/// its exit code or signal, and the time from the last signal to the end.
+/// the command's exit code or signal, and the time from the last signal to the end.
 fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
     use std::os::unix::process::ExitStatusExt;
     begun(&mut child);
@@ -163,10 +163,11 @@ fn a_signal_ends_a_command_at_any_point() {
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let endless = ["run", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url];
     let waits = ["run", "-q", "-n", "3", "-o", &fifo, &server.url];
-    // A process that a shell starts in the background ignores ^C; the test restores the default.
+    // A process that a shell starts in the background ignores ^C; the test restores the default
+    // effect of ^C.
     let reads = ["import", "har", "-"];
     for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
-        // A command that ends with a report has code 130 for any signal except SIGHUP.
+        // A command that ends with a report has exit code 130 for any signal except SIGHUP.
         for (signals, codes) in [(&["INT", "INT"][..], [130, 130]), (&["TERM"], [143, 130]), (&["HUP"], [129, 129])] {
             let mut command = command(arguments);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -175,8 +176,8 @@ fn a_signal_ends_a_command_at_any_point() {
             let (got, took) = ended_by(
                 child,
                 |_| {
-                    // The command has its signal handlers once /proc lists the handlers, or once
-                    // the command waits for input.
+                    // The command is ready for signals once /proc lists its signal handlers, or
+                    // once the command waits for input.
                     let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                     let deadline = Instant::now() + Duration::from_secs(20);
                     // Bit 14 of the mask is signal 15, SIGTERM.
@@ -231,7 +232,7 @@ fn output_does_not_follow_symbolic_links() {
         assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{file}: {} {}", done.code, done.stderr);
         std::fs::remove_file(&link).expect("removed");
     }
-    // In this case, the folder of results itself is a symbolic link.
+    // In the last case, the folder of results itself is a symbolic link.
     let elsewhere = work.join("elsewhere");
     std::fs::create_dir_all(&elsewhere).expect("a folder");
     std::fs::remove_dir_all(work.join("_output")).expect("removed");
@@ -344,7 +345,8 @@ fn build_logs_are_bounded() {
 }
 
 /// Checks that `clean` deletes nothing behind a symbolic link in place of the default folder.
-/// Likewise, `model` must write no list behind a link in place of its folder.
+/// Likewise, `model` must write no list of paths behind a symbolic link in place of the list's
+/// folder.
 #[test]
 fn nothing_behind_a_linked_folder_is_changed() {
     let work = folder("linked");

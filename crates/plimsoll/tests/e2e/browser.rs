@@ -1,5 +1,5 @@
-//! Drives a headless Chromium over the DevTools protocol. Commands go to its file descriptor 3;
-//! responses and events come from descriptor 4. Each message ends with a zero byte.
+//! Drives a headless Chromium over the DevTools protocol. Commands go to Chromium's file descriptor
+//! 3; responses and events come from file descriptor 4. Each message ends with a zero byte.
 //!
 //! Not here: the tests that use the browser.
 

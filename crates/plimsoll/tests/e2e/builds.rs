@@ -28,8 +28,8 @@ fn comparison(port: u16) -> Child {
         .expect("starts")
 }
 
-/// Whether this process ignores SIGHUP, so that its child processes ignore SIGHUP, too. `nohup` has
-/// this effect, and plimsoll does not change it.
+/// Whether this process ignores SIGHUP, so that its child processes ignore SIGHUP, too. `nohup`
+/// makes a process ignore SIGHUP, and plimsoll does not change that setting.
 fn ignores_hup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
@@ -83,8 +83,8 @@ fn the_demo_server_ends_with_the_demo() {
     }
 }
 
-/// Checks that plimsoll itself ends all builds if its keeper process, which usually does that, is
-/// killed.
+/// Checks that plimsoll itself ends all builds if its keeper process, which usually ends the
+/// builds, is killed.
 #[test]
 fn a_killed_keeper_leaves_no_process() {
     let port = free_port();
@@ -100,9 +100,9 @@ fn a_killed_keeper_leaves_no_process() {
 }
 
 /// Checks that a port is free before the next build begins. The test uses three kinds of servers
-/// that keep their port although they seem to have ended. In the first kind, only the first thread
-/// has ended. The second kind leaves children in other sessions, and the third kind shares its
-/// port.
+/// that keep their port although they seem to have ended. In the first kind of server, only the
+/// first thread has ended, and another thread keeps the port. The second kind of server leaves
+/// children in other sessions, and the third kind shares its port.
 #[test]
 fn a_port_is_free_before_the_next_build_starts() {
     let folder = folder("silent");
@@ -122,7 +122,8 @@ fn a_port_is_free_before_the_next_build_starts() {
     }
 }
 
-/// Checks that builds of a path start on a free port, which their commands and `PORT` contain.
+/// Checks that builds start on a free port if the target is only a path. The commands of the builds
+/// get the port as `{port}` and as the variable `PORT`.
 #[test]
 fn builds_of_a_path_get_a_free_port() {
     let program = env!("CARGO_BIN_EXE_plimsoll");
@@ -140,7 +141,7 @@ fn the_process_that_uses_the_port_is_named() {
     let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains(&format!("plimsoll, process {},", other.pid())), "{}", done.stderr);
-    // A listener that ends in time does not prevent the comparison.
+    // A foreign listener on the port does not prevent the comparison if the listener ends in time.
     let port = free_port();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("bound");
     let url = format!("http://127.0.0.1:{port}/delay/2");

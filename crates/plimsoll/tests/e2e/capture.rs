@@ -14,13 +14,15 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// Checks the profiles of a document at low load and at `level`, and the files that it names.
+/// Checks the profiles of a document at low load and at `level`, and the profile files that the
+/// document names.
 fn check(document: &Value, level: &str) {
     let profiles = &document["profiles"];
     assert_eq!(profiles["missing"], serde_json::json!([]), "{profiles:#}");
     for name in ["low", level] {
         let one = &profiles["levels"][name];
-        // Unit tests check the exact values, because a busy machine changes the values here.
+        // Unit tests check the exact values, because a busy machine changes the values in this
+        // end-to-end test.
         for path in ["offered_rps", "goodput_rps.with", "goodput_rps.without", "p99_ns.with", "requests"] {
             assert!(number(one, path) > 0.0, "{name} {path}: {one:#}");
         }
@@ -55,7 +57,8 @@ fn a_run_stores_profiles_beside_its_file() {
     assert_eq!(shown["profiles"], document["profiles"]);
     let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
     assert!(shown.contains("cost of profiling") && shown.contains("CPU per request, with callees"), "{shown}");
-    // The page draws the profile of the load, and its difference to that of the low load.
+    // The page draws the profile of the load, and the difference between the profiles of the load
+    // and of the low load.
     let page = file.with_extension("html");
     assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);
     let page = std::fs::read_to_string(page).expect("written");
@@ -83,15 +86,16 @@ fn a_search_takes_profiles_at_its_load_line() {
     check(&document, "line");
     let line = number(&document, "load_line_rps.lower");
     assert_eq!(number(&document, "profiles.levels.line.offered_rps"), line);
-    // The search ended before the profiles were taken, and its findings do not include the loads
-    // for profiles.
+    // The search ended before the profiles were taken, and the search's findings do not include the
+    // loads for profiles.
     assert!(number(&document, "elapsed_s") < 14.0, "{document:#}");
     assert!(document["trials"].as_array().expect("trials").iter().all(|trial| trial["kind"] != "profile"));
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     for member in ["profiles", "load_line_rps", "stopped_by"] {
         assert_eq!(shown[member], document[member], "{member}");
     }
-    // A run file records when a trial was prepared, not when its connections were open.
+    // The elapsed times may differ, because a run file records when a trial was prepared, not when
+    // its connections were open.
     assert!((number(&shown, "elapsed_s") - number(&document, "elapsed_s")).abs() < 1.0);
 }
 
@@ -138,8 +142,8 @@ fn misbehaving(floods: bool) -> String {
     format!("http://{address}")
 }
 
-/// Checks that profiles of an earlier run with the same file name are not used. An endpoint that
-/// never responds may lengthen the run by eight seconds at most.
+/// Checks that profiles of an earlier run with the same file name are not used. A profile endpoint
+/// that never responds may lengthen the run by eight seconds at most.
 #[test]
 fn profiles_of_another_run_are_not_used() {
     let go = go_server();
@@ -177,7 +181,7 @@ fn profiles_of_another_run_are_not_used() {
         assert!(missing.contains("low: no cpu profile: ") && missing.contains(why), "{missing}");
         assert!(missing.contains("load: no heap profile: "), "{missing}");
         assert!(took < usual + Duration::from_secs(8), "{took:?}, {usual:?} without");
-        // No other output uses the profiles of the earlier run either.
+        // The outputs of `show` and `report` do not use the profiles of the earlier run either.
         assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], document["profiles"]);
         let page = file.with_extension("html");
         assert_eq!(plimsoll(&["report", path, "-o", text(&page)]).code, 0);

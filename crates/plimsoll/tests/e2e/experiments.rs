@@ -10,8 +10,9 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a process that sends part of a load, as plimsoll does. Its task is part number `of[0]`,
-/// from 0, of `of[1]` parts. Returns the process and its output after the first bytes.
+/// Starts a process that sends part of a load, as plimsoll does. The process sends part number
+/// `of[0]` (counted from 0) of `of[1]` parts. Returns the process and its output after the first
+/// bytes.
 fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -50,8 +51,8 @@ fn another_process_generates_a_part_of_a_load() {
     let mut plan = Plan::get("127.0.0.1", port, vec![address], LoadShape::Closed { users: Curve::constant(4.0) });
     plan.traffic.routes[0].request.target = "/healthz".into();
     plan.load.duration_ns = Some(500_000_000);
-    // The first process runs half of the load to its end. The second process runs all of the load
-    // until the test stops it.
+    // In the first case, the process sends half of the load until the load ends. In the second
+    // case, the process sends all of the load until the test stops the process.
     for (of, stops) in [([1, 2], false), ([0, 1], true)] {
         let mut part = part(&plan, of);
         assert!(matches!(next(&mut part), Some(Frame::TrialStart { .. })));
@@ -77,8 +78,8 @@ fn another_process_generates_a_part_of_a_load() {
         assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
         assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
     }
-    // When the parent process has ended, the part process ends by itself, even in the middle of a
-    // load.
+    // When the parent process has ended, a process that sends part of a load ends by itself, even
+    // in the middle of the load.
     plan.load.duration_ns = Some(60_000_000_000);
     let mut left = part(&plan, [0, 1]);
     assert!(matches!(next(&mut left), Some(Frame::TrialStart { .. })));
@@ -88,7 +89,7 @@ fn another_process_generates_a_part_of_a_load() {
     let began = Instant::now();
     while next(&mut left).is_some() {}
     assert!(!left.0.wait().expect("ends").success() && began.elapsed() < Duration::from_secs(20));
-    // The process refuses an invalid task.
+    // The process `damaged` refuses its invalid task.
     let mut damaged =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
     damaged.stdin.take().expect("piped").write_all(&[9; 40]).expect("is read");
@@ -108,7 +109,8 @@ fn finish_quietly(mut child: Child) -> Vec<u8> {
 /// predictions.
 #[test]
 fn experiments_with_another_body_and_a_second_process_run() {
-    // The server is faster than plimsoll, so a second process is an experiment worth its time.
+    // The server is faster than plimsoll, so an experiment with a second load process is worth its
+    // time.
     let server = baseline(1);
     let file = folder("experiments").join("explain.plimsoll");
     let path = file.to_str().expect("text");

@@ -32,8 +32,8 @@ asyncio.run(main())
     serve(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
-/// Whether the generator was the limit or the machine was disturbed. In both cases the result has
-/// no information about the server.
+/// Whether the generator was the limit or the machine was disturbed. A result with such a limit or
+/// disturbance has no information about the server.
 fn was_hindered(document: &Value) -> bool {
     let warnings = document["warnings"].as_array().expect("warnings");
     let disturbed = warnings.iter().any(|warning| warning.as_str().is_some_and(|text| text.contains("disturbed")));
@@ -56,8 +56,8 @@ fn explained(url: &str, file: &str, cause: &str) -> Value {
     document
 }
 
-/// Checks that the cause of a live server is named in the run file and on the page. This is the
-/// only test with a live server; recorded studies test the other causes.
+/// Checks that the cause of a live server's bottleneck is named in the run file and on the page.
+/// Only this test names the bottleneck of a live server; recorded studies test the other causes.
 #[test]
 fn the_bottleneck_of_a_live_server_is_named() {
     let limited = limited();
@@ -125,8 +125,8 @@ fn a_recorded_study_contains_functions() {
     assert!((300e3..900e3).contains(&dearest), "{dearest} ns: {profiles:#}");
 }
 
-/// Checks that experiments run one after another if there is enough time. Their predictions and
-/// results must be shown and recorded.
+/// Checks that experiments run one after another if there is enough time. The predictions and
+/// results of the experiments must be shown and recorded.
 #[test]
 fn interventions_are_reported_with_their_predictions() {
     let path = recorded("one-thread");

@@ -93,7 +93,8 @@ fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
     *json = serde_json::to_vec(&value).expect("JSON");
 }
 
-/// Returns the start of each packed number, and the end of the last number.
+/// Returns the start of each number that is packed into a variable count of bytes, and the end of
+/// the last number.
 pub fn packed(bytes: &[u8]) -> Vec<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
     std::iter::once(0).chain(ends).collect()
@@ -101,14 +102,16 @@ pub fn packed(bytes: &[u8]) -> Vec<usize> {
 
 fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
     let places = packed(bytes);
-    // The first numbers of a frame are counters, and most later numbers belong to histograms.
+    // Half of the changes go to the first numbers of a frame, which are counters; most later
+    // numbers belong to histograms.
     let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
     let at = draw.below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
     bytes.splice(places[at]..end, packed_number(EXTREMES[draw.below(EXTREMES.len())]));
 }
 
-/// Splits a message of tagged fields: for each field its tag, and start and end of its value.
+/// Splits a message into its tagged fields. Returns for each field the tag, and the start and end
+/// of the field's value.
 fn fields(bytes: &[u8]) -> Vec<(u64, usize, usize)> {
     let number = |at: &mut usize| {
         let mut value = 0;
@@ -142,8 +145,9 @@ fn packed_number(mut number: u64) -> Vec<u8> {
     out
 }
 
-/// Replaces a number in one field by an extreme number. In a tick, this is a figure of the load
-/// (tag 2) or of a route (tag 3). Lengths stay correct.
+/// Replaces a number in one field by an extreme number. In a tick (the figures of one interval),
+/// the number is a figure of the load (tag 2) or of a route (tag 3). The lengths of the fields stay
+/// correct.
 fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
     let all = fields(bytes);
     if all.is_empty() {

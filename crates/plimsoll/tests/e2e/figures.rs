@@ -8,7 +8,7 @@ use std::process::Command;
 
 fn done(arguments: &[&str]) -> Done {
     let done = plimsoll(arguments);
-    // A load without any success ends with code 1 and still has figures.
+    // A load without any successful request ends with code 1 and still has figures.
     assert!(done.code <= 1, "{arguments:?}: {}", done.stderr);
     done
 }
@@ -89,8 +89,8 @@ fn load_reports_are_equal_from_their_files() {
     let url = format!("{}/delay/20", server.url);
     for load in [
         &["-c", "4", "-d", "500ms"][..],
-        // This load ends while requests are in flight. The outcomes of these requests belong to the
-        // record, too.
+        // The load with `--stop-if` ends while requests are in flight. The outcomes of the requests
+        // in flight belong to the record, too.
         &["-c", "8", "-d", "20s", "--stop-if", "mean>1ms"],
         &["--rate", "0..200@300ms,200@700ms"],
         &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
@@ -131,7 +131,7 @@ fn stages_have_their_own_figures() {
     assert_eq!(of("scheduled").iter().sum::<f64>(), number(&live, "ledger.scheduled"));
     assert_eq!(of("succeeded").iter().sum::<f64>(), number(&live, "ledger.succeeded"));
     assert!(of("p50_ns").iter().zip(of("max_ns")).all(|(p50, max)| *p50 > 0.0 && *p50 <= max));
-    // Each stage has fewer than ten requests beyond its p99.
+    // Each stage has fewer than ten requests beyond its p99, so no p99 is reported.
     assert!(stages.iter().all(|stage| stage["p99_ns"].is_null()), "{stages:?}");
     let text = done(&["show", path]).stdout;
     assert!(text.contains("stage") && text.contains("0 to 400"), "{text}");
@@ -227,8 +227,9 @@ fn stuck_unit(line: &str) -> bool {
     }) || line.split_whitespace().any(|word| word.ends_with('%') && word.len() > 1 && !word.contains('='))
 }
 
-/// The help examples that need an unavailable file or server, each with the error about it. Such an
-/// example must parse, and fail only with that error.
+/// The help examples that need an unavailable file or server, each with a part of the error about
+/// the missing file or server. An example in this list must parse, and may fail only with the
+/// listed error.
 const NEEDS: [(&str, &str); 4] = [
     ("https://api.test/", "api.test"),
     ("/run/api.sock", "/run/api.sock"),
@@ -281,6 +282,10 @@ fn check_help_examples(commands: &[&str], examples_min: usize) {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recorded/{kept}.dat"));
         std::fs::copy(kept, at(&format!("{name}.dat"))).expect("copied");
     }
+    // Some examples read the latest runs of the folder's store.
+    for _ in 0..2 {
+        check_example("plimsoll run http://localhost:8080/", &server.url, &folder);
+    }
     let mut run = 0;
     for command in commands {
         let help = done(&[command, "--help"]).stdout;
@@ -298,7 +303,8 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/delay/20"));
     line = line.replace("http://localhost:8080/", &format!("{server}/delay/20"));
     if line.contains("--replay") {
-        // With a log, the log supplies the path of each request.
+        // In an example that replays a log, the log supplies the path of each request, so the URL
+        // has no path.
         line = line.replace(&format!("{server}/delay/20"), &format!("{server}/"));
     }
     line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
@@ -317,7 +323,8 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let more = match words[1] {
         "run" if !line.contains('@') || line.contains("@order") => &["-d 300ms --spin=off --quiet"][..],
         "run" => &["--spin=off --quiet"],
-        // The load for the headroom takes some seconds of the search's budget.
+        // The budget is longer for `--headroom`, because the load for the headroom takes some
+        // seconds of the search's budget.
         "find" if line.contains("--headroom") => &["--budget 10s --max-rate 300 --spin=off --quiet"],
         "find" if !line.contains("--budget") => &["--budget 3s --max-rate 300 --spin=off --quiet"],
         "find" => &["--max-rate 300 --spin=off --quiet"],
@@ -325,11 +332,11 @@ fn check_example(example: &str, server: &str, folder: &Path) {
         "sweep" => &["--spin=off --quiet"],
         _ => &[],
     };
-    // A time that the example sets itself is not added again.
+    // If the example sets the duration of its load (`-d`) itself, the test adds no duration.
     let more = if line.contains("-d ") { more.join(" ").replace("-d 300ms ", "") } else { more.join(" ") };
     let program = env!("CARGO_BIN_EXE_plimsoll");
     let line = line.replacen("plimsoll", program, 1);
-    // The added flags go before `--` or before the redirection.
+    // The flags that the test adds go before `--` or before the redirection.
     let line =
         match line.split_once(" > ").map(|parts| (parts, ">")).or(line.split_once(" -- ").map(|parts| (parts, "--"))) {
             Some(((before, after), mark)) => format!("{before} {more} {mark} {after}"),
@@ -372,7 +379,7 @@ fn two_searches_are_compared_with_a_caveat() {
     assert_eq!(document["figures"]["line_rps"]["a"].as_f64().unwrap_or(0.0), line.as_f64().unwrap_or(0.0));
     assert_eq!(document["figures"]["peak_rps"]["a"], found["peak"]["rps"]);
     assert_eq!(document["figures"]["cpu_us_per_request"]["a"], found["server"]["cpu_us_per_request"]);
-    // On a busy machine, such a short search finds no load line.
+    // On a busy machine, a search as short as the recorded searches finds no load line.
     let line_of = |side: &str| document["figures"]["line_rps"][side].as_f64();
     if let (Some(line_a), Some(line_b)) = (line_of("a"), line_of("b")) {
         assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
@@ -411,8 +418,8 @@ fn conditions_use_the_names_of_the_figures() {
     ] {
         // On a busy machine, loads may be void.
         let done = plimsoll(&[command, &["--fail-if", condition, "--on-inconclusive=fail"]].concat());
-        // On a busy machine, a search of 3 s may have no trial with CPU readings, and then reports
-        // that.
+        // On a busy machine, a search of 3 s may have no trial with CPU readings. A search without
+        // CPU readings reports that nothing was measured.
         let unmeasured =
             command[0] == "find" && code == 0 && done.stderr.contains("cpu>1s: not decided: nothing was measured");
         // A search of 3 s may also find no load line, which gives code 1 for any condition.

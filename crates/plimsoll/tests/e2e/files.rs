@@ -133,7 +133,8 @@ fn old_runs_are_removed_and_nothing_else() {
     let listed = clean(&["--dry-run"]);
     assert!(listed.stdout.contains("2 of 52 runs") && listed.stdout.contains("would be removed"), "{}", listed.stdout);
     assert_eq!(count(), 54, "a dry run removes nothing");
-    // A command that writes to the folder removes the oldest runs and reports that.
+    // A command that writes to the folder of results removes the oldest runs and reports the
+    // removal.
     let done = command(&["find", &url, "--budget", "1s", "--quiet"])
         .current_dir(&folder)
         .stdout(Stdio::piped())

@@ -46,10 +46,10 @@ fn the_load_line_of_a_server_of_known_capacity_is_found() {
         let path = file.to_str().expect("text");
         let search = || json(&["find", &server.url("/"), "--budget", "12s", "-o", path]);
         let mut document = search();
-        // The true capacity always lies in the interval. The interval's width depends on
-        // interference and chance, so one of two undisturbed searches must give a narrow interval.
-        // A token bucket may refuse one of a few hundred requests, which breaks an SLO of 99.9 %
-        // success. Few requests therefore give only a wide interval.
+        // The true capacity always lies in the reported interval of the load line. The interval's
+        // width depends on interference and chance, so one of two undisturbed searches must give a
+        // narrow interval. A token bucket may refuse one of a few hundred requests, which breaks an
+        // SLO of 99.9 % success. A search with few requests therefore gives only a wide interval.
         for left in (0..2).rev() {
             check(&document, 12.0);
             let (lower, upper) = (number(&document, "load_line_rps.lower"), load_line_upper_rps(&document));
@@ -62,7 +62,7 @@ fn the_load_line_of_a_server_of_known_capacity_is_found() {
             }
             document = search();
         }
-        // The findings are computed again from the run file.
+        // `show` computes the findings again from the run file.
         let shown = plimsoll(&["show", "--json", path]);
         for what in ["load_line_rps", "trials"] {
             assert_eq!(shown.json()[what], document[what], "{}", shown.stderr);
@@ -105,8 +105,8 @@ asyncio.run(main())
     assert!(warnings.iter().any(|it| it.as_str().is_some_and(|it| it.contains("The server allows"))), "{warnings:#?}");
 }
 
-/// Checks that the rate with headroom is measured, and that the number of instances follows from
-/// that rate.
+/// Checks that `find` measures the rate with headroom, and that the number of instances follows
+/// from the rate with headroom.
 #[test]
 fn headroom_and_instances_are_reported() {
     let server = token_bucket(400.0, 40.0).expect("starts");

@@ -1,5 +1,6 @@
 //! Tests loads of several agents, each in its own process. plimsoll reaches the agents through a
-//! script in place of `ssh`, and through a real `sshd` if it is installed.
+//! script in place of `ssh`. If a real `sshd` is installed, plimsoll also reaches the agents
+//! through `sshd`.
 
 use crate::test_support::{
     assert_ledger_closes, baseline, command, finish, folder, load_line_upper_rps, number, plimsoll, signal,
@@ -14,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A script in place of `ssh` that records the process id of each host's agent and runs the command
-/// locally. Some hosts of this script misbehave.
+/// locally. For some host names, such as `closed`, the script behaves like a faulty host.
 struct FakeSsh {
     folder: PathBuf,
 }
@@ -193,8 +194,8 @@ fn machines_are_calibrated_and_later_shares_follow() {
         let expect = if agent["name"] == first.as_str() { 300.0 } else { 100.0 };
         assert_eq!(number(agent, "scheduled"), expect, "{document:#}");
     }
-    // If one agent has no valid calibration, all shares are equal, with a warning. Weights from the
-    // user override calibrations.
+    // If one agent has no valid calibration, all agents get equal shares of the load, with a
+    // warning. Weights from the user override calibrations.
     let done = there(&[&run[..], &["ssh://load1,load3"]].concat());
     assert!(
         done.stderr.replace("\n  ", " ").contains("agent load3 was not calibrated since it changed"),
@@ -260,7 +261,8 @@ fn a_search_continues_without_a_lost_agent() {
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
-    // The agent may be lost between two loads, or a trial may be void because of interference.
+    // Possibly no trial names the lost agent, because the agent was lost between two loads, or
+    // because interference made the trial void.
     assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
@@ -277,7 +279,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
     let pids = ["load1", "load2"].map(|host| ssh.pid(host));
     std::thread::sleep(Duration::from_secs(2));
-    // One of the agents is stopped and does not react.
+    // One of the agents is paused (SIGSTOP) and does not react to the interrupt.
     signal(pids[1], "STOP");
     let begun = Instant::now();
     signal(child.id(), "INT");
@@ -324,7 +326,7 @@ fn fleet_errors_are_one_sentence_with_a_remedy() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
-    // No server listens at this port. Each agent checks the port before a load.
+    // No server listens at the port of `url`, and each agent checks the port before a load.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{free}/");
     let done = finish(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
@@ -416,7 +418,7 @@ impl Sshd {
             bin.display()
         );
         fs::write(at("config"), config).expect("written");
-        // An `sshd` with privilege separation needs this folder.
+        // An `sshd` with privilege separation needs the folder /run/sshd.
         let _ = fs::create_dir_all("/run/sshd");
         let child = Command::new(program).args(["-D", "-e", "-f", &at("config")]).stderr(Stdio::null()).spawn();
         let sshd = Sshd { child: child.expect("sshd starts"), folder, port };
@@ -464,7 +466,7 @@ fn agents_work_over_a_real_ssh() {
     assert_ledger_closes(&document, "over ssh");
     assert_eq!(number(&document, "ledger.scheduled"), 800.0);
     assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
-    // The list of permitted targets on the agent's machine always applies.
+    // The agent's machine has a list of permitted targets (`--allow`), which always applies.
     let key = fs::read_to_string(sshd.folder.join("user.pub")).expect("a key");
     let line = format!("command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" {key}");
     fs::write(sshd.folder.join("authorized"), line).expect("written");

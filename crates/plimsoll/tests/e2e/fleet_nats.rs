@@ -1,6 +1,6 @@
 //! Tests loads of agents on a real NATS bus. Agents, coordinators and the bus are killed at bad
-//! moments, and each interval that an agent finished must count once. Needs `nats-server`
-//! (scripts/needs).
+//! moments. Each interval (the measurements of 100 ms) that an agent finished must count once.
+//! Needs `nats-server` (scripts/needs).
 
 use crate::test_support::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use serde_json::Value;
@@ -55,7 +55,7 @@ impl Nats {
         Some(nats)
     }
 
-    /// Starts a server that stores intervals (JetStream).
+    /// Starts a NATS server with JetStream, which stores the agents' measurements.
     fn with_store() -> Option<Nats> {
         Nats::start("jetstream { store_dir: \"store\", sync_interval: always }")
     }
@@ -107,7 +107,8 @@ struct JoinedAgent {
 }
 
 impl JoinedAgent {
-    /// Starts an agent that may load this machine, and waits until it has joined the bus.
+    /// Starts an agent that is permitted to send load to this machine, and waits until the agent
+    /// has joined the bus.
     fn join(url: &str, name: &str, more: &[&str]) -> JoinedAgent {
         JoinedAgent::join_with(url, name, folder("spool"), more)
     }
@@ -119,8 +120,8 @@ impl JoinedAgent {
         JoinedAgent::start(command(&[&words[..], allow, more].concat()), name, spool)
     }
 
-    /// Starts an agent whose spool folder is a small file system. Returns `None` if this user may
-    /// not mount a file system.
+    /// Starts an agent whose folder of stored measurements (spool) is a small file system. Returns
+    /// `None` if this user may not mount a file system.
     fn join_on_small_disk(url: &str, name: &str) -> Option<JoinedAgent> {
         let mut can = Command::new("unshare");
         can.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""]).arg(folder("mounted"));
@@ -135,7 +136,7 @@ impl JoinedAgent {
         command.args(["--name", name, "--spool", &place, "--allow", "127.0.0.1"]);
         command.current_dir(folder("work")).stdin(Stdio::null()).stdout(Stdio::null());
         let mut agent = JoinedAgent::start(command, name, spool);
-        // This process sees the agent's file system through /proc.
+        // The test process reads the agent's mounted file system through /proc.
         agent.spool = PathBuf::from(format!("/proc/{}/root{place}", agent.child.id()));
         Some(agent)
     }
@@ -150,7 +151,8 @@ impl JoinedAgent {
         JoinedAgent { child, spool }
     }
 
-    /// Returns the number of files with intervals that no coordinator has recorded yet.
+    /// Returns the number of files with intervals (measurements of 100 ms each) that no coordinator
+    /// has recorded yet.
     fn spooled(&self) -> usize {
         let is_spool = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "spool");
         fs::read_dir(&self.spool).expect("a folder").flatten().filter(is_spool).count()
@@ -259,7 +261,8 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     std::thread::sleep(Duration::from_secs(1));
     signal(child.id(), "KILL");
     let _ = child.wait();
-    // The agents finish their shares without a coordinator.
+    // After the coordinator was killed, the agents finish their shares of the load without a
+    // coordinator.
     let run = |agent: &JoinedAgent| {
         let entries = fs::read_dir(&agent.spool).expect("a folder").flatten().map(|entry| entry.path());
         let spool = entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "spool"));
@@ -276,7 +279,8 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     assert_ledger_closes(&document, "recovered");
     assert_eq!(number(&document, "ledger.scheduled"), 1_000.0, "{document:#}");
     assert!(agents(&document).iter().all(|agent| agent["lost"].is_null()), "{document:#}");
-    // Recorded intervals leave the spools, and the agents accept the next run.
+    // The agents delete recorded intervals (measurements of 100 ms each) from their disks, and
+    // accept the next run.
     wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "1s", "--json", "--quiet"];
     let done = finish(start(&words, &[]));
@@ -354,7 +358,8 @@ fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     let child = start(&[&words[..], &["--json", "--quiet"]].concat(), &[]);
     wait_for("no load begins", || first.spooled() == 1 && full.spooled() == 1);
     std::thread::sleep(Duration::from_secs(1));
-    // The coordinator is stopped, so the spool grows while another file fills the disk.
+    // The coordinator is paused (SIGSTOP), so the agents' stored measurements (the spool) grow
+    // while another file fills the disk.
     signal(child.id(), "STOP");
     let ballast = fs::File::create(full.spool.join("ballast")).and_then(|mut file| {
         while file.write(&[7; 1_024])? > 0 {}
@@ -441,7 +446,7 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
     refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
     refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is not the name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
-    // An agent that works for another coordinator is refused.
+    // The coordinator refuses an agent that works for another coordinator.
     let child = start(&["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"], &[]);
     std::thread::sleep(Duration::from_secs(3));
     refused(run(&["--fleet", bus, "--agents", "a1", "--wait", "500ms"]), "agent a1 works for another coordinator");
@@ -526,7 +531,7 @@ fn a_local_fleet_starts_and_leaves_nothing_behind() {
         return;
     }
     let server = baseline(1);
-    // Without `ip` in the path, the agents run as plain processes.
+    // Without the program `ip` in `PATH`, the agents run as plain processes.
     let bin = folder("bin");
     for program in ["env", "nats-server"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("a shell");

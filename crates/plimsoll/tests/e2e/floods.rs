@@ -44,8 +44,8 @@ const FLOODS: [Flood; 6] = [
     Flood { name: "answers", tls: false, head: "", unit: REPLY, ends: "ledger.succeeded" },
 ];
 
-/// Starts a server that sends this data. The server's threads end with their connections or the
-/// process.
+/// Starts a server that sends the data of `flood` endlessly. The server's threads end with their
+/// connections or the process.
 fn serve(flood: Flood) -> String {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
@@ -62,7 +62,7 @@ fn serve(flood: Flood) -> String {
         for socket in listener.incoming().flatten() {
             let config = Arc::clone(&config);
             std::thread::spawn(move || {
-                // The client ends the connection.
+                // Errors of sending are ignored, because the client ends the connection.
                 let _ = match flood.tls {
                     false => send_flood(flood, socket),
                     true => rustls::ServerConnection::new(config)

@@ -164,7 +164,7 @@ fn a_url_redirect_is_followed_as_by_curl() {
             assert_eq!((number(&document, "redirects"), &document["statuses"]), (redirects, &statuses), "{words:?}");
         }
     }
-    // A rerun follows redirects, too, and records that.
+    // A rerun follows redirects, too, and its run file records the number of redirects.
     let record = folder("follow").join("url.plimsoll");
     let run = ["run", "-n", "5", "-c", "1", "-H", "X-Any: 1", "--follow", "2", "-o", text(&record), &welcome];
     assert_eq!(plimsoll(&run).code, 0);

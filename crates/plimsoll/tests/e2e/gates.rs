@@ -22,7 +22,8 @@ fn total_failure_is_not_a_success() {
         ("run", &failing, &["-c", "2", "-d", "200ms", "--fail-if", "service.p50<1h,unsent>5"], 1),
         ("run", &failing, &["--rate", "100", "-d", "200ms", "--fail-if", "mean>1h"], 1),
         ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p99>30s,errors>1%,mean>30s,rps<1"], 0),
-        // On a busy machine the load may be void, which decides nothing about times.
+        // On a busy machine the load may be void (without information about the server), so that
+        // conditions about response times cannot be decided.
         ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p50>0ns", "--on-inconclusive", "fail"], 1),
         ("run", &missing, &run[..], 1),
         ("run", &missing, &["-c", "2", "-d", "200ms", "--ok-status", "404", "--fail-if", "p99>30s"], 0),
@@ -43,8 +44,8 @@ fn a_server_exit_violates_every_bound() {
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
-        // On a busy machine, the generator may be the limit. In this case the server was not
-        // measured, and the gate also fails.
+        // On a busy machine, the generator may be the limit. If the generator is the limit, the
+        // server was not measured, and the gate also fails.
         let mut server = baseline(1);
         let url = format!("{}/healthz", server.url);
         let ender = std::thread::spawn(move || {
@@ -89,8 +90,8 @@ fn a_failed_first_response_is_shown() {
     assert!(shown.json()["warnings"].to_string().contains(said), "{}", shown.stdout);
 }
 
-/// Starts a server that answers two of three requests with success. Every third request gets
-/// `failing`, sent in two pieces.
+/// Starts a server that answers two of three requests with success. Every third request gets the
+/// response `failing`, sent in two pieces.
 fn every_third(failing: [&'static [u8]; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -124,13 +125,14 @@ fn failed_responses_are_shown_once_for_each_kind() {
         [b"HTTP/1.1 503 Busy\r\nContent-Length: 41\r\n\r\n", b"the pool is full \x1b[31m; token=s3cretvalue .."];
     let garbage: [&[u8]; 2] = [b"SSH-2.0-plain\r\n", b"more"];
     let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [[redacted]; token=[redacted] ..\" (41 bytes)";
-    // On a busy machine both pieces may arrive at once. The message then quotes both pieces
-    // together.
+    // On a busy machine both pieces of a response may arrive at once. If both pieces arrive at
+    // once, the message quotes both pieces together.
     let said_garbage = "the response does not start with an HTTP/1.0";
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {
         let url = every_third(failing);
-        // The example does not depend on the command. For invalid responses, only `run` is tested.
+        // The quoted example of a failed response does not depend on the command, so for invalid
+        // responses only `run` is tested.
         let commands = if status.is_null() { 1 } else { 4 };
         for (command, flags) in [
             ("run", &["-c", "2", "-n", "60"][..]),

@@ -22,7 +22,7 @@ service Items {
 "#;
 const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
 
-/// Creates a folder with the description of the service.
+/// Creates a folder with the description (.proto files) of the test's gRPC service.
 fn protos() -> PathBuf {
     let folder = folder("protos");
     std::fs::write(folder.join("items.proto"), PROTO).expect("written");
@@ -133,7 +133,7 @@ fn invalid_grpc_responses_fail_for_any_status() {
         ("Get", one(1).to_vec(), None, &[], "compressed"),
         ("Watch", [one(0), one(1)].concat(), encoding("identity"), &[], "compressed"),
         ("Get", one(1).to_vec(), encoding("snappy"), &[], "encoding"),
-        // These responses are valid.
+        // The responses in the rows without a fault name are valid.
         ("Get", one(0).to_vec(), encoding("snappy"), &[], ""),
         ("Get", one(1).to_vec(), encoding("gzip"), &[], ""),
         ("Get", one(1).to_vec(), encoding("snappy"), &["-H", "grpc-accept-encoding: snappy, gzip"], ""),
@@ -161,8 +161,8 @@ fn invalid_grpc_responses_fail_for_any_status() {
         let reason = failed["reason"].as_str().unwrap_or_default();
         assert!(reason.starts_with("the status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
-        // The reason appears twice: once for the preflight call, which is not counted, and once for
-        // the load.
+        // The reason of the failure appears twice: once for the preflight call, which is not
+        // counted, and once for the load.
         assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);
     }
 }
@@ -199,13 +199,14 @@ fn stream_messages_have_their_own_times() {
     assert_eq!(number(&document, "grpc_messages"), 24.0);
     assert_eq!(number(&document, "first_message_ns.count"), 6.0);
     assert_eq!(number(&document, "message_gap_ns.count"), 18.0);
-    // The last message comes at least 80 ms after the call, whenever earlier messages were read.
+    // The last message comes at least 80 ms after the call, no matter when the client read the
+    // earlier messages.
     let [first_ns, gap_ns] = ["first_message_ns", "message_gap_ns"].map(|it| number(&document, &format!("{it}.mean")));
     assert!(first_ns >= 20e6 && gap_ns > 10e6 && first_ns + 3.0 * gap_ns >= 80e6, "{first_ns} {gap_ns}");
     assert!(number(&document, "response_time_ns.mean") >= 80e6);
     let text = plimsoll(&[&["run", "-v", &call], &load[..]].concat()).stdout;
     assert!(text.contains("first message") && text.contains("between messages"), "{text}");
-    // A single message is the whole response and has no separate times.
+    // A single message is the whole response, so no separate times of messages are reported.
     let url = server(|_, stream| ends(stream, "0"));
     let document = json(&[&["run", &format!("{url}shop.Items/Get")], &load[..]].concat());
     assert_eq!((number(&document, "first_message_ns.count"), number(&document, "grpc_messages")), (0.0, 6.0));
@@ -484,7 +485,7 @@ fn answers(stream: u32, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes a file description as a reflection response.
+/// Encodes a protobuf file description as a gRPC reflection response.
 fn described(file: &[u8]) -> Vec<u8> {
     part(4, &part(1, file))
 }

@@ -141,7 +141,7 @@ fn both_sides_of_a_comparison_use_the_protocol_of_the_first() {
     let (new, old) = (baseline_tls(&certificate, &key), nginx_tls(&certificate, &key));
     let (new, old) = (format!("{}/healthz", new.url), format!("{}/", old.url));
     let flags = ["prove", "--insecure", "--budget", "4s"];
-    // The other server speaks only HTTP/1.1.
+    // The server `new` speaks HTTP/2; the server `old` speaks only HTTP/1.1.
     let done = plimsoll(&[&flags[..], &[&new, &old]].concat());
     assert!(done.code == 2 && done.stderr.contains("A speaks HTTP/2"), "{}", done.stderr);
     let document = json(&[&flags[..], &[&old, &new]].concat());
@@ -196,7 +196,7 @@ pub struct ReceivedFrame<'a> {
     pub flags: u8,
     pub stream: u32,
     pub payload: &'a [u8],
-    /// The socket, to send more later.
+    /// The connection's socket, to send more data later.
     pub out: &'a std::net::TcpStream,
 }
 
@@ -263,7 +263,8 @@ fn leaves(last_stream: u32) -> Vec<u8> {
 #[test]
 fn unaccepted_requests_are_resent_and_counted() {
     for load in [&["-c", "6", "--streams", "3"][..], &["--rate", "500", "--streams", "3"]] {
-        // Every fifth stream is refused. A repeated request soon gets another stream.
+        // The server refuses every fifth stream. A request that is sent again soon gets a stream
+        // that the server accepts.
         let url = peer(|_, stream| if stream % 10 == 5 { reset(stream, 7) } else { ok(stream) });
         let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
         assert_ledger_closes(&document, "refused");

@@ -47,7 +47,8 @@ fn a_run_records_its_source_revision() {
     assert_eq!(revision["commit"].as_str().map(str::len), Some(40));
     assert_eq!(runs[1]["revision"]["dirty"], true);
     assert!(runs[0]["summary"]["goodput_rps"]["value"].as_f64().is_some_and(|rps| rps > 100.0), "{document}");
-    // On a busy machine the run may be void. The history then gives the reason.
+    // On a busy machine the run may be void; the history gives the reason why a void run does not
+    // count.
     let document = plimsoll(&["history", "--json", "--by", "commit", "--store", store_text]).json();
     assert!(document["lanes"][0]["runs"][1]["not_counted"].is_string(), "{document}");
     let text = plimsoll(&["history", "--store", store_text]);
@@ -137,12 +138,12 @@ fn a_planted_change_is_named_with_its_commit() {
     assert!((changes[0]["ratio"].as_f64().expect("a ratio") - 0.94).abs() < 0.005, "{}", changes[0]);
     let text = plimsoll(&["history", "--by=commit", "--last=3", "--store", store]).stdout;
     assert!(text.contains("-5.9 %") && text.contains("\u{2586}\u{2583}"), "{text}");
-    // A long series still fits on a line.
+    // The small chart (sparkline) of a long series of runs still fits on a line.
     let long = self::store("history-long", &[(2000.0, "main"); 90]);
     let text = plimsoll(&["history", "--store", long.to_str().expect("text")]).stdout;
     let sparks = |line: &str| line.chars().filter(|spark| ('\u{2581}'..='\u{2588}').contains(spark)).count();
     assert_eq!(text.lines().map(sparks).max(), Some(72), "{text}");
-    // The command names two runs of the store.
+    // The command `diff` names two runs of the store by their numbers, `@2` and `@999`.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("has 30 finished runs"), "{}", done.stderr);

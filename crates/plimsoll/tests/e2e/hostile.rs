@@ -53,7 +53,7 @@ fn poisoned(json: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&value).expect("JSON")
 }
 
-/// Returns a run file with hostile text in every free text.
+/// Returns a run file with hostile text in every field of free text.
 fn write_invalid_file(bytes: &[u8]) -> Vec<u8> {
     let mut frames = frames(bytes);
     for (kind, payload) in &mut frames {

@@ -84,7 +84,8 @@ fn manual_pages_are_printed_or_written() {
         let text = std::fs::read_to_string(dir.join(format!("{page}.1"))).expect(page);
         assert!(text.contains(part), "{page}: {text}");
     }
-    // The `{n}` of --vary is no line break, and the page has no control characters.
+    // The manual page shows the `{n}` of --vary as text, not as a line break, and has no control
+    // characters.
     let explain = std::fs::read_to_string(dir.join("plimsoll-explain.1")).expect("a page");
     assert!(explain.contains("{n}") && !explain.contains('\u{1b}'), "{explain}");
     let refused = plimsoll(&["man", "/proc/nowhere"]);

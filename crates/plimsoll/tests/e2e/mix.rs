@@ -87,8 +87,8 @@ fn every_command_requests_a_mix_by_weight() {
         let sum: f64 = routes.iter().map(|rates| rates[level]).sum();
         assert!((sum - whole).abs() < 0.1, "{sum} of {whole}");
     }
-    // Requests without CPU cost would make plimsoll's worker the limit, and the blocks void. These
-    // requests therefore cost the server CPU time.
+    // Requests without CPU cost would make plimsoll's worker the limit, and the blocks of the
+    // comparison void. The requests of the comparison therefore cost the server CPU time.
     let path = file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
     let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
@@ -106,7 +106,7 @@ fn a_run_of_a_mix_is_repeated_from_its_record() {
     assert!(unasked.code == 2 && unasked.stderr.contains("--yes"), "{}", unasked.stderr);
     let again = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&again)]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    // A changed traffic file is a different load.
+    // A changed traffic file is a different load, which `rerun` refuses.
     std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&other)]);
     assert_eq!(other.code, 2, "{}", other.stdout);
@@ -227,7 +227,7 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
     for bytes in [shown.as_bytes(), &std::fs::read(&record).expect("a record")] {
         assert!(!bytes.windows(7).any(|part| part == b"s3cretv"));
     }
-    // A changed expectation is a different load.
+    // A changed expectation in the traffic file makes a different load, which `rerun` refuses.
     std::fs::write(&path, with_other(&checked.replace("true", "false"))).expect("written");
     let again = plimsoll(&["rerun", text(&record), "--yes"]);
     assert!(again.code == 2 && again.stderr.contains("this differs from the record"), "{}", again.stderr);
@@ -275,8 +275,8 @@ fn requests_use_data_rows_and_random_values() {
     let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", text(&record), "-t"];
     let [one, two] = ["1", "2"].map(|threads| run(&[&open[..], &[threads]].concat()).json());
     assert_ledger_closes(&one, "filled in");
-    // Rows are chosen by request number. One row in three gives a 404 in the request that uses its
-    // status.
+    // Rows of the data file are chosen by request number. One row in three has status 404, which
+    // the server returns to the request that uses the row's status.
     let missing = number(&one, "statuses.404");
     assert!((100.0..=200.0).contains(&missing), "{missing}");
     assert_eq!(missing, number(&two, "statuses.404"));
@@ -298,7 +298,7 @@ fn requests_use_data_rows_and_random_values() {
     );
     assert_eq!(shown.stdout, check(&["--seed", "1"]).stdout);
     assert_ne!(shown.stdout, check(&["--seed", "2"]).stdout);
-    // Without the variable, nothing is sent.
+    // Without its environment variable, the traffic file is refused, and nothing is sent.
     let unset = plimsoll(&["check", "-f", text(&path)]);
     assert_eq!(unset.code, 2);
     assert!(unset.stderr.contains("filled.toml:6:"), "{}", unset.stderr);
@@ -317,7 +317,7 @@ fn single_use_rows_must_suffice() {
     for status in ["200", "201", "202", "203", "204"] {
         assert_eq!(number(&exact, &format!("statuses.{status}")), 1.0, "{:#}", exact["statuses"]);
     }
-    // A closed load limited by time ends when its rows are used up.
+    // A closed load limited by time ends when all rows of its data file are used up.
     let timed = json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
     assert_eq!(number(&timed, "requests"), 5.0);
     assert!(
@@ -396,7 +396,8 @@ fn builds_are_compared_for_each_request() {
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
     // On side B of the comparison, cores go idle between requests and wake up late. A list request
-    // may therefore take twice as long, but its ratio stays below that of the order requests.
+    // may therefore take twice as long, but its ratio of times (B to A) stays below that of the
+    // order requests.
     let (list_ratio, order_ratio) = (number(&list, "ratio"), number(&order, "ratio"));
     assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(

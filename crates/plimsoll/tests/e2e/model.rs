@@ -84,7 +84,7 @@ fn path_keys_are_withheld_by_default() {
         );
     }
     std::fs::write(&log, lines).expect("written");
-    // Returns everything that was written or printed.
+    // Returns all text that `plimsoll model` writes to files or prints.
     let written = |more: &[&str]| {
         let _ = std::fs::remove_dir_all(file.with_extension("paths"));
         let done = plimsoll(&[&["model", text(&log), "-o", text(&file)], more].concat());
@@ -103,7 +103,8 @@ fn path_keys_are_withheld_by_default() {
         assert!(withheld.contains(part), "{part}: {withheld}");
     }
     assert_eq!(plimsoll(&["check", "-f", text(&file)]).code, 0);
-    // The placeholder of a key counts as a request of the same endpoint.
+    // A request whose path has a placeholder in place of a key still counts as a request of the
+    // same endpoint.
     let document = modelled(&[text(&log), "-o", text(&file), "--verify"]);
     assert!(document["keys_withheld"] == 6 && number(&document, "verify.mix_tv") < 0.1, "{document:#}");
     let kept = written(&["--keep-keys"]);

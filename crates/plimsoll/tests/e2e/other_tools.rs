@@ -34,7 +34,7 @@ impl Plain {
         self.url.trim_start_matches("http://")
     }
 
-    /// Returns the requests since the last call, each with its content.
+    /// Returns the requests since the last call of `taken`, each with its content.
     fn taken(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -138,7 +138,7 @@ fn ab_sends_and_prints_like_the_original() {
     for (line, start) in lines.iter().zip(labels) {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
-    // These are the values that users' scripts extract from the output.
+    // Users' scripts extract the time taken and the request rate from the output.
     let seconds: f64 = after(&done.stdout, "Time taken for tests:").parse().expect("a number");
     let rate: f64 = after(&done.stdout, "Requests per second:").parse().expect("a number");
     assert!(seconds < 5.0 && rate > 0.0 && after(&done.stdout, "50%").parse::<u64>().is_ok(), "{}", done.stdout);
@@ -179,7 +179,8 @@ fn ab_counts_like_the_original() {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     assert!(done.code == 0 && done.stderr.is_empty(), "{}", done.stderr);
-    // These responses differ in length from the first response.
+    // The responses to `/grows` differ in length from the first response, which ab counts as
+    // failures.
     let grows = format!("{}/grows", server.url);
     let done = plimsoll(&["ab", "-n", "200", &grows]);
     assert!(
@@ -367,7 +368,8 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
     assert!(asked[0].starts_with("POST /leads/302/leads/307/end?x=1 HTTP/1.1\r\n"), "{}", asked[0]);
     assert_eq!(asked[1], head("/leads/307/end?x=1", "/leads/302/leads/307/end?x=1"));
     assert_eq!(asked[2], head("/end?x=1", "/leads/307/end?x=1"));
-    // A request body is not sent again, and some redirects are not followed at all.
+    // hey does not send a request body again after a redirect, and does not follow some redirects
+    // at all.
     for words in [&["-d", "ab"][..], &["-disable-redirects"]] {
         let status = if words.len() == 2 { "307" } else { "302" };
         let done = plimsoll(&[&["hey", "-n", "1", "-c", "1"], words, &[&format!("{url}/leads/{status}/end")]].concat());

@@ -110,7 +110,8 @@ fn two_runs_cannot_write_the_same_file() {
         std::thread::sleep(Duration::from_millis(10));
     }
     for verb in ["run", "find"] {
-        // A search that waits for its turn would start after the first run.
+        // The test does not wait for its turn, because a search that waits would start after the
+        // first run has ended.
         let second = plimsoll_without_turn(&[verb, &url, "-q", "-o", &file]);
         assert_eq!(second.code, 2, "{}", second.stderr);
         assert!(second.stderr.contains("is being written by another run"), "{}", second.stderr);
@@ -133,7 +134,7 @@ fn special_files_get_no_page_beside_them() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::null()).spawn().expect("cat");
     let done = plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", pipe.to_str().expect("text")]);
-    // On a busy machine the search may find no load line, which does not matter here.
+    // On a busy machine the search may find no load line, which does not matter in this test.
     assert!(done.code < 2, "{}", done.stderr);
     reader.wait().expect("ends");
     assert!(!folder.join("pipe.html").exists(), "{}", done.stderr);

@@ -16,11 +16,12 @@ fn throughput_above_the_load_line_is_reported() {
     assert_eq!(factors, [0.5, 1.0, 1.5, 2.0, 3.0, 0.5]);
     for step in steps {
         let offered = number(step, "offered_rps") / (300.0 * number(step, "factor"));
-        // Arrivals are random, and a step has about a thousand of them.
+        // The offered rate varies, because arrivals are random, and a step has about a thousand of
+        // them.
         assert!((0.85..1.15).contains(&offered), "{step:#}");
     }
     assert!(number(&steps[4], "refused.too_much") > 300.0, "{:#}", steps[4]);
-    // On a disturbed machine, late responses add to the losses.
+    // On a disturbed machine, late responses add to the lost requests.
     let verdict = document["verdict"].as_str().expect("a word");
     let disturbed = document["warnings"].as_array().is_some_and(|warnings| !warnings.is_empty());
     assert!(verdict == "sheds" && document["recovered"] == true || disturbed, "{document:#}");
@@ -40,12 +41,13 @@ fn refused_requests_are_retried() {
     let url = limited.url("/");
     let document = json(&["overload", &url, "--line", "200", "--retries", "2", "--budget", "17s", "-o", path]);
     let steps = document["steps"].as_array().expect("steps");
-    // Half of the load line is served at once. At three times the line, most requests are retried
-    // repeatedly.
+    // At half of the load line, the server serves requests at once. At three times the load line,
+    // most requests are retried repeatedly.
     assert!(number(&steps[0], "again_rps") <= 20.0, "{:#}", steps[0]);
     let third = &steps[4];
     let (offered, again) = (number(third, "offered_rps"), number(third, "again_rps"));
-    // Arrivals are random, and this step has about a thousand of them.
+    // The offered rate varies, because arrivals are random, and the fifth step has about a thousand
+    // of them.
     assert!((0.85..1.15).contains(&(offered / 600.0)) && again > 0.5 * offered, "{third:#}");
     assert!(number(third, "refused.too_much") > 0.8 * again, "{third:#}");
     assert_eq!(document["retries"], 2);

@@ -1,5 +1,5 @@
-//! Tests the probes of real servers: servers in three runtimes, a forking server, a restarting
-//! server, a server of another user, and a server on another machine.
+//! Tests the probes (measurements) of real servers. There are servers in three runtimes, a forking
+//! server, a restarting server, a server of another user, and a server on another machine.
 
 use crate::test_support::{
     Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, place, plimsoll, serve,
@@ -79,8 +79,8 @@ fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
     let cost_us = number(document, "server.cpu_us_per_request");
     let ours_s = cost_us * answered / 1e6;
     let theirs_s = (cpu_ns(pids) - before_ns) as f64 / 1e9;
-    // The kernel's sum also contains the preflight request and the server's work before and after
-    // the load.
+    // The CPU time from the kernel also contains the preflight request and the server's work before
+    // and after the load.
     let error_s = (ours_s - theirs_s).abs();
     assert!(error_s <= 0.02 * theirs_s + 0.06, "{what}: {ours_s:.3} s of CPU, by the kernel {theirs_s:.3} s");
     let per_core = number(document, "server.rps_per_core");
@@ -138,21 +138,22 @@ fn connections_of_the_server_are_counted_by_peer() {
     // The load's connections and other processes' connections do not count as the server's own.
     let probes = document["server"]["probes"].as_array().expect("probes");
     let names = probes.iter().filter_map(|probe| probe["name"].as_str());
-    // The process that accepts the connections is named once it was found.
+    // Once plimsoll has found the process that accepts the server's connections, a series names the
+    // process.
     let taker = format!("peer.{address}.process.");
     let peers: Vec<&str> = names.filter(|name| name.starts_with("peer.") && !name.starts_with(&taker)).collect();
     let whats =
         ["coming", "connections", "on_the_way", "queued", "received", "segments_sent", "unread", "unsent", "waiting"];
     assert_eq!(peers, whats.map(|what| format!("peer.{address}.{what}")), "{document:#}");
-    // There is one more connection while that of the preflight request closes. A single reading may
-    // come from before the load.
+    // While the connection of the preflight request closes, the server has one more connection than
+    // the load. If there is only one reading, the reading may come from before the load.
     let accepted = probe(&document, "accepted.connections");
     let most = number(accepted, "max");
     assert!((5.0..=6.0).contains(&most) || number(accepted, "samples") < 2.0 && most <= 1.0, "{document:#}");
 }
 
-/// Checks that a server behind a proxy is measured at the port where it accepts connections. The
-/// named process has another port than the target, and another name.
+/// Checks that a server behind a proxy is measured at the port where the server accepts
+/// connections. The process named by `--pid` has another port than the target, and another name.
 #[test]
 fn a_server_behind_a_proxy_is_observed_at_its_listener() {
     let named = folder("behind").join("shop");
@@ -161,7 +162,7 @@ fn a_server_behind_a_proxy_is_observed_at_its_listener() {
     let (python, home) = told.trim().split_once(' ').expect("two places");
     let _ = std::fs::remove_file(&named);
     std::os::unix::fs::symlink(python, &named).expect("linked");
-    // Under another name, Python needs PYTHONHOME to find its files.
+    // If Python is started under another name, it needs PYTHONHOME to find its files.
     let server = serve(Command::new(&named).env("PYTHONHOME", home).args(["-c", PYTHON]), "python3");
     let port = server.url.rsplit(':').next().expect("a port");
     let relay = serve(Command::new("python3").args(["-c", RELAY, port]), "python3");
@@ -248,7 +249,8 @@ fn a_target_on_another_machine_is_reported() {
 
 /// The source of a script that runs a server in its own network namespace, as in a container.
 /// Requests reach the server through a pair of interfaces, at an address that is not this
-/// machine's. The pair ends with the namespace, and the namespace ends with the server.
+/// machine's. The pair of interfaces ends with the network namespace, and the network namespace
+/// ends with the server.
 const NAMESPACED_SERVER: &str = "
 import ctypes, http.server, os, subprocess, time
 us, libc = os.getppid(), ctypes.CDLL(None)
@@ -289,7 +291,7 @@ fn a_server_in_its_own_network_namespace_is_observed() {
     assert_eq!(document["server"]["pid"], server.pid(), "{}", document["server"]);
     let cost_us = number(&document, "server.cpu_us_per_request");
     assert!((9_900.0..20_000.0).contains(&cost_us), "{cost_us} us");
-    // The server's work counts as its own, and not as another process's.
+    // The server's CPU time counts as the server's own, and not as another process's.
     assert!(number(&document, "others.cores") >= 0.0, "{}", document["others"]);
     assert!(number(probe(&document, "listen.backlog"), "mean") > 0.0);
     assert!(number(probe(&document, &format!("net.plim{}.packets_in", server.pid())), "mean") > 0.0);

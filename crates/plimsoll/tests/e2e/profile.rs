@@ -12,8 +12,8 @@ fn kept(name: &str) -> String {
     folder.join(name).to_str().expect("text").to_owned()
 }
 
-/// Starts a server that answers one request with these bytes. Returns its URL, and a thread that
-/// returns the request.
+/// Starts a server that answers one request with the bytes `answer`. Returns the server's URL, and
+/// a thread that returns the request.
 pub fn server(answer: Vec<u8>) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
@@ -121,7 +121,7 @@ fn profile_costs_are_split_by_endpoint() {
     let labelled = groups("endpoint");
     assert!(labelled.len() >= 2, "{labelled:?}");
     assert_eq!(labelled.iter().map(|(_, sum)| sum).sum::<i64>(), document["total"].as_i64().expect("a total"));
-    // Grouped by a function, the group's cost is the function's cumulative sum.
+    // If a profile is grouped by a function, the group's cost is the function's cumulative sum.
     let by = "^main\\.serve$";
     let serve = sums(&[]).into_iter().find(|(name, _)| name == "main.serve").expect("a row").1;
     assert!(groups(by).contains(&(format!("{by}: main.serve"), serve)), "{:?}", groups(by));

@@ -36,12 +36,12 @@ fn a_large_difference_is_proven_early() {
     assert_eq!((&document["verdict"], &document["stopped_by"]), (&"better".into(), &"verdict".into()), "{document:#}");
     let ratio = number(&document["measures"][0], "ratio");
     assert!((1.5..2.6).contains(&ratio), "{document:#}");
-    // With sides exchanged, B is worse, which fails a pipeline.
+    // With A and B exchanged, B is worse, which makes `--fail-if worse` fail a pipeline.
     let done = plimsoll(&[&["prove", &b, &a, "--fail-if", "worse", "--json"], &common[..]].concat());
     assert_eq!((done.code, done.json()["verdict"].as_str()), (1, Some("worse")), "{}", done.stderr);
     let tenth = done.stderr.lines().any(|line| line.split_whitespace().nth(2) == Some("10"));
     assert!(tenth && done.stderr.contains("--fail-if worse"), "{}", done.stderr);
-    // The result is computed again from the run file.
+    // `show` computes the result of the comparison again from the run file.
     let shown = plimsoll(&["show", "--json", file]).json();
     assert_eq!((&shown["measures"], &shown["spread"]), (&document["measures"], &document["spread"]));
     assert!(plimsoll(&["show", file]).stdout.contains("B is better than A"));
@@ -74,8 +74,8 @@ fn a_fixed_rate_compares_percentiles() {
     ]);
     assert_eq!(document["schema"], "plimsoll.prove/1");
     if document["stopped_by"] == "void" {
-        // On a very busy machine, the lag of sending is a tenth of these response times. In this
-        // case there must be no verdict.
+        // On a very busy machine, the lag of sending is a tenth of the servers' response times.
+        // With such a lag there must be no verdict.
         assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
         return;
     }
@@ -109,8 +109,8 @@ fn a_build_with_more_failures_is_worse_for_any_measure() {
     let (a, b) = (good.url("/"), bad.url("/"));
     let common = ["--for", "150ms", "--warmup", "20ms", "--blocks", "12", "--budget", "60s", "--json", "--quiet"];
     for measure in [&["-c", "4"][..], &["--measure", "p50", "--rate", "200"]] {
-        // The preflight request may be the request whose connection the server closes, so it is
-        // left out.
+        // The preflight request is left out, because the server may close the connection of the
+        // preflight request.
         let words = ["prove", &a, &b, "--fail-if", "worse", "--no-preflight"];
         let done = plimsoll(&[&words, measure, &common[..]].concat());
         let document = done.json();
@@ -160,8 +160,8 @@ fn a_ladder_states_shares_and_costs() {
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
     assert!(rung(0)["share"].is_null() && number(rung(1), "share") < 0.9, "{document:#}");
-    // With 4 users, a request of 10 ms costs at least 2 500 us of the total. A request of 2 ms
-    // costs at least 500 us.
+    // With 4 users, a request that takes 10 ms costs at least 2 500 us of the total time. A request
+    // that takes 2 ms costs at least 500 us.
     assert!(number(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
     let picture = plimsoll(&["report", file, "--format", "svg"]);
@@ -169,20 +169,20 @@ fn a_ladder_states_shares_and_costs() {
     assert_works_in_a_browser(&path.with_extension("html"), 1);
 }
 
-/// Checks that each step of a ladder gets the load that it needs. One step may be a thousand times
-/// slower than the previous step.
+/// Checks that each target (step) of a comparison with `--ladder` gets the load that saturates it.
+/// One target may be a thousand times slower than the previous target.
 #[test]
 fn each_rung_gets_the_load_that_saturates_it() {
     let server = baseline(1);
-    // The fast step spends CPU time, too. Otherwise plimsoll would be the limit, and its blocks
-    // void.
+    // The fast target spends CPU time, too. Without CPU cost of the fast target, plimsoll would be
+    // the limit, and the blocks of the comparison would be void.
     let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/150000", server.url));
     let document = json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
     assert!(number(&document, "blocks") + number(&document, "blocks_void") >= 2.0, "{document:#}");
     assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
-    // One core does the work, and two users keep the core busy. With more than four users, most
-    // users would wait.
+    // One core of the server does the work, and two users keep the core busy. With more than four
+    // users, most users would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
     assert!(number(&document, "blocks") == 0.0 || number(rung(1), "cost_us") > 100_000.0, "{document:#}");
 }
@@ -238,8 +238,8 @@ fn builds_start_fresh_run_separately_and_are_ended() {
     let path = folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let before = format!("echo reset >> {}", path.with_extension("resets").display());
-    // This command starts a process that leaves its session and group and loses its parent. The
-    // command also contains a secret.
+    // The command of build A starts a process that leaves its session and group and loses its
+    // parent. The command of build A also contains a secret.
     let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
     let document = json(&[
         "prove",
@@ -386,7 +386,7 @@ fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     let port = free_port();
     let path = folder("dies").join("dies.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
-    // B survives finding the load and one block, and dies in the next block.
+    // Build B survives the search for the load and one block, and dies in the next block.
     let count = path.with_extension("count");
     let dying = format!(
         "echo x >> {count}; if [ $(wc -l < {count}) -gt 2 ]; then (sleep 1; kill -9 $$) & echo 'out of luck'; fi; {build}",
@@ -439,7 +439,8 @@ fn unmeasurable_builds_are_reported() {
     refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last output: no luck");
     refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
     refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
-    // A server that never responds with success is a result, and makes the command fail.
+    // A server that never responds with success is a result of the comparison, and makes the
+    // command fail.
     let done = plimsoll(&["prove", "--quiet", &format!("{taken}/status/500"), taken, "--blocks", "1"]);
     assert!(done.code == 1 && done.stderr.contains("status 500"), "{}: {}", done.code, done.stderr);
 }

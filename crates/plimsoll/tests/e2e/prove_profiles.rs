@@ -59,8 +59,8 @@ fn a_missing_profile_shifts_no_other() {
     let file = folder("prove-turns").join("prove.plimsoll");
     let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
     let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());
-    // The script fails at the first start that is not announced by a block, after the load was
-    // found. That start belongs to the first profile.
+    // After the load was found, the script of build A fails at the first start that no block
+    // announced. The failed start belongs to the first profile.
     let a = format!(
         "cd {folder}; if [ -e climbed ] && [ ! -e block ] && [ ! -e failed ]; then touch failed; exit 3; fi; \
          touch climbed; rm -f block; {go}"
@@ -72,7 +72,8 @@ fn a_missing_profile_shifts_no_other() {
     let load = ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "-c", "2", "--pprof-seconds", "1", "--pprof"];
     let sides = ["prove", "--a", &a, "--b", &b, &url, "--before-block", &announce, "--json", "-q", "-o", path];
     let done = plimsoll(&[&sides[..], &load[..]].concat());
-    // On a busy machine both blocks may be void. Profiles are still taken if there is a rate.
+    // On a busy machine both blocks may be void. Even without a valid block, profiles are taken if
+    // the comparison has found a rate.
     let document = done.json();
     let profiles = &document["profiles"];
     if profiles["rate_rps"].as_f64().is_none_or(|rate| rate <= 0.0) {
@@ -86,7 +87,7 @@ fn a_missing_profile_shifts_no_other() {
     let top = profiles["comparison"]["top"].as_array().expect("rows");
     let costly = top.iter().find(|row| row["function"] == "main.costly").unwrap_or_else(|| panic!("{profiles:#}"));
     assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 0.0, "{costly:#}");
-    // The text, the page and the record agree.
+    // The text, the page and the record show the same profiles.
     assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], *profiles);
     for text in
         [plimsoll(&["show", "-v", path]).stdout, std::fs::read_to_string(file.with_extension("html")).expect("a page")]

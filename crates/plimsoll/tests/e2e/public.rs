@@ -53,8 +53,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// Copies a file of the folder `public` and inserts a server's port. Returns its path, and a path
-/// for the imported file.
+/// Copies a file of the folder `public` and inserts a server's port. Returns the path of the copy,
+/// and a path for the imported file.
 fn case(file: &str, port: u16) -> (PathBuf, PathBuf) {
     let folder = folder("public").join(file.split('.').next().unwrap_or_default());
     std::fs::create_dir_all(&folder).expect("a folder");

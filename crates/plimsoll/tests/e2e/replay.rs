@@ -110,7 +110,7 @@ fn a_replay_is_repeated_from_its_record() {
     assert_eq!(number(&shown, "replay.speed"), 4.0);
     let again = plimsoll(&["rerun", text(&file), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    // A changed log is a different load.
+    // A changed log is a different load, which `rerun` refuses.
     let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);
     std::fs::write(&log, other).expect("written");
     let refused = plimsoll(&["rerun", text(&file), "--yes"]);

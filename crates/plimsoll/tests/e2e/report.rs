@@ -34,7 +34,7 @@ const seen = [];
 try {
   for (const plot of document.querySelectorAll(".plot")) {
     const svg = plot.querySelector("svg"), box = svg.getBoundingClientRect();
-    // This chart is drawn for another width of the window.
+    // A chart that is drawn for another width of the window is hidden, and has width 0.
     if (box.width === 0) continue;
     const places = JSON.parse(svg.dataset.places || "[]");
     const middle = places[Math.floor(places.length / 2)] || [0, 0];
@@ -48,7 +48,8 @@ try {
     const moved = svg.querySelectorAll("g.z > [transform]").length;
     const shown = plot.nextElementSibling.querySelector("span").textContent;
     const ticks = [...svg.querySelectorAll("g:not([class]) > text")].length;
-    // The vertical axes fit to the shown part of a chart, if the chart has such axes.
+    // If a chart has vertical axes that adapt, the axes fit the part of the chart that is shown
+    // after zooming in.
     const sides = [...svg.querySelectorAll("g.v")], hidden = () => sides.filter(g => g.style.display === "none").length;
     const fits = svg.querySelector("g.z[data-scale]") === null || hidden() > 0;
     all.click();
@@ -63,7 +64,7 @@ out.textContent = seen.join("\n");
 document.body.append(out);
 </script></body>"#;
 
-/// Adds the script to a copy of a page and returns a line for each chart.
+/// Adds the script `PROBE` to a copy of a page and returns a line for each chart.
 fn probe(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let copy = page.with_extension("probed.html");

@@ -24,8 +24,8 @@ fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     (asked, Terms { output, ..terms })
 }
 
-/// Runs a command line and reruns its record; `again` are further arguments of `rerun`. Returns
-/// both documents.
+/// Runs a command line and reruns its record; `again` are further arguments of `rerun`. Returns the
+/// documents of the first run and of the rerun.
 fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     let folder = folder("again");
     let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
@@ -89,7 +89,7 @@ fn rerun_repeats_every_command_with_its_seed() {
         let (first, second) = repeat(name, &words, &again);
         assert_eq!(number(&first, "seed"), number(&second, "seed"), "{name}");
         for same in ["url", "method", "load", "slo", "sides", "measure"] {
-            // The load that a measurement found may differ.
+            // A load that a measurement found may differ between record and rerun.
             assert!(
                 same == "load" && first[same].is_number() || first[same] == second[same],
                 "{name} {same}: {first:#}"

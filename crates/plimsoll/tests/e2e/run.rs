@@ -92,7 +92,7 @@ fn requests_beyond_the_connection_limit_count_as_unsent() {
     assert_ledger_closes(&document, "unsent");
     assert!(number(&document, "ledger.unsent") > 100.0, "{:#}", document["ledger"]);
     assert!(number(&document, "connections_open_max") <= 10.0);
-    // Without the limit, every arrival gets its own connection.
+    // Without a connection limit (`--max-connections`), every arrival gets its own connection.
     let document = json(&["run", &url, "--rate", "200", "-d", "1s"]);
     assert_eq!(number(&document, "ledger.unsent"), 0.0);
     assert_eq!(number(&document, "ledger.succeeded"), 200.0);
@@ -171,7 +171,7 @@ fn an_interrupt_ends_with_a_report() {
 fn a_stalling_server_shows_in_response_times() {
     let server = plimsoll_bench::servers::stall(200, 1000).expect("starts");
     // A fifth of the arrivals waits for up to 200 ms, uniformly: p95 is 150 ms, p99 190 ms. A busy
-    // machine only adds to these times, so the minimum of a few runs is compared.
+    // machine only adds to the response times, so the minimum of a few runs is compared.
     let mut least = [f64::INFINITY; 2];
     for _ in 0..4 {
         let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
@@ -196,13 +196,15 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
         &["--rate", "300", "--warmup", "1s", "-d", "1s"],
     ] {
         // A busy machine slows the server, so the best of a few runs is compared. Each worker of
-        // the pool may be within a request at the start and the end of the window.
+        // the server's pool may be within a request at the start and the end of the measured
+        // window.
         let seconds = if load.contains(&"1500ms") { 1.5 } else { 1.0 };
         let near = (0..4).any(|_| {
             let document = run_until_generator_is_not_limit(&[&["run", &server.url("/")], load].concat());
             assert_ledger_closes(&document, &format!("{load:?}"));
-            // With four users there is no queue: a worker is idle from a response to the next
-            // request, for as long as the machine takes. Little's law gives the throughput.
+            // With four users there is no queue: a worker is idle from a response until the next
+            // request arrives, however long the machine takes. Little's law gives the throughput of
+            // four users.
             let pool_rps = match load[1] {
                 "4" => 4.0 / (number(&document, "response_time_ns.mean") / 1e9),
                 _ => 200.0,
@@ -215,8 +217,8 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
 
 #[test]
 fn a_run_report_does_not_contradict_itself() {
-    // Responses come after the window. The rate counts only the window, but the share counts all
-    // requests scheduled in it.
+    // Responses come after the measured window. The reported rate counts only the window, but the
+    // share of successes counts all requests scheduled in the window.
     let server = plimsoll_bench::servers::slots(64, 700.0).expect("starts");
     let late = plimsoll(&["run", &server.url("/"), "--rate", "40", "-d", "1s", "-qv"]);
     let answer =
@@ -229,7 +231,7 @@ fn a_run_report_does_not_contradict_itself() {
     ] {
         assert!(first.contains(part), "{part}: {first}");
     }
-    // With so few requests there is no p99, and no tail of the generator's lag either.
+    // With only 40 requests there is no p99, and no tail of the generator's lag either.
     assert!(late.stdout.contains("p99, p99.9: fewer than 10 of 40 requests are slower"), "{}", late.stdout);
     assert!(late.stdout.contains(" (40 samples), "), "{}", late.stdout);
     let server = plimsoll_bench::servers::instant().expect("starts");

@@ -21,7 +21,8 @@ fn three_hundred_connections_work_with_64_open_files() {
     let url = format!("{}/healthz", url.trim());
     let output = limited(&format!("run {url} -c 300 -d 1s --json")).output().expect("bash");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // -t fixes too few threads for the connections. The error names the number that is needed.
+    // The flag -t fixes a number of threads that is too small for the connections. The error about
+    // the threads names the number of threads that is needed.
     let fixed = limited(&format!("run {url} -c 300 -t 2 -n 300")).output().expect("bash");
     let _ = server.kill();
     let _ = server.wait();

@@ -104,7 +104,7 @@ fn every_screen_fits_its_terminal() {
             let at = shown.iter().filter(|line| line.trim_start().starts_with(heading)).count();
             assert_eq!(at, 1, "{command}: one row of headings\n{}", shown.join("\n"));
         }
-        // The server comes first, before the generator's settings.
+        // The server comes first on the screen, before the generator's settings.
         assert!(!shown[0].contains("thread"), "{command}: {}", shown[0]);
     }
     for file in ["run", "bad", "find", "sweep", "prove", "ladder"] {
@@ -132,7 +132,7 @@ fn assert_fits(name: &str, shown: &str) {
 }
 
 /// Checks that the output of commands that read files fits on a screen, however much the files
-/// contain. A flag shows the rest.
+/// contain. A flag such as `--top` shows the rows that do not fit.
 #[test]
 fn screens_of_recorded_files_are_short() {
     let folder = folder("short");

@@ -129,7 +129,8 @@ fn no_secret_reaches_any_output() {
     }
     let files = assert_clean(&folder);
     assert!(files >= 12, "{files}");
-    // Values that are obviously no secrets stay visible, so that users can distinguish steps.
+    // Values that are obviously no secrets stay visible, so that users can distinguish the sides of
+    // a comparison.
     let shown = plimsoll(&["show", "--json", &format!("{dir}/prove.plimsoll")]).json();
     let sides: Vec<&str> = shown["sides"].as_array().expect("sides").iter().filter_map(|side| side.as_str()).collect();
     assert!(sides[0].contains("id=5") && sides[1].contains("id=6"), "{sides:?}");

@@ -136,7 +136,7 @@ fn every_page_is_served_complete_and_protected() {
     for (path, part) in all {
         let page = pages.get(&path);
         assert_eq!(page.status, 200, "{path}: {}", page.body);
-        // Only pages of loads have that heading.
+        // Only pages of loads have the heading "All figures".
         assert!(part == "All figures" || page.body.contains(part), "{path}: no {part}");
         assert!(page.headers.contains("content-security-policy: default-src 'none'; script-src 'self'"), "{path}");
         assert!(page.headers.contains("x-content-type-options: nosniff"), "{path}");
@@ -185,7 +185,7 @@ fn actions_require_host_origin_and_token() {
     let login = pages.get(&format!("/login?token={}", pages.token));
     assert_eq!(login.status, 303);
     assert!(login.headers.contains("httponly") && login.headers.contains("samesite=strict"), "{}", login.headers);
-    // Values that a form must not contain.
+    // The server must refuse forms with invalid values.
     for (form, part) in [
         ("study=find&url=--allow-public", "an address begins"),
         ("study=clean&url=http://h/", "expected find"),
@@ -402,7 +402,7 @@ fn pages_set_marks_that_keep_a_run() {
     assert_eq!(runs(&address, "tag=nothing").0, 400);
     assert_eq!(runs(&address, "pin=perhaps").0, 400);
     assert_eq!(runs(&format!("/api/v1/runs/{file}/delete"), "").0, 400, "it is pinned");
-    // `clean` keeps only runs with a tag or a pin.
+    // The command `clean` keeps only runs with a tag or a pin.
     let dir = store.to_str().expect("text");
     let cleaned = plimsoll(&["clean", "--keep", "0", "--dir", dir]);
     assert_eq!(cleaned.code, 0, "{}", cleaned.stderr);

@@ -104,7 +104,8 @@ fn setup_and_cleanup_do_not_count_in_figures() {
     assert_eq!(document["load"].as_str().map(|load| load.starts_with("2 users")), Some(true), "{}", document["load"]);
     let bytes = std::fs::read(&record).expect("a record");
     assert!(!bytes.windows(3).any(|part| part == b"t-1"), "what was captured is not kept");
-    // Flags override the file. A rerun sends setup and cleanup again.
+    // Flags override the load that the traffic file contains. A rerun sends the setup and cleanup
+    // requests again.
     let by_rate = json(&["run", "-f", text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
     assert_eq!(number(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
     store.take_recorded_requests();

@@ -40,8 +40,8 @@ impl Done {
 }
 
 /// Returns the command that runs the binary in a new folder. The command restores the default
-/// effect of ^C: a test suite in a shell's background ignores ^C, and child processes would inherit
-/// that.
+/// effect of ^C. A test suite in a shell's background ignores ^C, and child processes of the test
+/// suite would also ignore ^C.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
@@ -53,7 +53,7 @@ pub fn command(arguments: &[&str]) -> Command {
 /// than other programs would, and every test must pass beside other programs.
 const MEASUREMENTS_MAX: usize = 2;
 
-/// The number of measurements that may still begin, and the signal that one has ended.
+/// The number of measurements that may still begin, and the signal that a measurement has ended.
 static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
 
 /// Permission to measure. Dropping this value lets the next measurement begin.
@@ -142,8 +142,8 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 /// Runs a command with `--json --quiet` and returns its document. Codes 1 (nothing succeeded) and 3
-/// (no verdict) are accepted; `gates.rs` tests these codes. Loads do not spin, because other tests
-/// run beside them.
+/// (no verdict) are accepted; `gates.rs` tests these codes. Loads do not spin (busy-wait), because
+/// other tests run beside the loads.
 pub fn json(arguments: &[&str]) -> Value {
     const LOADS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
     let is_load = arguments.first().is_some_and(|command| LOADS.contains(command));
@@ -163,8 +163,8 @@ pub fn number(document: &Value, path: &str) -> f64 {
 }
 
 /// Returns the upper end of the load line's interval, 1/s. Only a search that other programs
-/// disturbed may end without an upper end, which is returned as infinity: a rate near the end met
-/// the SLO, and the budget was too small for a higher rate.
+/// disturbed may end without an upper end, which is returned as infinity. A search has no upper end
+/// if a rate near its end met the SLO, and the budget was too small for a higher rate.
 pub fn load_line_upper_rps(document: &Value) -> f64 {
     let upper = &document["load_line_rps"]["upper"];
     assert!(upper.is_number() || document["disturbed"] == true, "no upper end: {document:#}");
@@ -244,8 +244,9 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server that responds to 500 requests/s at most, to any path. A load on it needs little
-/// CPU time, whatever the command: for tests of output, and not of rates.
+/// Starts a server that responds to 500 requests/s at most, to any path. A load on this server
+/// needs little CPU time, whatever the command. The server is for tests of output, and not of
+/// rates.
 pub fn slow_server() -> Running {
     plimsoll_bench::servers::slots(2, 4.0).expect("starts")
 }

@@ -103,7 +103,7 @@ fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
     })
 }
 
-/// Starts a server that passes each connection to `answer`. Returns its address.
+/// Starts a server that passes each connection to `answer`. Returns the server's address.
 fn serve(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -176,7 +176,7 @@ fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
 fn bad_certificates_are_distinguished() {
     let (authority, other) = (Authority::new(), Authority::new());
     let ca = authority.file();
-    // A certificate as `openssl req -x509` makes it may also issue others.
+    // A self-signed certificate as `openssl req -x509` makes it may also issue other certificates.
     let self_signed = |name: &str, is_ca: IsCa| {
         let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).expect("names");
@@ -200,8 +200,8 @@ fn bad_certificates_are_distinguished() {
         // With --insecure, the certificate is not checked.
         let document = json(&["run", &url, "--insecure", "-n", "4"]);
         assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
-        // A self-signed certificate itself can be named as trusted. For any other certificate, its
-        // issuer must be named.
+        // A self-signed certificate itself can be named as trusted with `--cacert`. For any other
+        // certificate, `--cacert` must name the certificate's issuer.
         let own = plimsoll(&["run", &url, "--cacert", text(&pair.certificate), "-n", "2", "--quiet"]);
         let expect = if said == "--cacert" { 0 } else { 2 };
         assert_eq!(own.code, expect, "{reason}: {}", own.stderr);
@@ -222,7 +222,8 @@ fn a_required_client_certificate_is_sent_or_reported_missing() {
     // The end of the connection may arrive before the server's refusal.
     let failed = number(&document, "ledger.failed.tls") + number(&document, "ledger.failed.reset");
     assert_eq!(failed, 4.0, "{document:#}");
-    // Certificate and key of different pairs, and files that are neither.
+    // The test tries a certificate with the key of another pair, a key as the certificate, and a
+    // certificate as the key.
     for (certificate, key, said) in [
         (&client.certificate, &pair.key, "do not match each other"),
         (&client.key, &client.key, "--cert"),
@@ -256,8 +257,8 @@ fn servers_that_drop_the_handshake_are_counted() {
     for (url, reasons) in [
         (format!("https://{plain}/"), &["not_tls"][..]),
         (format!("https://{hears}/"), &["closed"]),
-        // The connection was closed before the first message was read, so the client may get a
-        // reset.
+        // The server `closes` closes the connection before it reads the first message, so the
+        // client may get a reset.
         (format!("https://{closes}/"), &["closed", "reset"]),
         (format!("https://{garbage}/"), &["not_tls", "other"]),
     ] {

@@ -181,7 +181,8 @@ fn bad_input_is_one_sentence() {
         assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     }
-    // Without --strict, invalid lines are counted. The first is shown without control characters.
+    // Without --strict, invalid lines of a log are counted. The first invalid line is shown without
+    // control characters.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
     assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);

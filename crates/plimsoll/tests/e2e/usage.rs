@@ -145,7 +145,8 @@ fn no_error_sentence_is_long_or_repeated() {
                 assert!(!said.contains(|c: char| c.is_control() || c == '\u{202e}'), "{words:?}: {said:?}");
                 assert!(!said.contains("(see") || !said.contains("; try"), "{words:?}: {said}");
             } else {
-                // Empty words are exempt: such lines may be valid, or ask for help.
+                // Command lines with empty words are exempt, because they may be valid, or ask for
+                // help.
                 let harmless = given.trim().is_empty() || done.stderr.contains("Usage:");
                 assert!(harmless, "{words:?}: {} {}{}", done.code, done.stdout, done.stderr);
             }

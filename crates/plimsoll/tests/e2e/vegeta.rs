@@ -50,8 +50,8 @@ fn results_convert_through_pipes_and_encodings() {
     assert_eq!(csv, text_of("results.csv"));
     let json = piped(&["vegeta", "encode"], csv.into_bytes());
     assert_eq!(piped(&["vegeta", "report"], json.into_bytes()), text_of("report.txt"));
-    // The result equals vegeta's, byte for byte, except for the order of fields, which vegeta does
-    // not define.
+    // plimsoll's result equals vegeta's, byte for byte, except for the order of fields, which
+    // vegeta does not define.
     let dir = folder("vegeta-encodings");
     let again = dir.join("again.gob");
     let again = again.to_str().expect("a name in UTF-8");
@@ -174,7 +174,7 @@ fn an_attack_uses_its_targets_in_turn_and_writes_vegeta_results() {
         targets.clone().into_bytes(),
     );
     assert_eq!(plain.lines().count(), 2, "{plain}");
-    // Targets that are read as needed end the attack.
+    // With `-lazy`, targets are read as needed, and the attack ends after the last target.
     let lazy = piped(&["vegeta", "attack", "-lazy", "-rate", "100", "-max-body", "0"], targets.clone().into_bytes());
     assert_eq!(lazy.lines().count(), 3, "{lazy}");
     let none = "GET http://127.0.0.1:1/\n".to_owned();

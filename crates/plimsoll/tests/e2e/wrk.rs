@@ -29,8 +29,8 @@ impl Logging {
         Logging { url, log }
     }
 
-    /// Returns the messages since the last call: for each message its lines with sorted header
-    /// fields, and its content.
+    /// Returns the messages since the last call of `taken`: for each message its lines with sorted
+    /// header fields, and its content.
     fn taken(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -112,7 +112,7 @@ fn the_output_matches_wrk() {
     for (line, start) in lines.iter().zip(starts) {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
-    // These are the values that users' scripts extract with awk.
+    // Users' scripts extract the number of requests and the rate with awk.
     let requests: f64 = lines[10].split_whitespace().next().expect("a number").parse().expect("a number");
     let rate: f64 = lines[11].split_whitespace().nth(1).expect("a number").parse().expect("a number");
     assert!(requests > 0.0 && (rate / requests - 1.0).abs() < 0.1, "{requests} in a second are {rate} a second");
@@ -253,7 +253,7 @@ fn wrk_errors_are_reported() {
         let done = plimsoll(&["wrk", "-t1", "-c1", "-d300ms", "-s", &path, &server.url]);
         assert_eq!(done.code, code, "{text}: {}{}", done.stdout, done.stderr);
         assert!(done.stderr.contains(expect), "{text}: {}", done.stderr);
-        // A run that began prints figures.
+        // A run prints figures if its load began before the script failed.
         assert_eq!(done.stdout.contains("Requests/sec:"), code == 1, "{text}: {}", done.stdout);
     }
     assert_eq!(plimsoll(&["wrk", "-c1", "-t2", &server.url]).code, 1);
@@ -430,7 +430,8 @@ fn batches_are_timed_as_a_whole_on_request() {
         assert!(done.code == 0 && done.stdout.ends_with(values), "{flag}: {}{}", done.stdout, done.stderr);
     }
     assert_eq!(server.taken().len(), 900);
-    // A static request is a batch of one message. A batch without a response counts, too.
+    // A static request is a batch of one message. A batch without a response counts as a batch,
+    // too.
     let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);
     let counts = |count| done.stdout.contains(&format!("Total count    =           {count}]\n"));
     assert!((48..=50).any(counts), "{}", done.stdout);
@@ -442,8 +443,8 @@ fn a_connection_broken_while_sending_is_detected_on_read() {
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // The connection is closed while much data is in flight, so the next piece gets a
-            // reset.
+            // The server closes the connection while much data is in flight, so the client's next
+            // piece of data gets a reset.
             let _ = (&stream).read(&mut [0; 1000]);
         }
     });
@@ -456,8 +457,8 @@ fn a_connection_broken_while_sending_is_detected_on_read() {
     let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
     assert!(ours.stdout.contains(", write 0, timeout 0\n"), "{}", ours.stdout);
     for told in [&ours.stdout, &theirs] {
-        // In rare cases the reset arrives already with the first piece. wrk counts this as a write
-        // error.
+        // In rare cases the reset arrives already with the first piece of data. wrk counts a reset
+        // with the first piece as a write error.
         let rare = ["0", "1", "2", "3"].iter().any(|write| told.ends_with(&format!("true\t{write}\t0\t0\n")));
         assert!(rare, "{told}");
     }
@@ -472,7 +473,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
         function delay() return 5 end
         function done(summary) print('told', summary.requests) end";
     let path = &script("like.lua", text);
-    // A rate counts messages.
+    // The rate of `--rate` counts single messages, even if the script sends two messages at once.
     let file = &place("scripts", "run.plimsoll");
     let done =
         plimsoll(&["run", "--lua", path, "--rate", "100", "-d1s", "-t1", &server.url, "-qo", file, "--", "word"]);
@@ -487,7 +488,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
     let messages = asked.iter().filter(|lines| ["GET /word HTTP/1.1", "POST /b HTTP/1.1"].contains(&lines[0].as_str()));
     assert_eq!((asked.len(), messages.count()), (100, 100));
     // The record contains the script's digest: a rerun executes the same script, and refuses
-    // another.
+    // another script.
     let refused = plimsoll(&["rerun", file]);
     assert!(refused.code == 2 && refused.stderr.contains("run a script"), "{}", refused.stderr);
     let again = plimsoll(&["rerun", file, "--yes"]);

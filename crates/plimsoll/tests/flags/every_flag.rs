@@ -1,6 +1,6 @@
 //! Tests every flag of every command in every spelling. The flags come from clap's own list. The
-//! record must contain the flag's value but no secret, and must lead to the same experiment. Error
-//! messages must not repeat a secret.
+//! record of a run must contain the flag's value but no secret, and must lead to the same
+//! experiment. Error messages must not repeat a secret.
 
 use super::*;
 use crate::args::Cli;
@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The commands that measure. Each of them records its specification.
+/// The commands that measure. Each measuring command records its specification.
 const MEASURING: [&str; 8] = ["run", "find", "explain", "overload", "sweep", "prove", "demo", "replay"];
 
 /// Checks that every flag of every command has a class, which says how much of the flag's value
@@ -167,7 +167,7 @@ fn sample(command: &str, arg: &clap::Arg) -> String {
         (_, "close") => "reset",
         (_, "redact") => "all",
         (_, "spin") => "off",
-        // These values differ from the default values of the commands.
+        // The values of `--arrivals` differ from the default values of the commands.
         ("find" | "explain" | "overload", "arrivals") => "constant",
         (_, "arrivals") => "poisson",
         ("prove", "pprof") => "http://127.0.0.1:1/a,http://127.0.0.1:2/b",
@@ -193,7 +193,7 @@ fn sample(command: &str, arg: &clap::Arg) -> String {
         (_, "output" | "dir" | "store") => "/run/a b/x.y",
         (_, "tags") => "release=1.4",
         (_, "listen") => "127.0.0.1:0",
-        // The steps of an overload take a while, so the budget must be long.
+        // The steps of an overload study take a while, so the budget must be long.
         ("overload", "budget") => "90s",
         (_, "load_time") => "300ms",
         _ => return of_kind(kind).to_owned(),
@@ -225,7 +225,8 @@ fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> 
     if let Some(long) = arg.get_long() {
         all.push(words(&[&format!("--{long}={value}")]));
         all.push(words(&[&format!("--{long}"), value]));
-        // Abbreviated flags are not accepted. Their errors must not repeat the value either.
+        // Abbreviated flags are not accepted. The errors about abbreviated flags must not repeat
+        // the value either.
         all.push(words(&[&format!("--{}={value}", &long[..long.len().min(2)])]));
         all.push(words(&[&format!("--{long}={value}"), &format!("--{long}={value}")]));
     }
@@ -369,7 +370,7 @@ fn is_refused(command: &str, id: &str) -> bool {
 }
 
 fn parse_to_question(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, SecretReplacements), String> {
-    // Words after `--` come last; otherwise the further arguments come last.
+    // If the words begin with `--`, they come last; without `--`, the further arguments come last.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
     let kind = (command == "import").then(|| "har".to_owned());
@@ -408,7 +409,7 @@ fn no_spelling_of_a_secret_is_recorded() {
             let class = argument_class(name, arg).unwrap_or(ValueClass::Secret);
             let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
             let mut values = values(class);
-            // This file exists, and its name contains the secret.
+            // The file `present` exists, and its name contains the secret.
             let present =
                 file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
             match id {
@@ -524,8 +525,8 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
 }
 
 /// Checks that the record contains every flag of a measuring command and leads to the same
-/// experiment. The test first gives withheld values again. If no value is withheld, the test parses
-/// the recorded command line instead.
+/// experiment. The test first supplies the values that the record withholds. If no value is
+/// withheld, the test parses the recorded command line instead.
 #[test]
 fn a_recorded_command_parses_to_the_same_plan() {
     let mut whole = 0;
@@ -543,7 +544,8 @@ fn a_recorded_command_parses_to_the_same_plan() {
             for words in spelled {
                 let question = match parse_command(name, &words, &besides(name, id)) {
                     Some(Ok(question)) => question,
-                    // The flag's value would be taken as the target.
+                    // If the flag requires `=`, a value in a separate word would be taken as the
+                    // target.
                     Some(Err(_)) if arg.is_require_equals_set() && words.len() > 1 => continue,
                     Some(Err(failure)) if !is_refused(name, id) => panic!("{name} {words:?}: {failure}"),
                     _ => continue,

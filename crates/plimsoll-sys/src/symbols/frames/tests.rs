@@ -31,8 +31,8 @@ fn with_length(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
-/// Returns a table with one function of 0x100 bytes. The shared instructions come first, then
-/// `instructions`.
+/// Returns an unwind table with one function of 0x100 bytes. The call frame instructions of the
+/// table are first `shared`, then `instructions`.
 fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let mut memory = Memory(Vec::new());
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
@@ -40,8 +40,8 @@ fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
         HEADER_AT,
         &[&HEADER_FIRST_BYTES[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
     );
-    // Code alignment 1, data alignment -8. Each address has 4 bytes and is relative to its own
-    // location.
+    // The unwind table has code alignment 1 and data alignment -8. Each address in the table has 4
+    // bytes and is relative to its own location.
     memory.put(SHARED_AT, &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()));
     let back = (FUNCTION_AT + 4 - SHARED_AT) as u32;
     let start = (START - (FUNCTION_AT + 8)) as u32;
@@ -61,8 +61,9 @@ fn rule_text(rule: Option<FrameRule>) -> String {
 
 #[test]
 fn frame_rules_are_known_for_each_instruction() {
-    // The function saves the frame pointer, sets its own, and restores both at its end. Its rarely
-    // executed part follows, in which both are set again.
+    // The function saves the caller's frame pointer, sets its own frame pointer, and restores the
+    // caller's frame pointer at its end. A rarely executed part of the function follows, in which
+    // the function's own frame pointer is set again.
     let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
     // The function reserves 8 bytes and then 300 bytes, and releases them.
     let bare: &[u8] = &[0x44, 0x0e, 16, 0x44, 0x0e, 0xac, 0x02, 0x03, 0x10, 0x00, 0x0e, 8];
@@ -92,13 +93,14 @@ fn frame_rules_are_known_for_each_instruction() {
             ],
         ),
         (&[], &[(0, "stack+8 -8 Same"), (-1, none)]),
-        // These are the same rules in another encoding, with irrelevant instructions between.
+        // The next rows have the same frame rules in another encoding, with irrelevant instructions
+        // between.
         (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
         (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
         (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
-        // In each row the rule is unknown or ends the walk. The reasons are an expression or
-        // another register, no caller, an unmatched restore, an unknown instruction, and a cut
-        // table.
+        // In each of the next rows, the frame rule is unknown or ends the walk to the callers. The
+        // reasons, row by row: an expression, another register, no caller, an unmatched restore, an
+        // unknown instruction, and a truncated table.
         (&[0x0f, 1, 0x77], &[(0, none)]),
         (&[0x0d, 10], &[(0, none)]),
         (&[0x07, 16], &[(0, none)]),
@@ -142,9 +144,10 @@ const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: RegisterR
 
 #[test]
 fn callers_are_unwound_as_far_as_rules_are_known() {
-    // The stack has four functions, the innermost first. 100 is a clock function with a frame
-    // pointer. 200 is a library function without a frame pointer. 300 uses the frame pointer's
-    // register for another value. 400 is unknown.
+    // The stack has four functions, the innermost first. Address 100 is in a clock function with a
+    // frame pointer. Address 200 is in a library function without a frame pointer. The function at
+    // address 300 uses the frame pointer's register for another value. The function at address 400
+    // is unknown.
     let stack = [1u64, 7, 200, 2, 300, 3, 400, 4];
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     let rules = |place, is_caller: bool| {
@@ -187,14 +190,17 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
 #[test]
 fn the_kernel_call_chain_continues_a_truncated_stack() {
     for (walked, chain, expect) in [
-        // There are no frame pointers. The chain is empty, or has unrelated register values.
+        // The functions of the next rows have no frame pointers. Without frame pointers, the chain
+        // of callers is empty, or has unrelated register values.
         (&[1, 2, 3][..], &[1][..], &[1, 2, 3][..]),
         (&[1, 2, 3], &[1, 2, 99], &[1, 2, 3, 99]),
         (&[1, 2, 3], &[], &[1, 2, 3]),
-        // All functions have frame pointers, and the known stack ends first.
+        // All functions here have frame pointers, and the sampled part of the stack ends before the
+        // chain of callers.
         (&[1, 2], &[1, 2, 3, 4], &[1, 2, 3, 4]),
         (&[1], &[1, 2, 3], &[1, 2, 3]),
-        // The innermost function has no frame pointer, so the chain leaves out its caller.
+        // The innermost function has no frame pointer, so the chain of frame pointers leaves out
+        // the caller of this function.
         (&[1, 2, 3], &[1, 3, 4], &[1, 2, 3, 4]),
         (&[1, 2], &[1, 3, 4], &[1, 2, 3, 4]),
         // A function calls itself.

@@ -1,5 +1,6 @@
-//! Splits a curl command line into words. The rules are those of a POSIX shell (and bash, for
-//! `$'...'`), or of cmd.exe and Windows programs. Browsers copy command lines in both notations.
+//! Splits a curl command line into words. The rules for splitting are those of a POSIX shell (and
+//! bash, for `$'...'`), or of cmd.exe and Windows programs. Browsers copy command lines in the
+//! notation of a POSIX shell and in the notation of cmd.exe.
 //!
 //! Only the first command is parsed, and its output redirections are skipped. Shell expansions and
 //! further commands are errors. Not here: the meaning of the words.
@@ -148,8 +149,8 @@ fn refuse_trailing_words(rest: Chars) -> Result<(), CurlError> {
     if is_more { Err(CurlError::Commands) } else { Ok(()) }
 }
 
-/// Returns an error for a shell variable or command substitution. Names in lower case are accepted,
-/// because OData URLs contain names such as `$filter`.
+/// Returns an error for a shell variable or command substitution. Names in lower case after `$` are
+/// accepted, because OData URLs contain names such as `$filter`.
 fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     let text: String = rest.clone().take(40).collect();
     let name = text.strip_prefix('{').unwrap_or(&text);
@@ -186,7 +187,8 @@ fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
 
 /// Parses the text between `$'` and `'` and appends it to `word`.
 fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
-    // Bytes are collected first, because `\xc3\xa4` is one character.
+    // The bytes are collected before UTF-8 decoding, because several escapes such as `\xc3\xa4`
+    // form one character.
     let mut bytes = Vec::new();
     loop {
         let c = rest.next().ok_or(CurlError::Quotation('\''))?;
@@ -249,7 +251,7 @@ fn split_cmd_line(line: &str) -> Vec<String> {
                     backslashes += 1;
                 }
                 is_begun = true;
-                // Backslashes escape only before a quotation mark.
+                // In Windows programs, a backslash is an escape only before a quotation mark.
                 if rest.peek() == Some(&'"') {
                     word.extend(std::iter::repeat_n('\\', backslashes / 2));
                     if backslashes % 2 == 1 {
@@ -286,7 +288,8 @@ fn strip_carets(line: &str) -> String {
     while let Some(c) = rest.next() {
         match c {
             '^' if !in_quotes => match rest.next() {
-                // The line continues, and the first character of the next line is literal.
+                // A `^` at the end of a line continues the line, and makes the first character of
+                // the next line literal.
                 Some('\n') => out.extend(rest.next()),
                 plain => out.extend(plain),
             },

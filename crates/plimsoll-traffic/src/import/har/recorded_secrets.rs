@@ -1,6 +1,7 @@
 //! Finds recorded values that were valid for one user or time only: tokens, keys, passwords. The
-//! imported requests send these values as recorded, and a server may reject the values. So a note
-//! names each value, with the recorded response that contained it, if any.
+//! imported requests send the recorded tokens, keys and passwords unchanged, and a server may
+//! reject them. A note names each secret value, with the recorded response that contained the
+//! value, if any.
 //!
 //! Not here: the requests themselves, and replacing recorded values by captures.
 
@@ -11,7 +12,8 @@ use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::{is_secret_name, percent_decoded};
 use std::collections::HashMap;
 
-/// The shortest value that is searched in responses, in characters. Shorter values match by chance.
+/// The length in characters of the shortest value that is searched for in responses. Shorter values
+/// would match by chance.
 const FOUND_CHARS_MIN: usize = 6;
 /// The largest number of distinct values to search. The limit bounds the time, because each value
 /// is searched in all earlier responses.
@@ -44,8 +46,8 @@ impl<'a> CorrelationTrace<'a> {
         self.answers.push((step.to_owned(), response));
     }
 
-    /// Returns the notes for a request, with their positions. `is_sent` returns whether a header
-    /// field is imported.
+    /// Returns the notes about secret values in a request, with their positions. `is_sent` returns
+    /// whether a header field is imported.
     pub fn find_correlations(
         &mut self,
         request: &TreeNode,
@@ -119,8 +121,9 @@ impl<'a> CorrelationTrace<'a> {
     }
 }
 
-/// Searches a value in a response. `None` means that the response lacks the value. `Some(None)`
-/// means that the value has no simple path for a capture.
+/// Searches a response for a value, and returns the source for a capture of the value. `None` means
+/// that the response lacks the value. `Some(None)` means that the value has no simple path for a
+/// capture.
 fn capture_from_response(response: &TreeNode, value: &str) -> Option<Option<String>> {
     for header in items(response, "headers") {
         let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };

@@ -5,7 +5,7 @@ use super::super::nodes::plain_name;
 use super::values::Values;
 use super::xml::Element;
 
-/// The bits of a response assertion's type in JMeter: how the texts are compared.
+/// The bits of a JMeter response assertion's type, which states how the assertion compares texts.
 const TEST_TYPE_MATCHES: u64 = 1;
 const TEST_TYPE_CONTAINS: u64 = 2;
 const TEST_TYPE_NOT: u64 = 4;
@@ -13,8 +13,8 @@ const TEST_TYPE_EQUALS: u64 = 8;
 const TEST_TYPE_SUBSTRING: u64 = 16;
 const TEST_TYPE_OR: u64 = 32;
 
-/// Adds an assertion or extractor to a request. `None` means that the element is neither. An error
-/// is a phrase that says why the element cannot be imported.
+/// Adds an assertion or extractor to a request. `None` means that the element is neither an
+/// assertion nor an extractor. An error is a phrase that says why the element cannot be imported.
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
@@ -94,7 +94,7 @@ fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str)
 }
 
 /// Returns the names that an extractor sets. If the extractor takes all matches, the first match
-/// has a further name with `_1`.
+/// also has a second name, which ends with `_1`.
 pub fn names(element: &Element) -> Vec<String> {
     let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
@@ -119,7 +119,7 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
         .property("Assertion.test_type")
         .and_then(|text| text.trim().parse().ok())
         .unwrap_or(TEST_TYPE_SUBSTRING);
-    // JMeter itself misspells this property.
+    // The misspelt property name `Asserion.test_strings` is JMeter's own spelling.
     let strings = element.collection("Asserion.test_strings");
     let mut texts = Vec::new();
     for string in strings {
@@ -267,7 +267,7 @@ fn read_regex_extractor(element: &Element, values: &Values, captures: &mut Vec<D
     taken.map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
-/// Returns the pattern with only group number `kept` as a capturing group. With 0, no group
+/// Returns the pattern with only group number `kept` as a capturing group. If `kept` is 0, no group
 /// captures.
 fn keep_one_group(pattern: &str, kept: usize) -> String {
     let (mut out, mut number, mut in_class) = (String::new(), 0, false);
@@ -308,7 +308,8 @@ fn header_capture(pattern: &str) -> Result<String, String> {
         _ if ["(.*)", "(.+)", "(.*?)$", "(.*)$", "(.+)$", "(\\S+)", "([^\\r\\n]+)"].contains(&rest) => {
             format!("header:{field}")
         }
-        // The rest of the pattern must match at the beginning of the value.
+        // The part of the pattern after the field name must match at the beginning of the header
+        // field's value.
         _ => format!("header:{field} regex:^(?:{rest})"),
     })
 }

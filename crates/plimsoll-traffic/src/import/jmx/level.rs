@@ -1,5 +1,5 @@
 //! Collects the elements that apply to a level of a JMeter test plan: defaults, header fields,
-//! users, cookies, timers and assertions.
+//! credentials, cookies, timers and assertions.
 
 use super::super::draft::DraftText;
 use super::super::nodes::base64;
@@ -38,7 +38,7 @@ pub struct LevelUser {
     authorization: Option<DraftText>,
 }
 
-/// A cookie that a cookie manager sets from the start.
+/// A cookie that a JMeter cookie manager sets before the first request.
 #[derive(Debug)]
 pub struct LevelCookie {
     at: TextPlace,
@@ -82,8 +82,8 @@ impl RequestUrl {
 }
 
 impl LevelUser {
-    /// Returns whether JMeter sends these credentials to a URL. JMeter compares URL prefixes
-    /// (`AuthManager.getAuthForURL`).
+    /// Returns whether JMeter sends the credentials of this authorization manager to a URL. JMeter
+    /// compares URL prefixes (`AuthManager.getAuthForURL`).
     fn is_told(&self, urls: &[String; 2]) -> bool {
         urls.iter().any(|url| url.starts_with(&self.begins))
     }
@@ -128,8 +128,8 @@ impl JmxReader {
     /// applies.
     pub fn authorization_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
-        // Each request is compared with each user, so each comparison is charged to the memory
-        // budget.
+        // The URL of each request is compared with the URL prefix of each user, so each comparison
+        // is charged to the memory budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
         if !self.values.has_room_for(bytes, "this plan has too many users of authorization managers") {
             return None;

@@ -15,12 +15,13 @@ pub struct JmxReader {
     pub draft: Draft,
     pub values: Values,
     pub data_names: DataNames,
-    /// The origin of the first request. If its host is a placeholder, the placeholder in braces.
+    /// The origin of the first request. If the host or port of the first request is a placeholder,
+    /// the origin is its host and port in braces.
     pub origin: Option<String>,
     pub requests: usize,
     pub load: JmxLoad,
     pub may_continue: bool,
-    /// The pause before the next request from earlier elements of the plan, ms.
+    /// The pause that earlier elements of the plan add before the next request, ms.
     pub pause_ms: f64,
 }
 

@@ -92,7 +92,8 @@ impl JmxReader {
             return None;
         }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
-        // If the sampler does not have a property, its value comes from the nearest defaults.
+        // If the sampler does not have a property, its value comes from the nearest enclosing
+        // element of request defaults.
         let said = |property: &str| -> &str {
             let mut all =
                 std::iter::once(element).chain(defaults.iter().copied()).filter_map(|it| it.property(property));
@@ -132,7 +133,8 @@ impl JmxReader {
             );
         }
         self.note_ignored_properties(element, name);
-        // The path may be a whole URL, also as the value of a variable.
+        // The path of a JMeter sampler may be a whole URL, written directly or as the value of a
+        // variable.
         let is_url = self.values.text(&path).0.beginning().contains("://");
         let asked = match is_url {
             true => self.absolute_url(&path, name, at)?,
@@ -187,8 +189,8 @@ impl JmxReader {
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
         let mut seen = HashSet::new();
         for check in checks {
-            // The list has the assertions of a sampler twice: from its level, and from below the
-            // sampler. So each assertion is handled once.
+            // `checks` has the assertions of a sampler twice: from the sampler's level, and from
+            // the elements below the sampler. The second occurrence of an assertion is skipped.
             if !seen.insert(check.node.id()) {
                 continue;
             }
@@ -378,7 +380,7 @@ impl JmxReader {
                     argument.write(&mut query);
                 }
                 if query.is_empty() {
-                    // JMeter sends no body without arguments.
+                    // If a sampler has no arguments, JMeter sends no body.
                 } else if is_one_of(&["GET", "DELETE", "OPTIONS"]) {
                     request.target.push(if request.target.contains('?') { "&" } else { "?" });
                     request.target.append(&query);

@@ -31,8 +31,8 @@ const SEQUENTIAL_CONTROLLERS: [&str; 5] = [
     "CriticalSectionController",
     "LogicController",
 ];
-/// Controllers that choose among their steps, repeat them, or limit their time. The import of each
-/// of these controllers is one pass through all its steps.
+/// Controllers that choose among their steps, repeat them, or limit their time. Each of the listed
+/// controllers is imported as one pass through all its steps.
 const CHOICE_CONTROLLERS: [&str; 8] = [
     "RandomController",
     "RandomOrderController",
@@ -181,8 +181,8 @@ impl JmxReader {
     }
 
     /// Parses the condition of an If Controller. Returns a template value that must not be empty,
-    /// or one that must be empty. Both template values are `None` for a condition that always
-    /// holds. The result is `None` for a condition that is not supported.
+    /// or a template value that must be empty. Both template values are `None` for a condition that
+    /// is always true. The result is `None` for a condition that is not supported.
     fn parse_condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();
         let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];

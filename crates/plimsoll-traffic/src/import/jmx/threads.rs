@@ -24,7 +24,7 @@ struct ThreadSpan {
 }
 
 impl ThreadSpan {
-    /// Returns the four times at which the number of threads begins or ends to change, s.
+    /// Returns the four times at which the number of threads starts or stops changing, s.
     fn turns_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
         [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
@@ -58,10 +58,10 @@ struct Ramp {
 /// How the threads of a group start and end.
 #[derive(Debug, Clone, PartialEq)]
 enum ThreadArrivals {
-    /// A number of threads over time, with an end.
+    /// A number of threads that changes over time and ends at a known time.
     Over(Vec<ThreadSpan>),
     /// Threads that start within `ramp_s` seconds, and the number of loops that each thread runs.
-    /// With `loops` of `None`, the threads run endlessly.
+    /// If `loops` is `None`, the threads run endlessly.
     Loops { ramp_s: f64, loops: Option<f64> },
     /// Sessions that start at a rate over time. The rates are in sessions per second.
     Rate(Vec<Ramp>),
@@ -329,7 +329,7 @@ fn standard_group_load(
     (threads, coming)
 }
 
-/// Returns the unit of the times of a thread group, s.
+/// Returns the length in seconds of the time unit that a thread group uses.
 fn unit_s(element: &Element) -> f64 {
     if element.property("Unit").is_some_and(|unit| unit.trim() == "S") { 1.0 } else { 60.0 }
 }
@@ -389,8 +389,8 @@ fn stepping_group_load(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, T
         return (Some(threads), ThreadArrivals::Unknown);
     }
     let held_s = at_s + of("flighttime");
-    // When threads begin to stop, `stop` threads stop at once, and the same number after each
-    // period.
+    // When threads begin to stop, `stop` threads stop at once, and `stop` further threads stop
+    // after each period.
     let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
     let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
     for stretch in &mut stretches {
@@ -427,7 +427,7 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.threads_at(at_s, side)).sum::<f64>().round();
     let mut ramps: Vec<Ramp> = Vec::new();
     for ends in turns_s.windows(2) {
-        // A ramp starts with one thread, not with 0.
+        // A ramp from 0 to several threads starts with one thread.
         let (from, to) = (level(ends[0], 1.0), level(ends[1], -1.0));
         let from = if from == 0.0 && to > 1.0 { 1.0 } else { from };
         match ramps.last_mut() {
@@ -464,11 +464,11 @@ fn duration_text(seconds: f64) -> String {
 }
 
 /// Parses a schedule of rates such as `rate(1/s) random_arrivals(2 min) rate(5/s)`. A `rate` after
-/// an arrivals entry is the rate at the end of this entry.
+/// an arrivals entry is the rate at the end of the arrivals entry.
 fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
-    // Whether the last part of the schedule was an arrivals entry. The next rate is then the final
-    // rate of that entry.
+    // Whether the last part of the schedule was an arrivals entry. The rate that follows an
+    // arrivals entry is the final rate of that entry.
     let mut open = false;
     loop {
         rest = rest.trim_start();

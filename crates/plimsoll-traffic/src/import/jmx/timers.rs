@@ -6,13 +6,14 @@ use super::xml::Element;
 /// The sum of all timers before one request, as the parameters of a distribution.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThinkTimeSum {
-    /// The constant part, ms.
+    /// The constant part of the think time, ms.
     fixed_ms: f64,
-    /// The mean of the random part, ms.
+    /// The mean of the random part of the think time, ms.
     mean_ms: f64,
-    /// The variance of the random part, ms^2.
+    /// The variance of the random part of the think time, ms^2.
     variance_ms2: f64,
-    /// The width of the random part, ms, if the random part is one uniform distribution.
+    /// The width of the think time's random part, ms, if the random part is one uniform
+    /// distribution.
     uniform_ms: Option<f64>,
     drawn: usize,
 }

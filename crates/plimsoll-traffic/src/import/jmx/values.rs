@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The deepest nesting of variables that is expanded. A variable is nested if another variable's
-/// value contains it.
+/// The deepest nesting of variables that is expanded. A variable is nested if the value of another
+/// variable refers to it.
 const DEPTH_MAX: usize = 8;
 
 /// The names that a test plan defines, with what is known about each name.
@@ -24,13 +24,13 @@ pub struct Values {
     pub captured: HashSet<String>,
     /// The names of variables that conditions of steps test.
     pub asked: HashSet<String>,
-    /// The extractor names that are visible in the current thread group. Visibility differs by
-    /// group.
+    /// The extractor names that are visible in the current thread group. The visibility of
+    /// extractor names differs between thread groups.
     pub seen: ExtractorNames,
     /// The names that extractors of the load set, as spelt in the traffic file.
     pub captured_in_load: HashSet<String>,
-    /// The prefix that distinguishes names in setup or cleanup requests from names of the load.
-    /// `None` while the load is imported.
+    /// The prefix that distinguishes names in setup or cleanup requests from names of the load. The
+    /// prefix is `None` while the requests of the load are imported.
     pub around: Option<&'static str>,
     /// The columns of data tables as template values, by variable name.
     pub columns: HashMap<String, String>,
@@ -50,8 +50,8 @@ pub struct Values {
 /// in the current thread group.
 #[derive(Debug, Default)]
 pub struct ExtractorNames {
-    /// Whether a thread group is being imported. Outside of thread groups every name is visible,
-    /// and each group checks the names later.
+    /// Whether a thread group is being imported. Outside of thread groups every extractor name is
+    /// visible, and the import of each thread group checks the names later.
     is_in_group: bool,
     /// The number of extractor names that share a spelling, by spelling.
     all: HashMap<String, usize>,
@@ -62,8 +62,8 @@ pub struct ExtractorNames {
 }
 
 impl ExtractorNames {
-    /// Creates the list. `captured` has all names, and `for_all` the names visible in every thread
-    /// group.
+    /// Creates the list of extractor names. `captured` has all names, and `for_all` the names
+    /// visible in every thread group.
     pub fn new(captured: &HashSet<String>, for_all: HashSet<String>) -> ExtractorNames {
         let for_all: HashSet<String> = for_all.into_iter().filter(|name| captured.contains(name)).collect();
         let (is_in_group, in_group, in_group_plain) = Default::default();
@@ -410,8 +410,8 @@ fn next_reference_offset(text: &str) -> Option<usize> {
     }
 }
 
-/// Removes backslashes before `$`, `,` and `\`. JMeter removes these backslashes only in texts with
-/// references.
+/// Removes backslashes before `$`, `,` and `\`. JMeter removes backslashes before `$`, `,` and `\`
+/// only in texts with references to variables or functions.
 fn unescape_text(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -459,7 +459,7 @@ mod tests {
             let (text, left) = values.text(source);
             assert_eq!((text.display_text().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
         }
-        // A variable that refers to itself must not loop.
+        // The expansion of a variable that refers to itself must end.
         assert!(values.text_without_templates("${loop}").is_none());
     }
 }

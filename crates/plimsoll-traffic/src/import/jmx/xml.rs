@@ -1,5 +1,5 @@
-//! The elements of a JMeter test plan. Each element has named properties. A `hashTree` sibling of
-//! the element contains the elements below.
+//! The elements of a JMeter test plan. Each element has named properties. The elements below an
+//! element are in the `hashTree` that follows the element in the XML file.
 
 use crate::file::TextPlace;
 use crate::file::tree::Lines;
@@ -10,7 +10,7 @@ use roxmltree::Node;
 pub const ATTRIBUTES_MAX: usize = 100;
 
 /// Returns the offset of an element with too many attributes, if any. The check runs on the text
-/// before the XML parser does.
+/// before the XML parser reads the text.
 pub fn excess_attributes_offset(source: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = source[at..].find('<').map(|found| at + found) {
@@ -72,10 +72,11 @@ impl<'a, 'i> Element<'a, 'i> {
         self.below.map(elements).unwrap_or_default()
     }
 
-    /// Returns the class of the element, such as `ThreadGroup`, without its package.
+    /// Returns the Java class of the element, such as `ThreadGroup`, without the package of the
+    /// class.
     pub fn kind(&self) -> &'a str {
         let name = self.node.tag_name().name();
-        // Plugins write the class with its package.
+        // JMeter plugins write the name of a Java class with its package.
         name.rsplit('.').next().unwrap_or(name)
     }
 

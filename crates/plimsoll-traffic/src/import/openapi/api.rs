@@ -15,8 +15,8 @@ pub struct Api<'a> {
     /// Whether the description has version 2 (Swagger).
     pub is_2: bool,
     pub base: Option<String>,
-    /// A note if the target is missing or incomplete: there is no base URL, or other servers are
-    /// ignored.
+    /// A note for the user if the description has no base URL, or if servers other than the first
+    /// are ignored.
     pub no_base: Option<String>,
     pub base_at: TextPlace,
     /// The remaining memory budget for the examples of all operations.
@@ -167,7 +167,7 @@ impl<'a> Api<'a> {
     }
 }
 
-/// Replaces each `{name}` in a text by its value. Values are not expanded again.
+/// Replaces each `{name}` in a text by its value. A `{name}` inside a value is not replaced.
 fn expand_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), source);
     while let Some((before, after)) = rest.split_once('{') {

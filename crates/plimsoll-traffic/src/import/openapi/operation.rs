@@ -10,8 +10,8 @@ use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// The cost of each use of a parameter in addition to its text, in bytes of the memory budget. Very
-/// many operations may share a parameter.
+/// The cost of each use of a parameter in addition to its text, in bytes of the memory budget. Each
+/// use of a parameter has a cost, because very many operations may share one parameter.
 const PARAMETER_BYTES: usize = 64;
 
 /// An operation: a method of a path in an API description.
@@ -80,7 +80,8 @@ impl<'a> Operation<'a, '_> {
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
-        // Many paths may share the server, so each use is charged to the memory budget.
+        // Many paths may share one server, so each use of the server's URL is charged to the memory
+        // budget.
         if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
             return None;
         }
@@ -90,8 +91,8 @@ impl<'a> Operation<'a, '_> {
         let own = nodes::url(&url);
         let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
         let path = own.as_ref().map_or(url.as_str(), |own| &own.target).trim_end_matches('/');
-        // Every path already begins with the base URL, so only the rest of the server's path is
-        // used.
+        // Every path already begins with the base URL, so the prefix is the part of the server's
+        // path after the path of the base URL.
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
@@ -133,7 +134,7 @@ impl<'a> Operation<'a, '_> {
     fn build_request_target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
         let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
-        // If names are equal, the first parameter counts.
+        // If several path parameters have equal names, the first parameter counts.
         let of_path: HashMap<&str, &'a TreeNode> =
             of_path.filter_map(|parameter| Some((text(parameter, "name")?, *parameter))).collect();
         let mut rest = self.path;
@@ -204,7 +205,8 @@ impl<'a> Operation<'a, '_> {
     fn add_credentials(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
-        // An empty alternative allows anonymous requests, so another alternative is used.
+        // An empty security alternative allows anonymous requests, so the first alternative with
+        // credentials is used.
         let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
         let mut has_query = request.target.contains('?');
         for (key, node) in entries(choice) {
@@ -366,7 +368,8 @@ impl<'a> Operation<'a, '_> {
         let mut parts = Vec::new();
         for SampledField { name, value, is_file, json, .. } in fields {
             let kind = of(&name).and_then(|encoding| text(encoding, "contentType"));
-            // The first of several media types is used; a wildcard is ignored.
+            // If the encoding of a form part lists several media types, the first media type is
+            // used; a wildcard is ignored.
             let kind = kind.and_then(|kind| kind.split(',').next()).map(str::trim).filter(|kind| !kind.contains('*'));
             let part = |part: DraftPart| DraftPart { kind: kind.map(str::to_owned), ..part };
             match (value, json) {
@@ -457,8 +460,8 @@ fn is_status(code: &str) -> bool {
     code[1..] == *"xx" || code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The index of the `Cookie` field among the header fields of a request. `None` before the first
-/// cookie.
+/// The index of the `Cookie` field among the header fields of a request. The index is `None` until
+/// the first cookie is added.
 #[derive(Default)]
 struct RequestCookies(Option<usize>);
 

@@ -16,7 +16,7 @@ const OPTIONAL_DEPTH_MAX: usize = 5;
 const PIECES_MAX: usize = 4_000;
 /// The smallest cost of a piece of an example, in bytes of the import's memory budget.
 const PIECE_BYTES: usize = 64;
-/// At most this many values of an OpenAPI `enum` are used; the rest are ignored.
+/// The largest number of values of an OpenAPI `enum` that are used; further values are ignored.
 const CHOICES_MAX: usize = 100;
 /// The largest number of list items in an example, also if the schema demands more.
 const ITEMS_MAX: f64 = 20.0;
@@ -208,8 +208,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         resolved
     }
 
-    /// Subtracts one piece from the limits on pieces and memory. Returns false if a limit is
-    /// exhausted.
+    /// Counts one more piece of the example, and charges its memory to the budget. Returns false if
+    /// the limit on pieces or the memory budget is exhausted.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
         self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
@@ -317,8 +317,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out.push("}");
     }
 
-    /// Returns the properties of an object schema and of all schemas that the schema combines. The
-    /// flag states whether a property is required.
+    /// Returns the properties of an object schema and of all schemas that the object schema
+    /// combines. The boolean after each property states whether the property is required.
     fn collect_properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
@@ -379,7 +379,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// Returns the number of list items to generate: the minimum of the schema, and at least one.
+    /// Returns the number of list items to generate: `minItems` of the schema, but at least one.
     fn least_items(&mut self, schema: &TreeNode) -> usize {
         let least = number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
@@ -420,8 +420,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 let least = number(schema, "minLength").unwrap_or(0.0).max(0.0);
                 let most = number(schema, "maxLength").unwrap_or(f64::MAX);
                 let length = 8f64.max(least).min(most).clamp(1.0, 100_000.0);
-                // The template `text(N)` is short, but every request contains the whole text of N
-                // characters.
+                // The memory check counts N bytes for the short template `text(N)`, because every
+                // request contains the whole text of N characters.
                 let length = if self.has_room(length as usize) { length as u32 } else { 1 };
                 value(&format!("text({length})"))
             }
@@ -429,12 +429,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 }
 
-/// Returns the discriminator property of `schema`, and its value for the schema that `reference`
-/// names. The value comes from the mapping of the discriminator; without a mapping, the value is
-/// the name of the schema.
+/// Returns the name of the discriminator property of `schema`, and its value for the schema to
+/// which `reference` points. The mapping of the discriminator defines the value. Without a mapping,
+/// the value of the discriminator property is the name of the schema to which `reference` points.
 fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
     let discriminator = field(schema, "discriminator")?;
-    // In OpenAPI 2 the discriminator is only the name of the property.
+    // In OpenAPI 2, the field `discriminator` is a string, the name of the property, instead of an
+    // object.
     let property = text(discriminator, "propertyName").or_else(|| scalar_text(discriminator))?;
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let mapped = field(discriminator, "mapping").and_then(|mapping| {
@@ -447,8 +448,8 @@ fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, St
     Some((property.to_owned(), mapped.unwrap_or(name).to_owned()))
 }
 
-/// Returns a random choice of multiples (`multipleOf`) within the range of a schema. `None` if the
-/// schema has no `multipleOf`.
+/// Returns a template that picks a random multiple of `multipleOf` within the number range of a
+/// schema. `None` if the schema has no `multipleOf`.
 fn choice_of_multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
     let is_integer = type_of(schema) == Some("integer");
@@ -461,7 +462,8 @@ fn choice_of_multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>)
     let count = (to - from + 1.0).clamp(1.0, MULTIPLES_MAX as f64) as usize;
     let texts: Vec<String> = (0..count)
         .map(|number| (from + number as f64) * of)
-        // Rounding removes digits that come from binary fractions.
+        // Rounding removes the error digits of binary floating-point numbers, as in
+        // 0.30000000000000004.
         .map(|value| ((value * 1e9).round() / 1e9).to_string())
         .collect();
     match texts.as_slice() {
@@ -475,7 +477,7 @@ fn first_alternative(schema: &TreeNode) -> Option<&TreeNode> {
     let choices = ["oneOf", "anyOf"].map(|key| items(schema, key));
     let is_null = |schema: &&TreeNode| type_of(schema) == Some("null");
     let choice = choices.iter().flat_map(|list| list.iter()).find(|schema| !is_null(schema));
-    // An `allOf` with one part is a reference with a description.
+    // An `allOf` with one entry is a common way to add a description to a reference.
     choice.or_else(|| match items(schema, "allOf") {
         [only] if field(schema, "properties").is_none() => Some(only),
         _ => None,
@@ -507,7 +509,9 @@ fn kind(schema: &TreeNode) -> SchemaKind {
     }
 }
 
-/// Returns the smallest and largest number of a schema. An exclusive bound is a flag or a number.
+/// Returns the smallest and largest number that a schema allows. An exclusive bound
+/// (`exclusiveMinimum`, `exclusiveMaximum`) is a flag in OpenAPI 2 and 3.0, and a number since
+/// OpenAPI 3.1.
 fn number_range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
@@ -517,14 +521,15 @@ fn number_range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let least = least.or_else(|| number(schema, "exclusiveMinimum").map(|least| least + step));
     let most = most.or_else(|| number(schema, "exclusiveMaximum").map(|most| most - step));
     match (least, most) {
-        // If only the maximum is given and is below 1, the minimum is 0 or the maximum.
+        // If a schema has no minimum and a maximum below 1, the lower of 0 and the maximum becomes
+        // the minimum.
         (None, Some(most)) if most < 1.0 => (Some(most.min(0.0)), Some(most)),
         both => both,
     }
 }
 
-/// Returns a random choice from an enumeration. If a choice cannot be a template value, the result
-/// is the first choice.
+/// Returns a template that picks a random value of an enumeration. If a value has characters that a
+/// template cannot contain, the result is always the first value.
 fn enum_choice(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     let texts: Vec<&str> = choices.iter().filter_map(scalar_text).take(CHOICES_MAX).collect();
     let is_plain = |text: &&str| {

@@ -15,14 +15,14 @@ pub struct ParameterStyle {
     explode: bool,
     /// Whether reserved characters are not percent-encoded.
     reserved: bool,
-    /// The separator of values in the style `label` without `explode`: a dot in 3.0, otherwise a
-    /// comma.
+    /// The separator of values in the style `label` without `explode`: a dot in OpenAPI 3.0, and a
+    /// comma in all other versions.
     label_between: &'static str,
 }
 
 impl ParameterStyle {
-    /// Returns the style of a parameter. `place` is its location (`in`), such as `path`; form
-    /// fields count as `query`.
+    /// Returns the style of a parameter. `place` is the location of the parameter (`in`), such as
+    /// `path`; a form field has the location `query`.
     pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
         let label_between = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
@@ -53,7 +53,8 @@ impl ParameterStyle {
         }
     }
 
-    /// Returns the separator of values in one parameter, for styles without repeated names.
+    /// Returns the separator between the values of one parameter, for styles that do not repeat the
+    /// parameter's name for each value.
     fn value_separator(&self) -> &'static str {
         match self.name.as_str() {
             "spaceDelimited" => "%20",
@@ -89,8 +90,8 @@ impl ParameterStyle {
         }
     }
 
-    /// Joins the items of a value with `between`. An item of an object is a key, `equals` and the
-    /// value.
+    /// Joins the items of a value with the separator `between`. An item of an object is written as
+    /// the key, the text `equals` and the value of the key.
     fn join_items(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
         let plain = |value: &DraftText| if encodes { self.encode_value(value) } else { value.clone() };
         match value {

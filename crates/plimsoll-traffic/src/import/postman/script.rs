@@ -25,12 +25,12 @@ const STATUS_CHECK_PREFIXES: [&str; 9] = [
     "responseCode.code ==",
 ];
 
-/// The longest argument of a call, and the longest path of a capture, bytes. Longer texts count as
-/// computed values, which are not imported.
+/// The longest argument of a call, and the longest path of a capture, bytes. A longer argument or
+/// path counts as a computed value, which is not imported.
 const ARGUMENT_BYTES_MAX: usize = 2_000;
 const PLACE_BYTES_MAX: usize = 300;
 
-/// Returns the first `bytes` bytes of a text, or fewer to end at a character boundary.
+/// Returns the first `bytes` bytes of a text, or fewer bytes if a character would be cut apart.
 fn first_bytes(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -111,7 +111,7 @@ fn printable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Returns the code without comments. Comment marks in quotation marks stay.
+/// Returns the code without comments. Comment marks inside string literals stay.
 fn without_comments(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source.chars().peekable();
@@ -204,7 +204,8 @@ fn first_argument(text: &str) -> &str {
 }
 
 /// Returns the position in the response that an expression reads, such as `$.a.b`,
-/// `header:Location` or `cookie:sid`. `None` for any other expression.
+/// `header:Location` or `cookie:sid`. `None` if the expression is not a plain read of a response
+/// value.
 fn capture_source(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     let expression = expression.trim();
     for (call, kind) in [("pm.response.headers.get(", "header"), ("pm.cookies.get(", "cookie")] {

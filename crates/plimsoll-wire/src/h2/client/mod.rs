@@ -2,14 +2,15 @@
 //! request with its response) is a stream.
 //!
 //! The client asks the server to compress without a dynamic table, so that the head of a response
-//! does not depend on earlier heads. A head whose bytes equal those of the last head is not parsed
-//! again. Flow-control windows are larger than responses need, and are refilled when half is used,
-//! so that the server never waits for the client. If the server has to wait, a fact reports this.
-//! Requests are encoded once and copied with the number of their stream.
+//! does not depend on earlier heads. A response head whose bytes equal those of the last head is
+//! not parsed again. The client's flow-control windows are larger than responses need. Each window
+//! is refilled when half of it is used, so that the server never waits for the client. If the
+//! server has to wait nevertheless, the client reports the wait as an event (fact). Requests are
+//! encoded once and copied with the number of their stream.
 //!
-//! If a server breaks a rule of a stream, that exchange fails. If it breaks a rule of the
-//! connection, all exchanges fail. The memory and work that a server can cause without sending
-//! responses is bounded.
+//! If a server breaks a rule of a stream, the exchange on the stream fails. If a server breaks a
+//! rule of the connection, all exchanges on the connection fail. The memory and work that a server
+//! can cause without sending responses is bounded.
 //!
 //! This file starts and encodes exchanges; `reading.rs` handles the server's frames. Not here:
 //! sockets, deadlines, and repeating a request that the server did not process.
@@ -28,15 +29,15 @@ use plimsoll_model::grpc_message::MessageCount;
 use plimsoll_model::{CallFault, H2Error};
 use std::collections::VecDeque;
 
-/// The receive window of each stream and of the connection, in bytes. It is more than a network
-/// path holds in transit, so that the server never waits.
+/// The receive window of each stream and of the connection, in bytes. The window is larger than the
+/// data in transit on a network path, so that the server never waits for a window update.
 const WINDOW_BYTES: u32 = 1 << 30;
 /// The number of concurrent streams that a server is assumed to accept before it announces its
 /// limit (RFC 9113, 6.5.2).
 const STREAMS_FIRST: u32 = 100;
 /// The largest stream number that a client can use.
 const STREAM_LAST: u32 = (1 << 31) - 1;
-/// The maximum number of bytes that one call encodes.
+/// The maximum number of bytes that one call of `H2::write` encodes.
 const OUT_BYTES: usize = 64 << 10;
 
 /// The stream of an exchange whose request is being sent or was sent.
@@ -60,12 +61,12 @@ struct H2Stream {
     length: Option<u64>,
     /// The number of content bytes that were received.
     body_bytes: u64,
-    /// The messages in the response to a gRPC call.
+    /// Counts the messages in the response to a gRPC call.
     messages: MessageCount,
     encoding: MessageEncoding,
     is_of_other_type: bool,
     /// The number of bytes of request content that may be sent before the next message of the
-    /// response arrives. Messages in `turns` are not included.
+    /// response arrives. The bytes of request messages that `turns` counts are not included.
     turn_bytes: usize,
     /// The number of further request messages that may be sent before the next message of the
     /// response arrives.
@@ -73,8 +74,8 @@ struct H2Stream {
 }
 
 impl H2Stream {
-    /// Converts the permitted messages in `turns` to bytes in `turn_bytes`. `rest` is the unsent
-    /// content of the request.
+    /// Converts the number of messages that may be sent (`turns`) to the number of bytes that may
+    /// be sent (`turn_bytes`). `rest` is the unsent content of the request.
     fn take_turns(&mut self, rest: &[u8]) {
         while self.turns > 0
             && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
@@ -126,11 +127,11 @@ pub struct H2 {
     queued: VecDeque<ExchangeNumber>,
     /// The streams whose request has unsent content, in the order in which they may send.
     sending: VecDeque<u32>,
-    /// Encoded frames that no request caused, such as acknowledgements.
+    /// Encoded frames to send that belong to no request, such as acknowledgements.
     owed: Vec<u8>,
     /// Encoded bytes that the network did not accept at first.
     unsent: Vec<u8>,
-    /// The number of bytes of `unsent` that were sent since.
+    /// The number of bytes at the start of `unsent` that were sent later.
     unsent_from: usize,
     next_stream: u32,
     /// The maximum number of concurrent streams that the caller wants.
@@ -143,14 +144,15 @@ pub struct H2 {
     payload_bytes_max: usize,
     /// The part of the client's receive window for the connection that the server has used.
     own_receive_window: OwnReceiveWindow,
-    /// The streams that need a window update, without duplicates. The number 0 stands for the
-    /// connection.
+    /// The streams that need a window update, without duplicates. The stream number 0 stands for
+    /// the connection.
     windows_to_update: Vec<u32>,
-    /// Whether the server has used up a flow-control window since the last facts were taken.
+    /// Whether the server has used up a flow-control window and `Fact::WindowEmpty` has not
+    /// reported it yet.
     starved: bool,
     idle_frames: u32,
     leaving: Option<GoAwayState>,
-    /// The error by which the server broke the connection; `None`: no such error so far.
+    /// The protocol error of the server that ended the connection; `None`: no such error so far.
     broken: Option<ProtocolError>,
     /// Whether the connection preface is encoded.
     begun: bool,
@@ -158,31 +160,33 @@ pub struct H2 {
     settled: bool,
     /// Whether the connection accepts no further exchange.
     closing: bool,
-    /// Whether facts are being taken. An exchange that is started meanwhile is sent after the last
-    /// fact.
+    /// Whether the caller is taking the events (facts) in received bytes. The request of an
+    /// exchange that is started meanwhile is sent after the last event.
     reading: bool,
     /// The last parsed head, and the last parsed trailers.
     cached_heads: [ParsedHead; 2],
-    /// Whether header fields are stored, because an exchange on the connection wants content.
+    /// Whether the header fields of responses are stored, because an exchange on the connection
+    /// wants the content of its response.
     keeps_fields: bool,
     /// The index in `cached_heads` of the head that ended the last response: 0 for a response head,
     /// 1 for trailers.
     ended_by: usize,
     /// The fault in the messages of the last gRPC response; `None`: no fault.
     call_fault: Option<CallFault>,
-    /// Whether the last complete gRPC response has a message beyond the default limit of clients.
+    /// Whether the last complete gRPC response has a message larger than the default size limit of
+    /// gRPC clients.
     call_large: bool,
 }
 
-/// The last parsed head with its facts, for comparison with the next head.
+/// The last parsed response head or trailers, with the bytes for comparison with the next head.
 #[derive(Debug, Default)]
 struct ParsedHead {
     /// The bytes of the head; empty if the head must not be compared.
     block: Vec<u8>,
     head: AnswerHead,
-    /// The header fields as lines, if they are stored.
+    /// The header fields of the head as text lines, if header fields are stored.
     fields: Vec<u8>,
-    /// The `grpc-message` field, if there is one, possibly cut.
+    /// The value of the `grpc-message` field, if the head has this field; a long value is cut.
     call_message: Vec<u8>,
 }
 
@@ -256,7 +260,8 @@ impl H2 {
         !self.streams.is_empty() || !self.queued.is_empty()
     }
 
-    /// Returns whether no exchange is in flight and none can be started any more.
+    /// Returns whether the connection is finished: no exchange is in flight, and no further
+    /// exchange can start.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_closing() && !self.is_busy()
@@ -267,8 +272,8 @@ impl H2 {
         self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
     }
 
-    /// Starts an exchange. Returns whether the caller must send bytes now. If false, the request is
-    /// part of the next bytes to send.
+    /// Starts an exchange. Returns whether the caller must send bytes now. If `start` returns
+    /// false, the request is part of the bytes that the caller sends next anyway.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
         debug_assert!(self.exchanges_available() > 0, "no more exchanges than there is room for");
@@ -279,9 +284,9 @@ impl H2 {
         !self.reading && self.unsent.is_empty()
     }
 
-    /// Returns whether another stream may be opened. A limit that the server lowered applies once
-    /// the client has acknowledged it (RFC 9113, 5.1.2). The acknowledgement is encoded before any
-    /// waiting stream.
+    /// Returns whether another stream may be opened. A limit of streams that the server lowered
+    /// applies once the client has acknowledged the limit (RFC 9113, 5.1.2). The acknowledgement is
+    /// encoded before the requests that wait for a stream.
     #[inline]
     fn may_open(&self) -> bool {
         (self.streams.len() as u64) < u64::from(self.allowed)
@@ -308,14 +313,14 @@ impl H2 {
         &self.unsent[self.unsent_from..]
     }
 
-    /// Encodes the next bytes to send into `out`, which must be empty. There must be no
-    /// [`unsent`](Self::unsent) bytes.
+    /// Encodes the next bytes to send into `out`, which must be empty. Call `write` only if there
+    /// are no [`unsent`](Self::unsent) bytes.
     pub fn write<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         if !self.begun {
             self.begun = true;
             out.extend_from_slice(CONNECTION_PREFACE);
-            // The client's settings: no table for the server's encoder, no pushed streams, large
-            // windows, and the maximum length of a head.
+            // The client's settings: no dynamic table for the server's header compression, no
+            // pushed streams, large flow-control windows, and the maximum length of a head.
             let settings = [(1, 0), (2, 0), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
             frame::write_settings(out, &settings);
             frame::write_window(out, 0, WINDOW_BYTES - WINDOW_FIRST);
@@ -371,9 +376,9 @@ impl H2 {
         }
     }
 
-    /// Writes the window updates that are due into `out`. A window is refilled only when its update
-    /// is written. If the network accepts no bytes, a window may become empty, which a fact
-    /// reports.
+    /// Writes the window updates that are due into `out`. A window is refilled only when its window
+    /// update is written. If the network accepts no bytes, the server may use up a window, which
+    /// `Fact::WindowEmpty` reports.
     fn fill_windows(&mut self, out: &mut Vec<u8>) {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
         for id in windows_to_update.drain(..) {
@@ -414,8 +419,8 @@ impl H2 {
                 continue;
             }
             stuck = 0;
-            // Sending content is progress, so window updates that permit it do not count as idle
-            // frames.
+            // Sending content is progress, so the server's window updates that permit the content
+            // do not count as idle frames.
             self.idle_frames = 0;
             stream.body_left -= count;
             if stream.expect.call.has(CallState::IN_TURN) {
@@ -445,7 +450,8 @@ impl H2 {
         self.unsent.extend_from_slice(bytes);
     }
 
-    /// Records that bytes arrived and that facts will now be taken.
+    /// Records that bytes arrived, and that the caller will now take the events (facts) in the
+    /// bytes.
     #[inline]
     pub fn received(&mut self) {
         self.reading = true;
@@ -456,20 +462,22 @@ impl H2 {
         &self.cached_heads[self.ended_by].call_message
     }
 
-    /// Returns the fault in the messages of the last gRPC call, if the server sent the status `OK`
-    /// nevertheless.
+    /// Returns the fault in the response messages of the last gRPC call, if the server sent the
+    /// status `OK` despite the fault.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         self.call_fault
     }
 
-    /// Returns whether the last gRPC response has a message beyond the default limit of clients.
+    /// Returns whether the last gRPC response has a message larger than the default size limit of
+    /// gRPC clients.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         self.call_large
     }
 
-    /// Removes one of the exchanges and returns its number; `None`: there are no exchanges.
+    /// Removes one exchange from the connection and returns its number; `None`: the connection has
+    /// no exchanges.
     fn next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.streams.pop_front().map(|stream| stream.exchange).or_else(|| self.queued.pop_front())
     }
@@ -482,8 +490,8 @@ impl H2 {
         }
     }
 
-    /// Handles that the peer ended the connection. Each call returns the effect on one exchange in
-    /// flight.
+    /// Handles that the peer ended the connection. Each call returns the effect of the connection's
+    /// end on one exchange in flight.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         self.closing = true;
         // An exchange whose request was never written can use another connection.

@@ -1,5 +1,5 @@
-//! Handles the frames that a server sends to the client: derives facts, writes mandatory replies,
-//! and detects protocol errors.
+//! Handles the frames that a server sends to the client: reports events (facts), writes mandatory
+//! replies, and detects protocol errors.
 
 use super::{GoAwayState, H2, OUT_BYTES, ParsedHead, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
@@ -11,8 +11,8 @@ use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize_windows};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
-/// The maximum number of consecutive frames that do not advance any response. A server that keeps a
-/// connection alive rarely sends such frames.
+/// The maximum number of consecutive frames that do not advance any response. A server that only
+/// keeps a connection alive rarely sends frames that advance no response.
 const IDLE_FRAMES_MAX: u32 = 10_000;
 /// The maximum number of bytes of unsent replies, such as acknowledgements, to a server that does
 /// not read.
@@ -23,8 +23,8 @@ const HEAD_KEPT_BYTES: usize = 1024;
 const CALL_MESSAGE_BYTES: usize = 1024;
 
 impl ParsedHead {
-    /// Decodes a header block. If `keeps_fields` is true, the fields of the block are stored as
-    /// lines in place of the earlier lines.
+    /// Decodes a header block. If `keeps_fields` is true, the header fields of the block replace
+    /// the stored fields of the earlier block, as text lines.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
         let ParsedHead { block: kept, head, fields, call_message } = self;
         kept.clear();
@@ -49,7 +49,8 @@ impl ParsedHead {
 }
 
 impl H2 {
-    /// Returns the next fact in `bytes`, and advances `bytes` past it.
+    /// Returns the next event (fact) in `bytes`, such as a complete response, and advances `bytes`
+    /// past the event.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
         loop {
             if let Some(error) = self.broken {
@@ -75,27 +76,28 @@ impl H2 {
             if self.broken == Some(ProtocolError::NotHttp2)
                 && let Some(exchange) = self.next_exchange()
             {
-                // The received bytes are not HTTP/2, and the fact reports them in place of a
-                // response.
+                // The received bytes are not HTTP/2, so [`Fact::Failed`] reports the bytes in place
+                // of a response.
                 let error = ProtocolError::NotHttp2.into();
                 return Some(Fact::Failed { exchange, error, piece: Piece { bytes: all, ..Piece::default() } });
             }
         }
     }
 
-    /// Returns [`Fact::HasBytesToSend`] if there are bytes to send, once for each received piece.
+    /// Returns [`Fact::HasBytesToSend`] if there are bytes to send, at most once for each received
+    /// piece of bytes.
     fn bytes_to_send_fact(&mut self) -> Option<Fact<'static>> {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::HasBytesToSend)
     }
 
-    /// Returns [`Fact::WindowEmpty`] if the server has used up a window, once for each received
-    /// piece.
+    /// Returns [`Fact::WindowEmpty`] if the server has used up a flow-control window, at most once
+    /// for each received piece of bytes.
     fn window_empty_fact(&mut self) -> Option<Fact<'static>> {
         std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
     }
 
-    /// Records what the content of a frame means for a receive window. `id` is the number of an
-    /// open stream; 0 stands for the connection.
+    /// Records the effect of a frame's content on a receive window of the client. `id` is the
+    /// number of an open stream; 0 stands for the connection.
     #[inline]
     fn note_use(&mut self, id: u32, what: WindowUse) {
         if what != WindowUse::Plenty {
@@ -121,8 +123,8 @@ impl H2 {
         Some(Fact::Failed { exchange, error: error.into(), piece: Piece::default() })
     }
 
-    /// Removes an exchange that the server will not process after its GOAWAY frame, and returns the
-    /// fact that reports this.
+    /// Removes an exchange that the server will not process after its GOAWAY frame, and returns
+    /// [`Fact::Refused`] for the exchange.
     fn next_refused(&mut self) -> Option<Fact<'static>> {
         let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
@@ -132,7 +134,7 @@ impl H2 {
         Some(Fact::Refused { exchange, error: ExchangeError::Left(error) })
     }
 
-    /// Handles a frame, and returns the fact that follows from the frame.
+    /// Handles a frame, and returns the event (fact) that follows from the frame, if any.
     #[inline]
     fn take<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
         match frame {
@@ -210,7 +212,8 @@ impl H2 {
     }
 
     /// Parses the header block of a head. `block` is `None` if the block arrived in pieces.
-    /// Trailers are compared with the last trailers.
+    /// Trailers are compared with the last trailers, and other heads with the last response head,
+    /// because equal blocks need not be parsed again.
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.header_block());
@@ -234,14 +237,16 @@ impl H2 {
         is_last: bool,
         ends: bool,
     ) -> Result<Option<Fact<'a>>, ProtocolError> {
-        // The content uses the window of the connection, even if its stream is not open.
+        // The content of a DATA frame uses the connection's flow-control window, even if the
+        // frame's stream is not open.
         let used = self.own_receive_window.take(window_bytes, WINDOW_BYTES);
         if used == WindowUse::WindowExceeded {
             return Err(ProtocolError::Window);
         }
         self.note_use(0, used);
         let Some(at) = self.find(id) else {
-            // Each frame counts once, even if it arrives in several pieces.
+            // Each DATA frame counts as one idle frame, even if the frame arrives in several
+            // pieces.
             if is_last {
                 self.on_other_stream(id)?;
             } else if id.is_multiple_of(2) || id >= self.next_stream {
@@ -293,7 +298,8 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status, piece }))
     }
 
-    /// Ends a stream whose response is complete, and returns the fact that reports it.
+    /// Removes a stream whose response is complete, and returns the event (fact) that reports the
+    /// response.
     #[inline]
     fn finish_stream<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
         let stream = &self.streams[at];
@@ -305,19 +311,20 @@ impl H2 {
         (self.call_fault, self.call_large) = (None, stream.messages.has_large());
         if stream.expect.call.is_call() && grpc_status == Some(GrpcStatus::Ok as u16) {
             self.call_fault = stream.call_fault();
-            // Every gRPC client reports this status for a response with faulty messages.
+            // Every gRPC client reports the status INTERNAL for a response with faulty messages.
             grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::REPORTED_STATUS as u16));
         }
         if stream.body_left > 0 {
-            // The response was complete before the request was sent completely. The rest of the
-            // request is not sent.
+            // The response was complete before the request was sent completely, so the unsent
+            // content of the request is not sent.
             frame::write_reset(&mut self.owed, stream.id, H2Error::NoError as u32);
         }
         self.streams.remove(at);
         Fact::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
     }
 
-    /// Fails a stream whose rules the server broke, and returns the fact that reports this.
+    /// Fails the exchange of a stream whose rules the server broke, and returns [`Fact::Failed`]
+    /// for the exchange.
     #[cold]
     fn fail_stream(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
@@ -336,8 +343,8 @@ impl H2 {
         self.count_idle()?;
         match frame {
             H2Frame::Settings(settings) => self.on_settings(settings)?,
-            // From now on the client's settings apply, so the server's encoder must not use a
-            // dynamic table.
+            // After the server's acknowledgement, the client's settings apply, so the server's
+            // encoder must not use a dynamic table.
             H2Frame::SettingsAck => self.decoder.set_limit(0),
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
             H2Frame::Push => return Err(ProtocolError::Pushed),

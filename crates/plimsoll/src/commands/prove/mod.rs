@@ -1,5 +1,6 @@
 //! `plimsoll prove`: decides whether a change helped, by blocks of paired loads (one load on each
-//! side). With `--ladder`, the command measures the cost of each step.
+//! side). With `--ladder`, the command measures the cost of each URL in a list, compared with the
+//! URL before.
 
 mod question;
 
@@ -66,7 +67,8 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     run_comparison(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
-/// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
+/// Measures a ladder (a list of URLs, each compared with the URL before) and prints the cost of
+/// each step. Returns the exit code.
 pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::resolve_targets(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::preflight_responses(&mut targets, terms)?;
@@ -81,9 +83,10 @@ pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     )
 }
 
-/// Executes a comparison in blocks. `criterion` decides between two sides; `None` for a ladder,
-/// which only measures. The tuple has the targets, the warnings, and the path of the run file.
-/// `record` builds the recorded specification.
+/// Executes a comparison in blocks (a block is one load on each side). `criterion` is the measure
+/// that decides between two sides. A ladder has the criterion `None`, because a ladder only
+/// measures. The tuple has the targets, the warnings, and the path of the run file. `record` builds
+/// the recorded specification.
 fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
@@ -100,7 +103,8 @@ fn run_comparison(
         live.print_line_unless_quiet(hint);
     }
     let local = targets.iter().all(|arm| arm.base.local);
-    // The record contains the resolved targets: addresses and certificates are known now.
+    // The record contains the resolved targets, because the addresses and certificates of the
+    // targets are known at this point.
     let mut reached = targets.iter();
     let blocks = blocks.with_plans(|plan| {
         Ok::<_, Infallible>(reached.next().map_or_else(|| plan.record(), |target| target.base.plan.record()))
@@ -125,8 +129,8 @@ fn run_comparison(
     event_stream::attach_if_requested(&mut study_loop, &terms.output);
     study_loop.profiler = wanted.map(|wanted| wanted.into_profiler(&path));
     let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
-    // The study reaches its profiles only after all blocks, so all blocks were measured even if
-    // profiles failed later.
+    // The study takes profiles only after all blocks. If the study is taking profiles, all blocks
+    // were therefore measured, even if a profile failed later.
     let is_measured = study.is_profiling(&study_loop.history_so_far());
     let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
@@ -141,8 +145,8 @@ fn run_comparison(
     let setup = std::mem::take(&mut study_loop.fitted);
     let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
-    // If all loads ran but no request succeeded, that is a result. A load that could not run is an
-    // error.
+    // If all loads ran but no request succeeded, the comparison has a negative result. A load that
+    // could not run is an error.
     let succeeded =
         |trial: &Trial| trial.run.intervals.values().any(|interval| interval.all_routes().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);

@@ -1,5 +1,5 @@
-//! Converts the flags of a comparison to arms (sides), a criterion and limits. Everything is
-//! checked before any host is resolved.
+//! Converts the flags of a comparison to arms (sides), a criterion and limits. All flags are
+//! checked before any host name is resolved.
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
@@ -179,7 +179,8 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     let request = if commands { request_with_address(&args.request)? } else { args.request.clone() };
     let (mut plans, mut terms, file) =
         plan_from_args::plans_for_urls(&request, &args.more, &args.generator, &args.script)?;
-    // Only loads with a rate have arrivals whose spacing a file can set.
+    // Only a load at a fixed rate has arrivals, so only such a load takes the spacing of arrivals
+    // from the traffic file.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
     let arrivals = plan_from_args::arrival_spacing(&args.generator, &file)?;
     plans.iter().try_for_each(traffic_file::refuse_unique_rows)?;

@@ -3,9 +3,9 @@
 //!
 //! A request takes longer than t with probability exp(-theta t), where theta is
 //! 2 (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
-//! evenly spaced arrivals. I_s is the dispersion of the completions. At the rate C - ln(1 / a) (I_a + I_s) / (2
-//! t), a share a of the requests takes longer than t. Kingman's formula (1962) for this rate is
-//! exact for M/M/1.
+//! evenly spaced arrivals. I_s is the dispersion of the completions. A share a of the requests
+//! takes longer than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). Kingman's formula (1962) for
+//! this rate is exact for M/M/1.
 //!
 //! The capacity C and the dispersion I_s are measured while the server is saturated. A measurement
 //! of the saturated server takes seconds; a direct count of late requests would take hours.

@@ -14,7 +14,7 @@ fn the_first_failed_response_of_each_status_is_stored() {
     let oops = (500, "HTTP/1.1 500 No, \"no\"".to_owned());
     for cut in [Cut::Whole, Cut::Bytes] {
         for workers in [1, 3] {
-            let plan = poisson("300@1s").with(|it| it.injector.workers = workers);
+            let plan = poisson("60@1s").with(|it| it.injector.workers = workers);
             // Besides the failed responses, some successful responses arrive in pieces.
             let faults =
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];

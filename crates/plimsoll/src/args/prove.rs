@@ -104,8 +104,8 @@ pub struct ProveArgs {
     /// responses, at least 30ms; 500ms after a build starts]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// After the comparison, take four CPU profiles of A and B at the same rate, and compare each
-    /// function's cost [default address: /debug/pprof of each side]
+    /// After the comparison, take four CPU profiles of A and B at one rate, and compare the
+    /// functions' costs [default address: /debug/pprof of each side]
     #[arg(
         long,
         value_name = "URL_A,URL_B",

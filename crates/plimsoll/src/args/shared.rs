@@ -190,9 +190,8 @@ pub struct GeneratorArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// After the measurement, profile the server at a low and at the measured load, for example
-    /// from http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the
-    /// target]
+    /// After the measurement, profile the server at a low load and at the measured load. A URL:
+    /// http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,

@@ -283,11 +283,13 @@ fn check_probes(facts: &MachineFacts) -> FitnessCheck {
     let remedy = match &facts.probes_missing[..] {
         [] => return check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {
-            "Run plimsoll as the user of the server, or as root: otherwise plimsoll does not find the server"
+            "Run plimsoll as the server's user or as root, so that plimsoll finds the server's process"
         }
         missing if missing.contains(&MissingProbe::Sockets) => "sudo modprobe -a inet_diag tcp_diag unix_diag",
-        missing if missing.contains(&MissingProbe::Pressure) => "Start the kernel with psi=1",
-        _ => "Use a kernel with CONFIG_SCHED_INFO",
+        missing if missing.contains(&MissingProbe::Pressure) => {
+            "Start the kernel with psi=1, so that plimsoll can read the pressure in /proc/pressure"
+        }
+        _ => "Use a kernel with CONFIG_SCHED_INFO, so that plimsoll can read how long threads wait for a core",
     };
     check("probes", Fitness::Limited, format!("not read: {}", missing.join(", ")), Some(remedy))
 }
@@ -295,7 +297,7 @@ fn check_probes(facts: &MachineFacts) -> FitnessCheck {
 fn check_sampling(facts: &MachineFacts) -> FitnessCheck {
     let paranoid =
         facts.perf_event_paranoid.map_or_else(String::new, |level| format!(" (perf_event_paranoid is {level})"));
-    let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, for functions in explain";
+    let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, so that explain can name the server's functions";
     match facts.sampling {
         SamplingAccess::Machine => check("sampling", Fitness::Fit, "functions of all processes", None),
         SamplingAccess::OwnProcesses { in_kernel: true } => {
@@ -304,11 +306,11 @@ fn check_sampling(facts: &MachineFacts) -> FitnessCheck {
         SamplingAccess::OwnProcesses { in_kernel: false } => check(
             "sampling",
             Fitness::Limited,
-            format!("functions of your own processes, without the kernel's{paranoid}"),
+            format!("functions of your own processes, but not of the kernel{paranoid}"),
             Some(remedy),
         ),
         SamplingAccess::Refused => {
-            check("sampling", Fitness::Limited, format!("refused by the kernel{paranoid}"), Some(remedy))
+            check("sampling", Fitness::Limited, format!("the kernel refuses function sampling{paranoid}"), Some(remedy))
         }
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_model::{LoadSkipReason, Stop};
 pub fn stop(stop: &Stop) -> &str {
     match stop {
         Stop::Interrupted => "interrupted",
-        Stop::UsedUp => "all rows of pick = \"unique\" were used",
+        Stop::UsedUp => "the data has no unused row left (pick = \"unique\" uses each row once)",
         Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
     }
 }

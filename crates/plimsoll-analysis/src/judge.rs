@@ -347,7 +347,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             // A load that lets the server's backlog drain ends as soon as the backlog has drained.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
-                _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
+                _ => (Verdict::Fail, "the server's backlog did not drain before this load ended".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
         }

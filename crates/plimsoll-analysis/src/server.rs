@@ -72,13 +72,13 @@ impl ServerUse {
         let probes = &run.probes;
         let unseen = || match (&probes.missing[..], probes.is_empty()) {
             ([], true) => "no probe ran".to_owned(),
-            ([], false) => "no process was found".to_owned(),
+            ([], false) => "the server's process was not found".to_owned(),
             (reasons, _) => reasons.join("; "),
         };
         let cpu = probes.series.get(table::SERVER_CPU.name).ok_or_else(unseen)?;
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         if to_ns <= from_ns {
-            return Err("the load had no measured window".into());
+            return Err("the load ended before its measured window began".into());
         }
         // The ledger also counts responses in the grace period after the window, so the CPU time of
         // the grace period is included.

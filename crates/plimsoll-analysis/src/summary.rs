@@ -409,7 +409,7 @@ fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
         let text = format!(
             "{read_wait}, and plimsoll's busiest worker was busy {busy_percent:.0} % of the time: the response \
-             times include plimsoll's share",
+             times include time spent in plimsoll",
             read_wait = read_wait_text(generator),
             busy_percent = generator.work_share * 100.0
         );

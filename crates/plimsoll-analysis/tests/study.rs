@@ -342,7 +342,7 @@ fn interventions_run_between_two_control_loads() {
             6,
             vec![
                 "several client identities was not tried: the budget left no time for the change",
-                "the setting was not tried with 4: the budget left no time for the change",
+                "the server setting was not tried with 4: the budget left no time for the change",
             ],
         ),
     ] {

@@ -294,7 +294,7 @@ impl AnswerChecks {
             JsonExpectation::Number(number) => format!("{json_path} is not {number}", json_path = path.text()),
             JsonExpectation::Text(_) => format!("{json_path} is not the expected text", json_path = path.text()),
         }));
-        reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
+        reasons.extend(expect.body.iter().map(|_| "the content of the response is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
             CaptureSource::Json(path) => format!(
                 "the response has no {json_path} to capture '{capture}' from",
@@ -365,7 +365,7 @@ impl AnswerChecks {
     /// Sets the converter that turns gRPC messages into JSON text.
     pub fn set_message_text(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
-            self.reasons.push("the content is not a message of the method's type".to_owned());
+            self.reasons.push("the content is not a message of the gRPC method's response type".to_owned());
             self.messages = Some(messages);
         }
     }

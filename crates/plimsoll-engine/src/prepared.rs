@@ -104,7 +104,10 @@ pub fn prepare_with_helpers(
     LoadHelpers { authors, texts }: LoadHelpers,
     on_tick: &mut TickListener,
 ) -> Result<PreparedLoad, Error> {
-    assert!(authors.is_empty() || authors.len() as u64 == u64::from(injector.workers.max(1)), "one for each worker");
+    assert!(
+        authors.is_empty() || authors.len() as u64 == u64::from(injector.workers.max(1)),
+        "there must be one author (script) for each worker"
+    );
     let mut authors = authors.into_iter();
     if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
         return Err(Error::NoAddress);
@@ -212,7 +215,9 @@ impl PreparedLoad {
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     self.workers.join();
-                    return Err(Error::System(std::io::Error::other("a worker ended before the load")));
+                    return Err(Error::System(std::io::Error::other(
+                        "a load thread of plimsoll ended before the load",
+                    )));
                 }
             }
         }

@@ -83,9 +83,9 @@ impl AllowList {
                 "the agent never sends load to {address}, where clouds serve a machine's credentials: choose \
                  another target"
             )),
-            Some(address) if self.is_excepted(address) => {
-                Err(format!("the agent never sends load to {address}, its own bus: choose another target"))
-            }
+            Some(address) if self.is_excepted(address) => Err(format!(
+                "the agent never sends load to {address}, its own bus (NATS server): choose another target"
+            )),
             Some(address) => Err(format!(
                 "the agent does not permit load on {address}: start the agent with --allow {address}, or choose \
                  another target"

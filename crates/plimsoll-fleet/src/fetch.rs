@@ -78,7 +78,7 @@ async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<Fetched
     let stored = StoredLoad::read(&client, access, run).await?;
     let Some(stored) = stored else {
         return Err(Failure::start(format!(
-            "the bus at {url} has no run {run}: the bus stores run files for a week, and intervals for a day"
+            "the bus at {url} has no run {run}: the bus stores run files for a week, and agents' measurements for a day"
         )));
     };
     let (experiment, fetched) = stored.to_experiment();
@@ -201,7 +201,7 @@ impl StoredLoad {
                 adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
-            remarks: vec![Remark::Broken { reason: "the coordinator of the fleet was lost".to_owned() }],
+            remarks: vec![Remark::Broken { reason: "the plimsoll that coordinated the agents was lost".to_owned() }],
             elapsed_ns,
         };
         (experiment, FetchedRun::Recovered { intervals, unfinished })

@@ -90,8 +90,9 @@ impl LocalNetwork {
 /// Runs the program `ip` with these arguments. An error is the first line of the program's output.
 fn run_ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
-    let output =
-        output.map_err(|error| format!("the program ip cannot be run ({reason})", reason = system_text(&error)))?;
+    let output = output.map_err(|error| {
+        format!("the program 'ip' of iproute2 cannot be run ({reason})", reason = system_text(&error))
+    })?;
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or("it sends nothing").trim().trim_end_matches('.').to_owned();
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }

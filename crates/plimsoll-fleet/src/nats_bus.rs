@@ -307,8 +307,8 @@ impl BusWorker {
                     }
                     Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
                         return Err(Failure::start(format!(
-                            "agent {name} works for another coordinator: wait until the agent is free, or name \
-                             further agents with --agents"
+                            "agent {name} works for another coordinator (another plimsoll run): wait until the \
+                             agent is free, or name other agents with --agents"
                         )));
                     }
                     _ => {}
@@ -318,7 +318,7 @@ impl BusWorker {
                 && let Some((name, _)) = waiting.first()
             {
                 return Err(Failure::start(format!(
-                    "agent {name} did not accept this run within {time}: see its output, or name further agents with \
+                    "agent {name} did not accept this run within {time}: see its output, or name other agents with \
                      --agents",
                     time = exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
                 )));

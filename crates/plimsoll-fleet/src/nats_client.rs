@@ -78,7 +78,10 @@ impl BusAccess {
 pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Failure::start(format!("no connection to a bus can be made: {reason}", reason = system_text(&error)))
+        Failure::start(format!(
+            "no connection to a bus (NATS server) can be made: {reason}",
+            reason = system_text(&error)
+        ))
     })?;
     Ok(std::thread::spawn(move || runtime.block_on(task())))
 }
@@ -200,7 +203,7 @@ fn untrusted_certificate_text(url: &str, detail: &str) -> String {
 
 /// Returns the failure for a bus connection whose thread ended without a reason.
 pub fn connection_ended() -> Failure {
-    Failure::start("the connection to the bus ended by itself")
+    Failure::start("the connection to the bus (NATS server) ended by itself")
 }
 
 /// Subscribes to a subject of the bus.
@@ -280,7 +283,7 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
         }
     }
     Err(Failure::start(format!(
-        "the bus at {url} makes no stream for intervals ({refused}): give JetStream more storage"
+        "the bus at {url} creates no stream for the agents' measurements ({refused}): give JetStream more storage"
     )))
 }
 

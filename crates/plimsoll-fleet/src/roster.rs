@@ -97,7 +97,7 @@ impl Roster {
             if starts.len() > 1 {
                 return RosterState::Refused(format!(
                     "{agents} agents on the bus have the name {name}: give each agent its own name with --name, or \
-                     name further agents with --agents",
+                     name other agents with --agents",
                     agents = starts.len()
                 ));
             }
@@ -106,8 +106,8 @@ impl Roster {
             }
             if presence.run.is_some() {
                 return RosterState::Refused(format!(
-                    "agent {name} works for another coordinator: wait until the agent is free, or name further \
-                     agents with --agents"
+                    "agent {name} works for another coordinator (another plimsoll run): wait until the agent is \
+                     free, or name other agents with --agents"
                 ));
             }
             complete.push((name.clone(), boot.clone()));
@@ -140,7 +140,7 @@ impl Roster {
                     wanted.iter().filter(|name| !self.agents.contains_key(*name)).map(String::as_str).collect();
                 format!(
                     "agent {missing_agents} has not joined the bus at {bus} within {wait} ({there}): start this \
-                     agent, name further agents with --agents, or wait longer with --wait",
+                     agent, name other agents with --agents, or wait longer with --wait",
                     missing_agents = missing.join(", ")
                 )
             }

@@ -78,14 +78,16 @@ impl Spool {
     pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::start(format!(
-                "the spool '{folder}' cannot be written: {reason}; name another folder with --spool",
+                "the spool '{folder}' (an agent's stored measurements) cannot be written: {reason}; name another \
+                 folder with --spool",
                 folder = folder.display(),
                 reason = system_text(&error)
             ))
         };
         let lock = lock_folder(folder).map_err(cannot)?.ok_or_else(|| {
             Failure::usage(format!(
-                "the spool '{folder}' belongs to a running agent: name another folder with --spool",
+                "the spool '{folder}' (an agent's stored measurements) belongs to a running agent: name another \
+                 folder with --spool",
                 folder = folder.display()
             ))
         })?;

@@ -32,7 +32,10 @@ const SSH_OPTIONS: [&str; 8] = [
 /// requests the copy; error messages name this option.
 pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
     std::fs::read("/proc/self/exe").map_err(|error| {
-        Failure::start(format!("{copy_flag}: this program cannot be read: {reason}", reason = system_text(&error)))
+        Failure::start(format!(
+            "{copy_flag}: plimsoll cannot read its own program file: {reason}",
+            reason = system_text(&error)
+        ))
     })
 }
 
@@ -114,8 +117,8 @@ fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_fla
         let theirs = lines().find(is_version).unwrap_or("an older plimsoll");
         let own = env!("CARGO_PKG_VERSION");
         return format!(
-            "the machine has {theirs}, which cannot do this, and this is plimsoll {own}: install the same version \
-             there, or add {copy_flag}"
+            "the machine has {theirs}, which lacks a command or option that plimsoll {own} needs: install the same \
+             version there, or add {copy_flag}"
         );
     }
     let last = lines().rfind(|line| !is_version(line)).map(redact::line).unwrap_or_default();

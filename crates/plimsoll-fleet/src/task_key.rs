@@ -105,7 +105,7 @@ impl TaskKey {
         let line = format!("{SECRET_PREFIX}{}\n", to_hex(&seed));
         output_file::create_private(path, line.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::usage(format!(
-                "'{file}' exists, and agents may trust a key in it: give another file name",
+                "'{file}' exists, and may contain a fleet key that agents trust: give another file name",
                 file = path.display()
             )),
             _ => Failure::start(format!(
@@ -118,7 +118,8 @@ impl TaskKey {
     }
 
     fn key_from_seed(seed: &[u8]) -> Result<TaskKey, String> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| "the key is no ed25519 key".to_owned())?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed)
+            .map_err(|_| "the fleet key is not a valid ed25519 key".to_owned())?;
         Ok(TaskKey { pair })
     }
 
@@ -166,9 +167,11 @@ impl TaskVerifier {
     pub fn parse(text: &str) -> Result<TaskVerifier, String> {
         let bytes = text.trim().strip_prefix(PUBLIC_PREFIX).and_then(from_hex);
         let public = bytes.and_then(|bytes| bytes.try_into().ok());
-        public
-            .map(|public| TaskVerifier { public })
-            .ok_or_else(|| "the key is not the line that plimsoll fleet key prints: ed25519: and 64 digits".to_owned())
+        public.map(|public| TaskVerifier { public }).ok_or_else(|| {
+            "the public key is not valid: give the line that plimsoll fleet key prints, ed25519: and 64 hexadecimal \
+             digits"
+                .to_owned()
+        })
     }
 
     /// Checks the signature of a task of the run named `run`. An error is a sentence without the

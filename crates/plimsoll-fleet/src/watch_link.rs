@@ -115,8 +115,8 @@ impl<B: Bus> WatchLink<B> {
         match self.hello_message().filter(|hello| hello.plimsoll != own) {
             None => Ok(()),
             Some(hello) => Err(format!(
-                "the agent there is plimsoll {version}, and this is plimsoll {own}: install the same version there, or \
-                 add --watch-copy",
+                "the agent on the server's machine is plimsoll {version}, and this is plimsoll {own}: install the same \
+                 version there, or add --watch-copy",
                 version = hello.plimsoll
             )),
         }
@@ -134,7 +134,10 @@ impl<B: Bus> WatchLink<B> {
             return Err("interrupted".to_owned());
         }
         match self.bus.now_ns() >= until_ns {
-            true => Err(format!("the agent there {what} in time: log in by hand and look for the reason of the delay")),
+            true => Err(format!(
+                "the agent on the server's machine {what} in time: log in there by hand and look for the reason of the \
+                 delay"
+            )),
             false => Ok(said),
         }
     }

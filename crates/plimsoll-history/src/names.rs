@@ -63,9 +63,9 @@ impl RunName {
                 ),
                 _ => match count {
                     0 => "the store has no finished run; choose another folder with --store".to_owned(),
-                    1 => "the store has 1 finished run: @latest, or @1".to_owned(),
+                    1 => "the store has 1 finished run: write @latest or @1".to_owned(),
                     count => {
-                        format!("the store has {count} finished runs: @1 (the latest) to @{count}")
+                        format!("the store has {count} finished runs: write a name from @1 (the latest) to @{count}")
                     }
                 },
             })

@@ -131,7 +131,8 @@ impl CaptureSource {
             Some(("header", name)) => named(name, CaptureSource::Header),
             Some(("cookie", name)) => named(name, CaptureSource::Cookie),
             _ => Err(format!(
-                "'{text}' has no known source: write $.KEY (JSONPath), regex:PATTERN, header:NAME or cookie:NAME"
+                "'{text}' does not say what to read from the response: write $.KEY (JSONPath), regex:PATTERN, \
+                 header:NAME or cookie:NAME"
             )),
         }
     }

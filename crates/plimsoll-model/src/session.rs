@@ -168,13 +168,13 @@ impl Think {
             ("pick", times) if times.len() <= PICKED_MAX => {
                 Think::Pick(times.iter().map(|text| time(text)).collect::<Result<_, _>>()?)
             }
-            ("pick", _) => return Err(format!("pick has at most {PICKED_MAX} times")),
+            ("pick", _) => return Err(format!("pick(...) has at most {PICKED_MAX} think times")),
             _ => return Err(unknown()),
         };
         match think {
             Think::Uniform(from, to) if from > to => Err(format!("'{text}': write the shorter time first")),
             think if !think.is_sound() => {
-                Err(format!("'{text}': a time is at most a day, and the deviation is 0 to 10"))
+                Err(format!("'{text}': a think time is at most a day, and the deviation of lognormal is 0 to 10"))
             }
             think => Ok(think),
         }

@@ -309,11 +309,11 @@ fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, Templa
     match (name, arguments) {
         ("int", [from, to]) => match (number(from)?, number(to)?) {
             (from, to) if from <= to => Ok(Value::Int { from, to }),
-            _ => template_error(format!("int: {from} is more than {to}")),
+            _ => template_error(format!("int({from},{to}): the first number is more than the second")),
         },
         ("float", [from, to]) => match (decimal(from)?, decimal(to)?) {
             (from, to) if from <= to => Ok(Value::Float { from, to }),
-            _ => template_error(format!("float: {from} is more than {to}")),
+            _ => template_error(format!("float({from},{to}): the first number is more than the second")),
         },
         ("uuid", []) => Ok(Value::Uuid),
         ("text", [count]) => Ok(Value::Text(length(count)?)),

@@ -127,7 +127,7 @@ impl TlsFailure {
             TlsFailure::Revoked => "the server's certificate was revoked",
             TlsFailure::BadCertificate => "the server's certificate is not valid",
             TlsFailure::ClientCertificate => "the server requires a client certificate that it trusts",
-            TlsFailure::NothingInCommon => "no version (1.2 or 1.3), cipher or protocol in common with the server",
+            TlsFailure::NothingInCommon => "no TLS version (1.2 or 1.3), cipher or protocol in common with the server",
             TlsFailure::NotTls => "the server does not speak TLS on this port",
             TlsFailure::Closed => "the server closed the connection during the handshake",
             TlsFailure::Reset => "the server reset the connection during the handshake",

@@ -46,11 +46,13 @@ impl FetchTarget {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
             return Err(Failure::usage(format!(
-                "'{origin}': probes use plain HTTP only: give an http:// address for the probes"
+                "'{origin}': plimsoll reads metrics and profiles only over plain HTTP: give their http:// address"
             )));
         }
         if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
-            return Err(Failure::usage("the target is a unix socket: give an http:// address for the probe"));
+            return Err(Failure::usage(
+                "the target is a unix socket: give the http:// address of the server's metrics or profiles",
+            ));
         }
         Ok(FetchTarget { origin, path: "/".to_owned(), authorization, addresses: plan.carriage.addresses.clone() })
     }

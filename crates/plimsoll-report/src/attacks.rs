@@ -103,14 +103,14 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     if course.results_beyond_limit() > 0 {
         let text = format!(
-            "{results} results of further attacks are not shown: at most {attacks_max} attacks have separate lines",
+            "{results} results of further vegeta attacks are not shown: the report lists at most {attacks_max} attacks",
             results = count(course.results_beyond_limit()),
             attacks_max = attacks.len()
         );
         report.text(Tone::Warning, text);
     }
     if attacks.is_empty() {
-        report.text(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "The results are empty");
+        report.text(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "The vegeta results are empty");
         return report;
     }
     for (at, attack) in attacks.iter().enumerate() {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn pages_exist_for_zero_and_one_result() {
         let none = page::render(&attacks_page(&VegetaCourse::default(), "", CHART_INTERVALS_MAX), "x");
-        assert!(none.contains("<h1>The results are empty</h1>"));
+        assert!(none.contains("<h1>The vegeta results are empty</h1>"));
         let mut one = VegetaCourse::default();
         one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });
         let page = page::render(&attacks_page(&one, "t", 0), "x");

@@ -72,7 +72,10 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         text.push_str(&format!("  -> {remedy}\n"));
     }
     if remedies.len() > shown {
-        text.push_str(&format!("  -> {remedies} more: plimsoll doctor --json\n", remedies = remedies.len() - shown));
+        text.push_str(&format!(
+            "  -> {remedies} more remedies: plimsoll doctor --json\n",
+            remedies = remedies.len() - shown
+        ));
     }
     text
 }
@@ -219,7 +222,7 @@ mod tests {
         assert!(text.lines().count() <= LINES_MAX, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{text}");
         assert!(text.starts_with("this machine is not fit to measure: steal, interference"), "{text}");
-        assert!(text.contains("more: plimsoll doctor --json"), "{text}");
+        assert!(text.contains("more remedies: plimsoll doctor --json"), "{text}");
         let document = doctor_document(&facts, Some(&measured), &fitness);
         assert_eq!(document["fitness"], "unfit");
         let remedies = document["checks"].as_array().expect("a list").iter().filter(|it| it["remedy"].is_string());

@@ -160,7 +160,7 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
         (Intervention::Control, _) => {
             "a load without a change, as the reference for the loads with a change".to_owned()
         }
-        (_, []) => "no remaining cause predicts an effect".to_owned(),
+        (_, []) => "no remaining possible cause predicts an effect of this change".to_owned(),
         (_, predicted) => {
             let texts = predicted.iter().map(|(cause, text)| format!("{text} (if the cause is {cause})"));
             format!("prediction: {}", texts.collect::<Vec<_>>().join("; "))
@@ -189,7 +189,7 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
-            "elasticity {elasticity:.2}: twice the value gives {factor:.2} times the throughput{consequence}",
+            "elasticity {elasticity:.2}: twice the setting's value gives {factor:.2} times the throughput{consequence}",
             factor = 2f64.powf(elasticity),
             consequence = match varied.holds() {
                 Some(true) => "; the setting limits the load line",

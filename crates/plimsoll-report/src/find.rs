@@ -399,7 +399,7 @@ pub(crate) fn find_report(
         facts.push((
             "knee",
             format!(
-                "{users}: {rate_per_s} {counted}/s, p99 {p99} (the fewest users with 95 % of the peak)",
+                "{users}: {rate_per_s} {counted}/s, p99 {p99} (the fewest users with 95 % of the peak throughput)",
                 users = users_text(knee.concurrency),
                 rate_per_s = rate(knee.rps),
                 p99 = duration(knee.p99_ns as f64)

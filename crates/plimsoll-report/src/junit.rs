@@ -112,7 +112,8 @@ pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
 /// Returns the test case of a ladder, which measures several servers in turn. The case is always
 /// skipped, because a ladder has no verdict.
 pub(crate) fn ladder_case(experiment: &Experiment) -> Case {
-    compared_case(experiment, CaseOutcome::Skipped("a ladder has no verdict".into()))
+    let why = "a ladder only measures several servers in turn, and has no verdict";
+    compared_case(experiment, CaseOutcome::Skipped(why.into()))
 }
 
 fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {

@@ -172,7 +172,11 @@ pub fn model_report(shown: &ModelReport) -> Report {
     let headline = match shown.distances.map(ModelDistances::figures_over_bounds) {
         None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
-            format!("{file} matches {logs} within all bounds", file = shown.file, logs = shown.logs.join(", "))
+            format!(
+                "the model {file} matches {logs}: all differences are within their bounds",
+                file = shown.file,
+                logs = shown.logs.join(", ")
+            )
         }
         Some(apart) => {
             let said: Vec<String> = apart.iter().map(|figure| format!("its {} {}", figure.name, figure.said)).collect();
@@ -228,7 +232,8 @@ pub fn model_report(shown: &ModelReport) -> Report {
         rows.push((
             "withheld",
             format!(
-                "{path_parts} parts of paths look like keys and are replaced: --keep-keys writes the original parts",
+                "{path_parts} parts of paths look like secret keys and are replaced: --keep-keys writes the original \
+                 parts",
                 path_parts = count(facts.keys_withheld as u64)
             ),
         ));
@@ -276,7 +281,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         rows.push(vec!["order of endpoints".to_owned(), String::new(), String::new(), share(tv), String::new()]);
     }
     for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_off_max) {
-        let name = format!("hits of a cache of {paths}", paths = count(*size as u64));
+        let name = format!("hits of a cache of {paths} paths", paths = count(*size as u64));
         rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(*off_max)]);
     }
     rows

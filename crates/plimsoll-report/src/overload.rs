@@ -22,7 +22,7 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
         return match found.steps.is_empty() || serves {
-            true => "the load did not finish",
+            true => "the load of the overload test did not finish: there is no verdict",
             false => "no request succeeded at any rate: there is no load line to exceed",
         }
         .to_owned();

@@ -210,7 +210,7 @@ pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, ar
         (
             "machine",
             format!(
-                "{processor}, {cores} cores for plimsoll, {memory} of memory, {open_files} open files",
+                "{processor}, {cores} cores for plimsoll, {memory} of memory, at most {open_files} open files",
                 processor = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu },
                 cores = environment.cores,
                 memory = bytes(environment.memory_bytes as f64),

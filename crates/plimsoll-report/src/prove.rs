@@ -154,7 +154,11 @@ pub fn ladder_progress_text(ladder: &Ladder) -> String {
 
 /// Formats the column headings of a ladder's live log, for the rows of [`ladder_line`].
 pub fn ladder_heading() -> String {
-    format!("{time:>8}  {blocks:>6}  share of the step before (95 % interval)", time = "at", blocks = "blocks")
+    format!(
+        "{time:>8}  {blocks:>6}  goodput as a share of the step before (95 % interval)",
+        time = "at",
+        blocks = "blocks"
+    )
 }
 
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
@@ -271,11 +275,13 @@ fn budget_advice_text(proof: &Proof) -> Option<String> {
         Some(ns) if ns > RECOMMENDED_BUDGET_NS_MAX => {
             "on such a noisy machine, even a comparison of one day would not decide".into()
         }
-        Some(ns) if blocks => format!("--budget {budget} without --blocks would decide", budget = flag_time(ns)),
+        Some(ns) if blocks => {
+            format!("--budget {budget} without --blocks would decide the comparison", budget = flag_time(ns))
+        }
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
         // The duration of a block (one load of each server) is unknown, so the text recommends a
         // number of blocks, not a time budget.
-        None => format!("about {more} more blocks would decide"),
+        None => format!("about {more} more blocks would decide the comparison"),
     })
 }
 
@@ -413,8 +419,10 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
 
 /// Formats how much the goodput varies between the loads of one side, as a standard deviation.
 fn spread_text(proof: &Proof) -> String {
-    let what =
-        if proof.fresh { "goodput varies from start to start of a build" } else { "goodput varies from load to load" };
+    let what = match proof.fresh {
+        true => "goodput varies between starts of the same build",
+        false => "goodput varies from load to load",
+    };
     match proof.spread {
         [Some(a), Some(b)] => {
             let (a, b) = (percent_text(a), percent_text(b));
@@ -455,7 +463,8 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!all.is_empty()).then(|| format!("{verdict}: {}", all.join(", ")))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
-    let told = if told.is_empty() { "no request is better or worse".to_owned() } else { told.join("; ") };
+    let told =
+        if told.is_empty() { "no request is better or worse on B than on A".to_owned() } else { told.join("; ") };
     format!("{told}; these results are secondary, and corrected for the number of comparisons (Holm)")
 }
 
@@ -550,7 +559,7 @@ pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
 /// (server).
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
-        return format!("no result for the {steps} steps: no block is valid", steps = ladder.rungs.len());
+        return format!("no result for the {steps} steps of the ladder: no block is valid", steps = ladder.rungs.len());
     }
     let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
     let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);

@@ -13,7 +13,7 @@ use plimsoll_model::Criterion;
 /// precision of the load line.
 pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
     let what = match &settings.base.traffic.request_list {
-        Some(_) => "the multiple of the log",
+        Some(_) => "the highest multiple of the log's traffic",
         None => "the highest rate",
     };
     format!(
@@ -51,7 +51,7 @@ pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
 pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
     let budget = duration(budget_ns as f64);
     match criterion {
-        None => format!("how much throughput remains at each of the {steps} steps? ({budget} at most)"),
+        None => format!("how much throughput remains at each of the {steps} steps of the ladder? ({budget} at most)"),
         Some(criterion) => {
             format!("is B better than A? {measure} decides ({budget} at most)", measure = measure_text(criterion))
         }

@@ -93,7 +93,9 @@ pub(crate) fn replay_fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'sta
     let mut parts = vec![replay_speed_text(facts)];
     if facts.has_whole_seconds {
         parts.push(
-            "timestamps of whole seconds, spread within each second: bursts below 1 s differ from the log".to_owned(),
+            "the log's timestamps are whole seconds, and the requests are spread within each second: bursts below 1 s \
+             differ from the log"
+                .to_owned(),
         );
     }
     let answered: u64 = summary.whole.statuses.iter().map(|(_, count)| count).sum();

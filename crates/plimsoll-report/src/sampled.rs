@@ -12,7 +12,7 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
         FunctionObservation::Refused(why) => {
-            report.text(Tone::Plain, format!("functions are not known: {why}"));
+            report.text(Tone::Plain, format!("the costs of the server's functions are not known: {why}"));
         }
         FunctionObservation::Costs(costs) => {
             let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();

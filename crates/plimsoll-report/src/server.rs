@@ -80,7 +80,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     facts.push((
         "probes".into(),
         format!(
-            "{series} series, took {core_percent:.2} % of a core{gaps}",
+            "{series} time series; the probes took {core_percent:.2} % of a core{gaps}",
             series = readings.len(),
             core_percent = around.cost_share() * 100.0,
             gaps = gaps_text(&readings)

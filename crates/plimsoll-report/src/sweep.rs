@@ -141,7 +141,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let before = before.max_by(|a, b| a.load.total_cmp(&b.load));
     let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWTH_RATIO_MIN);
     let end = match (limited, growing) {
-        (true, _) => "; the server's own peak is higher",
+        (true, _) => "; plimsoll was the limit, so the server's own peak is higher",
         (false, true) => "; goodput was still growing: more users may give a higher peak",
         (false, false) => "",
     };

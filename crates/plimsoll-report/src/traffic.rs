@@ -86,8 +86,8 @@ pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Dou
     }
     if figures.late > 0 {
         let text = format!(
-            "{late_requests} requests are more than {minutes} min older than the previous line: rates, dispersion \
-             and concurrency leave them out",
+            "{late_requests} requests are more than {minutes} min older than the previous log line: the rates, \
+             dispersion and concurrency leave these requests out",
             late_requests = format::count(figures.late),
             minutes = WINDOW_S / 60
         );
@@ -95,14 +95,15 @@ pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Dou
     }
     if figures.endpoints_beyond > 0 {
         let text = format!(
-            "{requests} requests exceed the limit of {endpoints} endpoints: merge similar paths with --fold REGEX",
+            "{requests} requests belong to endpoints beyond the limit of {endpoints}: merge similar paths with --fold \
+             REGEX",
             requests = format::count(figures.endpoints_beyond),
             endpoints = format::count(figures.endpoints.len() as u64)
         );
         doubts.add(DoubtKind::Rough, text);
     }
     if figures.sessions.closed_early {
-        doubts.add(DoubtKind::Rough, "too many visitors at once: some sessions were ended early");
+        doubts.add(DoubtKind::Rough, "too many visitors at once: plimsoll counted some sessions as ended too early");
     }
     doubts
 }
@@ -228,9 +229,10 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
         facts.push(("think time", distribution_text(&sessions.think, &format::duration)));
     }
     if let Some(concurrency) = figures.concurrency {
-        let max = concurrency.max.map_or("unknown within the timestamps' resolution".into(), |max| {
-            format!("{} at most", format::count(max))
-        });
+        let max =
+            concurrency.max.map_or("the maximum is unknown because the timestamps are too coarse".into(), |max| {
+                format!("{} at most", format::count(max))
+            });
         facts.push(("in flight", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
     }
     if figures.durations.count() > 0 {

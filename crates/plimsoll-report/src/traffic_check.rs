@@ -86,7 +86,7 @@ pub fn check_text(check: &TrafficCheck) -> String {
         let _ = writeln!(text, "{share:>6.1} %  {}", visible(name));
     }
     text.push_str(&beside);
-    let _ = writeln!(text, "\nthe first {wanted}, with seed {seed}:");
+    let _ = writeln!(text, "\nthe first requests of this traffic (at most {wanted}; random seed {seed}):");
     for (number, asked) in first.iter().enumerate() {
         let name = visible(&routes[usize::from(asked.route)].label);
         let mut along = Vec::new();

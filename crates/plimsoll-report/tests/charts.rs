@@ -407,7 +407,7 @@ fn empty_charts_say_so() {
     let (proof, narrowing) = a_proof(&void);
     let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
     let told = ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), told, Theme::Light);
-    assert!(told.contains("no result for the 2 steps: no block is valid"), "{told}");
+    assert!(told.contains("no result for the 2 steps of the ladder: no block is valid"), "{told}");
     for svg in [
         prove_chart(
             &heading("x"),

@@ -152,7 +152,8 @@ fn fit_files(
     if threads * room < connections {
         let most = if limits.own_tables { THREADS_MAX * room } else { room };
         return Err(format!(
-            "{connections} connections need more open files than the limit of {files} allows: at most {most} (ulimit -n)"
+            "{connections} connections need more open files than the limit of {files} allows: use at most {most} \
+             connections, or raise the limit (ulimit -n)"
         ));
     }
     if fixed.threads {
@@ -259,7 +260,7 @@ mod tests {
         check("ports only", closed_plan(15_000.0, v4), free, TEST_LIMITS, Ok((1, 2, "127.0.0.1 to 127.0.0.2")));
         check("as told", closed_plan(50_000.0, v4), fixed, TEST_LIMITS, Err("-t 3"));
         check("a small limit", closed_plan(300.0, v4), free, few, Ok((10, 0, "10 threads")));
-        check("too small a limit", closed_plan(40_000.0, v4), free, few, Err("at most 32768 (ulimit -n)"));
+        check("too small a limit", closed_plan(40_000.0, v4), free, few, Err("at most 32768 connections"));
         check("no file at all", closed_plan(1.0, v4), free, Limits { files: 32, ..TEST_LIMITS }, Err("ulimit -n"));
         check("one table", closed_plan(50_000.0, v4), free, old, Err("at most 19968"));
         check("no ports", closed_plan(50_000.0, v6), free, TEST_LIMITS, Err("--source-ip"));

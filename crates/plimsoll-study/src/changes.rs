@@ -150,7 +150,8 @@ pub fn intervention_variants(
                 if longer != (*change == Intervention::LargerBody) {
                     let was = if longer { "shorter" } else { "longer" };
                     return Err(Failure::usage(format!(
-                        "--other-body: give the recorded second body, which was {was} than the first body"
+                        "--other-body: in the recorded run this body was {was} than the request's own body: give \
+                         the recorded body"
                     )));
                 }
                 Some((plan_with_other_body(plan, &bytes, terms)?, injector.clone()))

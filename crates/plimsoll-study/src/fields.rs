@@ -60,10 +60,10 @@ pub fn parse_tag(text: &str) -> Result<(String, String), Failure> {
     let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if key.is_empty() || key.len() > TAG_KEY_CHARS_MAX || !key.chars().all(is_key) {
-        return Err(refused("a key has at most 40 characters: letters, digits, - _ and ."));
+        return Err(refused("the key of a tag has 1 to 40 characters: letters, digits, - _ and ."));
     }
     if value.is_empty() || value.chars().count() > TAG_VALUE_CHARS_MAX || value.chars().any(char::is_control) {
-        return Err(refused("a value has 1 to 120 characters, without control characters"));
+        return Err(refused("the value of a tag has 1 to 120 characters, without control characters"));
     }
     if redact::is_secret_name(key) {
         return Err(refused("the key names a secret, and a tag is recorded unredacted: choose another key"));

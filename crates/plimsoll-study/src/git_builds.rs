@@ -89,7 +89,8 @@ pub fn build_revisions(
     if !any_revision(builds) {
         return Ok(None);
     }
-    let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start is missing: add --start"))?;
+    let missing = || Failure::usage("git:REV needs --start CMD, the command that starts the server: add --start");
+    let start = builds.start.as_deref().ok_or_else(missing)?;
     let repository = Repository::current_repository().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
     let mut commits = Vec::new();
     for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {

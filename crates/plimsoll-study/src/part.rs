@@ -67,14 +67,14 @@ impl Task {
     }
 
     fn read(input: &mut impl Read) -> Result<Task, String> {
-        let cut = |_| "the task of this process was cut off".to_owned();
+        let cut = |_| "the first process of plimsoll sent only a part of the task".to_owned();
         let plan = Plan::from_bytes(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let injector =
             serde_json::from_slice(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let stripe = Stripe::new(read_u64(input).map_err(cut)?, read_u64(input).map_err(cut)?);
         match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
             true => Ok(Task { plan, injector, stripe }),
-            false => Err("the task of this process is not part of a load".to_owned()),
+            false => Err("the first process of plimsoll sent a task that is not a valid share of a load".to_owned()),
         }
     }
 }

@@ -180,9 +180,9 @@ impl Profiler for ProfileTaker {
         taken.extend(self.threads.drain(..).map(|(name, thread)| (name, await_fetch(thread))));
         // Profiles that never started are recorded as missing, with the reason.
         let never = match tag.arm {
-            Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped it",
+            Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped the run",
             Some(_) => "the load ended early",
-            None => "the load ended before the profile",
+            None => "the load ended before the profile was taken",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
         // The profiles of all loads share one budget of waiting time.

@@ -34,7 +34,8 @@ pub fn resolve_targets(
         let authoring = ScriptRun::from_terms(&arm.plan, terms)?.map(into_author_factory);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
-            let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
+            let missing = || Failure::start("the command that starts a build is missing: give --a CMD and --b CMD");
+            let command = command.ok_or_else(missing)?;
             let command = subject::start_command(&command, arm.plan.traffic.origin.port);
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;

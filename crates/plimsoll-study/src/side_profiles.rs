@@ -31,7 +31,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         let name = experiment.spec.profile_name(&taken.tag);
         let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
         let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
-            let reason = taken.file.as_ref().err().map_or("the load of the profile is not recorded", String::as_str);
+            let no_load = "the run file does not contain the load of this profile";
+            let reason = taken.file.as_ref().err().map_or(no_load, String::as_str);
             missing.push(format!("{name}: no profile: {reason}"));
             continue;
         };
@@ -69,12 +70,12 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     missing.into_iter().for_each(|text| doubts.add(DoubtKind::Unmeasured, text));
     if !late.is_empty() {
         let names = late.join(", ");
-        let text = format!("while {names} were taken the generator was the limit, not the server: ");
+        let text = format!("while the profiles {names} were taken, the generator was the limit, not the server: ");
         doubts.add(DoubtKind::Generator, Sentence::from(text).then(&limit.unwrap_or_default()));
     }
     if !behind.is_empty() {
         let names = behind.join(", ");
-        let text = format!("no steady state: the server fell behind the rate while {names} were taken");
+        let text = format!("no steady state: the server fell behind the rate while the profiles {names} were taken");
         doubts.add(DoubtKind::Server, text);
     }
     let seconds = recorded.seconds;

@@ -115,7 +115,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         if signal::interrupted()
             && let Some(tag) = study.next_unprofiled_level(&self.history_so_far())
         {
-            self.record_missing_profile(tag, "the user stopped it");
+            self.record_missing_profile(tag, "the user stopped the run");
         }
         self.display.clear();
         Ok(())

@@ -96,7 +96,7 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
         None => Ok(()),
         Some(data) => Err(Failure::usage(format!(
             "-f: the rows of '{data_name}' are used once each, and this command applies many loads: set pick = \
-            \"sequential\", or use run",
+            \"sequential\", or use plimsoll run",
             data_name = data.name
         ))),
     }

@@ -554,7 +554,7 @@ fn descriptions_define_how_values_are_formatted() {
     has(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
     let paths = "\npaths: {/a: {get: {responses: {}}}}\n";
     for (head, said) in [
-        ("basePath: /v2", "the description names no host: give the host as the target, with the path /v2"),
+        ("basePath: /v2", "the OpenAPI file names no host: give the host as the target, with the path /v2"),
         ("", "as the target"),
     ] {
         let imported = openapi(&format!("swagger: \"2.0\"\ninfo: {{title: t}}\n{head}{paths}")).expect(head);
@@ -792,7 +792,7 @@ fn recordings_keep_the_recorded_body() {
             r#""mimeType": "multipart/form-data", "params": [{{"name": "f", "fileName": "C:\\\\a.csv", "contentType": "text/csv", "value": "{value}"}}]"#
         )
     };
-    let file = "put the file a.csv of its form beside this file";
+    let file = "its form uploads the file a.csv: put it beside the traffic file";
     for (data, parts, left_out) in [
         (bytes("aGVsbG8="), vec!["body = \"hello\""], ""),
         (bytes("//8="), vec!["post = \"/a\""], "its body is not text"),

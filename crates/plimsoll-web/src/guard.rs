@@ -70,7 +70,8 @@ impl AccessRefusal {
     pub fn text(self) -> &'static str {
         match self {
             AccessRefusal::Host => {
-                "this server has another name: open the link that plimsoll serve printed, or start it with --name"
+                "the request's Host header is not a name of this server: open the link that plimsoll serve printed, \
+                 or start plimsoll serve with --name"
             }
             AccessRefusal::Origin => "the request comes from a page of another server: use the pages of this server",
             AccessRefusal::Token => "this action needs the token: open the link that plimsoll serve printed",

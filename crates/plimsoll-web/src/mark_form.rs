@@ -36,7 +36,7 @@ pub fn change_marks(shared: &WebState, file: &str, query: &Query) -> Result<(), 
             && query.all_values("tag").next().is_none()
             && query.all_values("untag").next().is_none() =>
         {
-            return Err(Problem::bad_request("tag, untag or pin: the change is missing"));
+            return Err(Problem::bad_request("the request changes nothing: expected a field tag, untag or pin"));
         }
         None => {}
     }

@@ -144,7 +144,7 @@ impl EncodedRequest {
         let end = self.h1.len() - self.after_body;
         let body = &self.h1[end - self.body_bytes..end];
         let head = self.h2.as_ref().map_or(&[][..], |h2| &h2.head);
-        debug_assert!(!head.is_empty(), "a request for HTTP/2 is written for it");
+        debug_assert!(!head.is_empty(), "the request was not encoded for HTTP/2");
         H2Request { head, body, expect: self.expect }
     }
 

@@ -150,7 +150,8 @@ pub fn plans_for_urls(
         carriage.keep_alive = !request.no_keepalive;
         if request.no_keepalive && carriage.streams_max > 1 {
             return Err(Failure::usage(
-                "--streams and --no-keepalive: a connection of one request has one stream; leave one out",
+                "--streams and --no-keepalive: without keep-alive, a connection has one request and so one \
+                 stream; leave one of the flags out",
             ));
         }
         if script.is_some() {
@@ -370,7 +371,9 @@ fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
             (flags.resolve_every.is_some(), "--resolve-every"),
         ] {
             if given {
-                return Err(Failure::usage(format!("--unix and {flag}: a unix socket has no address; leave one out")));
+                return Err(Failure::usage(format!(
+                    "--unix and {flag}: a unix socket has no IP address; leave one out"
+                )));
             }
         }
     }

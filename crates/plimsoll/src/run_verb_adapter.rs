@@ -35,7 +35,9 @@ impl RunVerb for RunVerbAdapter {
             secrets_of(command, matches).store_for_process();
         }
         let Command::Run(args) = &cli.command else {
-            return Err(Failure::usage("another tool's command line becomes a command line of plimsoll run"));
+            return Err(Failure::usage(
+                "the other tool's command line (such as ab or wrk) was not translated into a plimsoll run command",
+            ));
         };
         run::spec_from_args(args)
     }

@@ -148,7 +148,7 @@ features! {
     /// Whether memory was short: pages were read back from storage, or the memory limit was
     /// reached.
     MemoryShort: "memory_short", true,
-        ["no": "no page was read back from storage, and memory was below its limit",
+        ["no": "no memory page was read back from storage, and memory was below its limit",
          "yes": "the server waited for memory",
          "killed": "the kernel killed processes of the server's control group for lack of memory"],
         [MajorFaults, MemoryPressure, GroupMemory],
@@ -287,8 +287,8 @@ features! {
     /// Whether the server now sustains a higher rate than in the search, and was slower at the
     /// start of the search.
     WarmerNow: "warmer_now", true,
-        ["no": "no undisturbed load shows that the server was slower in the search than now",
-         "yes": "the server sustains more now than during the search, when single requests were slower"],
+        ["no": "no undisturbed load shows that the server is faster after the search than during the search",
+         "yes": "the server sustains more load after the search than during it, when single requests were slower"],
         [Goodput, Service, Compiling],
         |case| {
             // A disturbed search looks like a server that had not warmed up, and no other feature
@@ -335,7 +335,8 @@ features! {
         };
     /// Whether each worker of the server has its own connection to the dependency.
     EachHasOne: "each_has_one", true,
-        ["no": "workers share their connections", "yes": "each worker has its own connection"],
+        ["no": "not every worker of the server has its own connection to a dependency",
+         "yes": "each worker of the server has its own connection to a dependency"],
         [Processes, Threads, PeerConnections],
         |case| dependency_yes_no_index(case, each_has_one(case));
     /// Whether the number of busy workers equals the number of requests in service.
@@ -346,7 +347,7 @@ features! {
         |case| yes_no_index(workers_as_served(case));
     /// Whether connections wait to be accepted while all workers serve other requests.
     AcceptsLate: "accepts_late", true,
-        ["no": "connections are accepted at once",
+        ["no": "the server accepts connections without delay",
          "yes": "connections wait to be accepted while the workers serve other requests"],
         [ListenQueue, Unaccepted],
         |case| {
@@ -449,10 +450,10 @@ features! {
         };
     /// Whether data waits in the network, or many segments are retransmitted.
     OnTheWay: "on_the_way", true,
-        ["no": "few segments are retransmitted",
+        ["no": "few TCP segments are retransmitted",
          "server": "responses wait in the server's send buffers",
          "dependency": "responses of a dependency spend a long time in transit",
-         "lossy": "many segments are retransmitted"],
+         "lossy": "many TCP segments are retransmitted"],
         [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
         |case| {
             let send = signal_has_risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES).map(|queued| {

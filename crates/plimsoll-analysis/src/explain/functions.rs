@@ -80,8 +80,8 @@ impl FunctionObservation {
         };
         let (_, when) = levels.iter().find(|(runs, _)| all(runs, &looked) && all(runs, &uncaught))?;
         Some(format!(
-            "the cost of functions is not known: no sample caught the server {when}; longer loads take more \
-             samples"
+            "the CPU cost of the server's functions is not known: the profiler took no sample while the server ran \
+             {when}; longer loads take more samples"
         ))
     }
 }

@@ -209,7 +209,7 @@ fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Re
     match change {
         _ if noise > -stays_above.ln() => Err("the difference is within the noise"),
         change if change <= falls_below && bridged => Ok(Effect::Falls),
-        change if change <= falls_below => Err("with so few users, all users wait during a pause"),
+        change if change <= falls_below => Err("with so few users, all users wait while the dependency is paused"),
         change if change >= stays_above => Ok(Effect::Stays),
         _ => Err("the difference is not clear"),
     }
@@ -316,7 +316,7 @@ fn result_of_simultaneous_requests(
                 _ => Err("the difference is not clear".to_owned()),
             }
         }
-        _ => Err("there was no load for the comparison".to_owned()),
+        _ => Err("a load that the comparison needs was not measured".to_owned()),
     };
     let (effect, void) = match effect {
         Ok(effect) => (Some(effect), None),

@@ -163,7 +163,9 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
     let sentence = match limits {
         true => {
-            explanation.sentence.words("; but the varied setting limits the load line: throughput follows the setting")
+            let setting = "; but the server setting that the study varied limits the load line: throughput follows \
+                           this setting";
+            explanation.sentence.words(setting)
         }
         false => explanation.sentence,
     };
@@ -409,7 +411,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
         doubts.add(DoubtKind::Unmeasured, text);
     }
     if findings.load_line_rps.rps <= 0.0 {
-        doubts.add(DoubtKind::Nothing, "there is no load line: the loads are shares of the peak throughput");
+        doubts.add(DoubtKind::Nothing, "there is no load line: the study's loads are shares of the peak throughput");
     }
     if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))
         && case.cores_full() == Some(true)

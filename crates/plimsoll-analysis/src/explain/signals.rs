@@ -152,7 +152,8 @@ signals! {
     DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes";
     /// Mean number of a database's session threads that wait to be woken. A session thread that
     /// waits to be woken either waits for a lock of another session, or has no work.
-    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
+    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken",
+        "the wait states of the database's threads";
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's CPU quota was exhausted", "the control groups of dependencies";
@@ -167,7 +168,7 @@ signals! {
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
     /// Mean number of bytes that the server has written to receivers other than its clients, and
     /// that the receivers have not read.
-    PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
+    PeerUnsent: "peer_unsent", "bytes", "bytes that receivers other than clients have not read", "sockets";
     /// Mean number of bytes in transit from a dependency: sent, but not arrived at the server.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
     /// Mean number of connections that wait to be accepted by a dependency.

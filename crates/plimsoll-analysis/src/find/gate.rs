@@ -135,7 +135,7 @@ impl Demand {
         if self.op.holds(lower, self.value) == self.op.holds(upper.unwrap_or(f64::INFINITY), self.value) {
             return None;
         }
-        let upper_text = upper.map_or_else(|| "no rate above the load line was tried".to_owned(), format::rate);
+        let upper_text = upper.map_or_else(|| "an unknown rate (no higher rate was tried)".to_owned(), format::rate);
         let (from, value) = (format::rate(lower), format::rate(self.value));
         let why = format!("the load line lies between {from} and {upper_text}, and {value} is inside this interval");
         // The load line's interval narrows with the square root of the search time.
@@ -173,14 +173,16 @@ impl Demand {
                     format!("the peak was {rate} {counted}/s", rate = format::rate(figure), counted = findings.counted)
                 }
                 DemandFigure::Scale => {
-                    format!("the load line was {factor} times the log", factor = format::times(figure))
+                    format!("the load line was {factor} times the mean rate of the log", factor = format::times(figure))
                 }
-                DemandFigure::Knee => {
-                    format!("the knee was at {users} users", users = format::count(figure as u64))
-                }
-                DemandFigure::Cpu => {
-                    format!("the value was {cpu_time} at the load line", cpu_time = format::duration(figure))
-                }
+                DemandFigure::Knee => format!(
+                    "the knee (95 % of the peak goodput) was at {users} users",
+                    users = format::count(figure as u64)
+                ),
+                DemandFigure::Cpu => format!(
+                    "the server's CPU time per request was {cpu_time} at the load line",
+                    cpu_time = format::duration(figure)
+                ),
             }),
             Some(_) => None,
         }
@@ -221,7 +223,7 @@ mod tests {
             ("line<=4000", Ok(Some("the load line was 4 000 requests/s"))),
             ("goodput<1", Ok(Some("nothing was measured"))),
             ("knee>1", Ok(Some("nothing was measured"))),
-            ("CPU > 1.5ms", Ok(Some("the value was 2.00 ms at the load line"))),
+            ("CPU > 1.5ms", Ok(Some("the server's CPU time per request was 2.00 ms at the load line"))),
             ("cpu>2.5ms", Ok(None)),
             ("p99>5ms", Err("line<5000")),
             ("p99>5ms", Err("Choose line (or rate), peak (or goodput), knee, scale or cpu")),
@@ -240,7 +242,9 @@ mod tests {
         let (busiest_minute_rps, busiest_second_rps) = (None, None);
         let log = LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps };
         found.log = Some(log);
-        for (text, expect) in [("scale<5x", Some("the load line was 4.00 times the log")), ("scale<4", None)] {
+        for (text, expect) in
+            [("scale<5x", Some("the load line was 4.00 times the mean rate of the log")), ("scale<4", None)]
+        {
             let demand = Demand::parse(text).expect("read");
             assert_eq!(
                 (demand.failure_text(&found, None).as_deref(), demand.compares_with_log()),

@@ -157,7 +157,7 @@ impl PresentCapacityTrials {
     /// Returns the doubt that describes the change and its consequence for the load line.
     pub(super) fn capacity_change_doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.has_fallen(), self.is_trend()) {
-            (true, false) => ("fell", "as with an exhausted credit"),
+            (true, false) => ("fell", "as with an exhausted CPU credit"),
             (true, true) => ("fell repeatedly, most recently", "as with a leak or growing data"),
             (false, false) => ("rose", "as with scaling or a warm cache"),
             (false, true) => ("rose repeatedly, most recently", "as with a cache that fills"),

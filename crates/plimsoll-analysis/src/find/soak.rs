@@ -153,14 +153,17 @@ impl Soak {
         let Some(broke) = &self.broke else {
             return match self.met_s > 0.0 {
                 true => format!("{rate} a second met the SLO for {met_time}{void}", met_time = time(self.met_s)),
-                false => format!("{rate} a second: all segments of the soak were void{void}"),
+                false => format!(
+                    "{rate} a second: all segments of the soak were void (plimsoll or other processes were the \
+                     limit){void}"
+                ),
             };
         };
         let goodput = format::rate(broke.goodput_rps);
         let how = match broke.manner {
             SoakBreakManner::Refuses(share) => format!(
                 "then {refused_share} of the requests got an error status and {goodput} a second succeeded, as with \
-                 an exhausted credit",
+                 an exhausted request quota",
                 refused_share = format::share(share)
             ),
             SoakBreakManner::Fails(share) => format!(
@@ -174,7 +177,8 @@ impl Soak {
                 last_p50 = format::duration(to_ns as f64)
             ),
             SoakBreakManner::CompletesLess => format!(
-                "then the server completed only {goodput} a second, as with an exhausted credit or a background task"
+                "then the server completed only {goodput} a second, as with an exhausted CPU credit or a background \
+                 task"
             ),
             SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
             SoakBreakManner::InTotal => {

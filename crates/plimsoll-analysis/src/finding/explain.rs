@@ -129,7 +129,7 @@ fn untried_experiment_doubts(
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
         let text = format!(
-            "the setting was not tried with {values}: the budget left no time for the change",
+            "the server setting was not tried with {values}: the budget left no time for the change",
             values = values.join(", ")
         );
         doubts.add(DoubtKind::Unmeasured, text);

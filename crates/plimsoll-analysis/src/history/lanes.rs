@@ -153,7 +153,7 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
             (None, _, _) => Some(run.reason_without_value().to_owned()),
             (Some(_), None, LaneOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
             (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
-                Some("files of the repository differed from the commit".to_owned())
+                Some("the run was made with uncommitted changes in the repository".to_owned())
             }
             _ => None,
         };

@@ -156,7 +156,7 @@ impl HistoryRun {
     /// Returns the reason why the run has no value in a series.
     pub fn reason_without_value(&self) -> &str {
         let nothing = match (self.line(), self.slo.is_some()) {
-            (Some(_), _) => "the interval of the load line is too wide",
+            (Some(_), _) => "the load line (the highest sustained rate) is known only within too wide an interval",
             (None, true) => "no load met the SLO",
             (None, false) => "no request succeeded",
         };

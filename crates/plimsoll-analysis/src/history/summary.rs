@@ -85,7 +85,7 @@ fn search_summary(found: &SearchFinding) -> StudySummary {
         StopReason::Client => Some("the load generator was the limit"),
         StopReason::Disturbed => Some("other processes disturbed the machine"),
         StopReason::Interrupted if line.rps <= 0.0 => Some("the search was interrupted before it found a load line"),
-        _ if trials[0] + trials[1] == 0 => Some("all trials were void"),
+        _ if trials[0] + trials[1] == 0 => Some("no trial gave a valid result"),
         _ => None,
     };
     StudySummary {

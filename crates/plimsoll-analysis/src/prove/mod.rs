@@ -179,7 +179,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
-        doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A fails {a}"));
+        doubts.add(DoubtKind::Unlike, format!("side B fails {b} of its requests, side A fails {a}"));
     }
     // If more requests of B fail, its responses differ as well, so the warning about the failures
     // is enough.
@@ -196,7 +196,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
     let refused = match &stopped_by {
         ComparisonEnd::Broken(why) => Some(format!("the comparison ended early: {why}")),
-        ComparisonEnd::Void => Some("too few blocks were valid".to_owned()),
+        ComparisonEnd::Void => Some("too few blocks were valid (a block is one load on each side)".to_owned()),
         ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
     };
     if let Some(why) = refused {

@@ -275,7 +275,7 @@ pub fn arm_name(arm: u8) -> char {
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!(
-        "{void_blocks} of {all_blocks} blocks do not count: ",
+        "{void_blocks} of {all_blocks} blocks (one load on each side) do not count: ",
         void_blocks = void.len(),
         all_blocks = blocks.len()
     ));

@@ -79,7 +79,7 @@ impl Study {
             }
             ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(spec) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
-                None => return Err(SpecError("there are no blocks".to_owned())),
+                None => return Err(SpecError("the comparison has no blocks (one load on each side)".to_owned())),
             },
         })
     }

@@ -156,7 +156,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if let (Some(path), true) = (&asked.gnuplot, tally.response_count() > 0) {
         if tally.omitted_rows > 0 {
             output::print_to_stderr(&format!(
-                "warning: -g: {requests} requests are beyond the maximum number of lines of '{path}'",
+                "warning: -g: '{path}' has its maximum number of lines; {requests} further requests are not in it",
                 requests = tally.omitted_rows
             ));
         }

@@ -108,7 +108,8 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         output::print(&format_csv(&tally.rows, began_us));
         if tally.omitted_rows > 0 {
             output::print_to_stderr(&format!(
-                "warning: -o csv: {responses} responses are beyond the maximum number of lines, and have no line",
+                "warning: -o csv: the output has its maximum number of lines; {responses} further responses are not \
+                 in it",
                 responses = tally.omitted_rows
             ));
         }

@@ -430,8 +430,8 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         if is_beyond {
             let count = targets.known.len();
             return Err(Failure::usage(format!(
-                "-targets: the first {count} take more than {limit_mib} MiB with their bodies: give fewer targets, \
-                 or add -lazy",
+                "-targets: the first {count} targets take more than {limit_mib} MiB with their bodies: give fewer \
+                 targets, or add -lazy",
                 limit_mib = TARGETS_MEMORY_BYTES_MAX >> 20
             )));
         }
@@ -471,7 +471,8 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     }
     if limited {
         output::print_to_stderr(
-            "warning: plimsoll was the limit of this attack, not the server: the latencies include plimsoll's share",
+            "warning: plimsoll was the limit of this attack, not the server: the latencies include time spent in \
+             plimsoll",
         );
     }
     // As in vegeta, the exit code is that of a success if ^C ended the attack.

@@ -25,7 +25,11 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
     if all().next().is_none() {
-        return empty_chart(heading, "the log is too short, or its timestamps are too coarse", theme);
+        return empty_chart(
+            heading,
+            "the access log is too short for this chart, or its timestamps are too coarse",
+            theme,
+        );
     }
     let across = Axis::new(Scale::log_covering(all().map(|p| p.0)), x.unit, 9);
     let up = Axis::new(Scale::log_covering(all().map(|p| p.1)), y.unit, 9);

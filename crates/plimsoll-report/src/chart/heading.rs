@@ -213,7 +213,7 @@ pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let title = match percentage_range(changes.iter().filter_map(|c| c.rps)) {
         Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
         None => format!(
-            "{recording_b} and {recording_a} have no common number of users or rate",
+            "No number of users or rate was measured in both {recording_b} and {recording_a}",
             recording_b = b.0,
             recording_a = a.0
         ),
@@ -228,7 +228,7 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
     let title = match extent {
         None => format!(
-            "{recording_b} and {recording_a} have no common number of users or rate",
+            "No number of users or rate was measured in both {recording_b} and {recording_a}",
             recording_b = b.0,
             recording_a = a.0
         ),

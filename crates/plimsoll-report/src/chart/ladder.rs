@@ -50,7 +50,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let rungs: Vec<Vec<(usize, f64)>> = (0..ladder.rungs.len()).map(values).collect();
     let all = || rungs.iter().flatten().map(|(_, value)| *value);
     let Some((low, high)) = finite_extent(all()) else {
-        return empty_chart(heading, "no block is valid: there is nothing to draw", theme);
+        return empty_chart(heading, "no block (one load of each server) is valid: there is nothing to draw", theme);
     };
     let scale = if high / low >= LOG_FROM { Scale::log_covering(all()) } else { Scale::from_zero(all(), 8) };
     let x = Axis::new(scale, AxisUnit::Count, 8);

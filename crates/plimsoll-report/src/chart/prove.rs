@@ -117,7 +117,7 @@ impl ChangePointer {
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
     let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
-        return empty_chart(heading, "this measure has no value: there is nothing to draw", theme);
+        return empty_chart(heading, "the compared measure has no value: there is nothing to draw", theme);
     };
     if !primary.levels.iter().all(|level| level.is_finite()) {
         return empty_chart(
@@ -130,7 +130,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let sides = [block_values(blocks, measure, 0), block_values(blocks, measure, 1)];
     let all: Vec<f64> = sides.iter().flatten().flatten().copied().collect();
     if all.is_empty() {
-        return empty_chart(heading, "no block is valid: there is nothing to draw", theme);
+        return empty_chart(heading, "no block (one load of each server) is valid: there is nothing to draw", theme);
     }
     let (title, unit) = measure_axis(measure);
     let (low, high) = robust_range(&all);

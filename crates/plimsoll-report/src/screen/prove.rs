@@ -89,7 +89,8 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!names.is_empty()).then(|| format!("{verdict}: {shown}{more}"))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(names).collect();
-    let told = if told.is_empty() { "no request is better or worse".to_owned() } else { told.join("; ") };
+    let told =
+        if told.is_empty() { "no request is better or worse on B than on A".to_owned() } else { told.join("; ") };
     format!("{told}; {} requests: --verbose", routes.len())
 }
 

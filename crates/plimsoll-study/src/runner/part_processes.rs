@@ -269,7 +269,7 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
         | Frame::Agents(_)
         | Frame::Remark(_)
         | Frame::ExperimentEnd { .. } => {
-            return Err("a message of the second process is not part of a load".to_owned());
+            return Err("the second process of plimsoll sent a message that does not belong to a load".to_owned());
         }
     };
     Ok(PartMessage::Reported(Box::new(reported)))

@@ -139,7 +139,7 @@ impl ProcessSnapshot {
         } else if self.server.contains(&pid) {
             "is the server itself; name a downstream dependency".to_owned()
         } else if self.above.contains(&pid) {
-            "started plimsoll or the server".to_owned()
+            "started plimsoll or the server, so plimsoll does not pause this process".to_owned()
         } else if user.is_none() {
             "has ended".to_owned()
         } else if user != Some(own_user()) {

@@ -108,7 +108,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             return Err(TrafficFileError::new(
                 key.at,
                 format!(
-                    "'{name}' is not a name for {{{{ }}}}: use letters, digits, _ and -, with a letter first",
+                    "'{name}' is not a name for a captured value: use letters, digits, _ and -, with a letter first",
                     name = key.name
                 ),
             ));

@@ -14,7 +14,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let node = reader.parse_value(0)?;
     reader.skip_whitespace();
     if reader.at < text.len() {
-        return reader.syntax_error("there is text after the end");
+        return reader.syntax_error("there is text after the end of the JSON document");
     }
     Ok(node)
 }
@@ -176,7 +176,8 @@ impl<'a> JsonReader<'a> {
                     out.push(self.escape()?);
                 }
                 c if c < ' ' => {
-                    return self.syntax_error("a text contains a line break or control character: write it as \\");
+                    return self
+                        .syntax_error("a text has a line break or control character: use an escape such as \\n");
                 }
                 c => {
                     self.at += c.len_utf8();
@@ -214,7 +215,7 @@ impl<'a> JsonReader<'a> {
                     false => self.syntax_error("\\u is half a pair"),
                 };
             }
-            _ => return self.syntax_error("after \\ comes one of \"\\/bfnrtu"),
+            _ => return self.syntax_error("after \\ only these characters are allowed: \" \\ / b f n r t u"),
         };
         self.at += 1;
         Ok(known)

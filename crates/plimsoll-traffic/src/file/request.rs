@@ -172,7 +172,7 @@ pub fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
     let name = node.text("'name'")?.trim();
     let count = name.chars().count();
     match count == 0 || count > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        true => node.error(format!("a name is a line of 1 to {NAME_CHARS_MAX} characters")),
+        true => node.error(format!("'name' must be one line of 1 to {NAME_CHARS_MAX} characters")),
         false => Ok(name.to_owned()),
     }
 }

@@ -76,7 +76,7 @@ fn parse_pick(text: &str) -> Result<Pick, String> {
 fn check_column_names(names: Vec<String>) -> Result<Vec<String>, String> {
     let count = names.len();
     if !(1..=COLUMNS_MAX).contains(&count) {
-        return Err(format!("line 1: {count} columns are outside 1 to {COLUMNS_MAX}"));
+        return Err(format!("line 1: there are {count} columns, but 1 to {COLUMNS_MAX} are allowed"));
     }
     let mut known = HashSet::new();
     match names.iter().find(|name| !known.insert(name.as_str())) {
@@ -217,7 +217,7 @@ fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Resul
         for column in &data.columns {
             let Some(node) = entries.get(column) else {
                 return Err(format!(
-                    "line {line_number}: the '{column}' of the first line is missing",
+                    "line {line_number}: the object has no key '{column}', which the object of the first line has",
                     line_number = number + 1
                 ));
             };
@@ -250,7 +250,7 @@ mod tests {
             (false, "a,b\n\"x\"y,2\n", Err("line 2: after a closing")),
             (false, "a,a\n", Err("twice")),
             (true, "{\"a\":1,\"b\":\"x\"}\n\n{\"b\":true,\"a\":-2}", Ok(&["a", "b", "1", "x", "-2", "true"])),
-            (true, "{\"a\":1}\n{\"b\":1}", Err("line 2: the 'a' of the first line is missing")),
+            (true, "{\"a\":1}\n{\"b\":1}", Err("line 2: the object has no key 'a'")),
             (
                 true,
                 "{\"a\":1}\n{\"a\":[\"x\\\"\",{\"b\":null}]}\n{\"a\":null}",

@@ -75,8 +75,10 @@ fn captured_names(
         if let Some(capture) = table.get("capture") {
             for (key, _) in capture.open_table("'capture'")?.entries {
                 if shared.contains(&key.name) {
-                    let text =
-                        format!("'{name}' is already captured before the load: choose another name", name = key.name);
+                    let text = format!(
+                        "'{name}' is already captured before the load, by a setup request: choose another name",
+                        name = key.name
+                    );
                     return Err(TrafficFileError::new(key.at, text));
                 }
                 names.insert(key.name.clone());

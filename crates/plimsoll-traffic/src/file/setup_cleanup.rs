@@ -30,7 +30,10 @@ impl FileOneOff {
 pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<FileOneOff>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {
-        return list.error(format!("{requests} requests exceed the maximum of {REQUESTS_MAX}", requests = nodes.len()));
+        return list.error(format!(
+            "the list '{key}' has {requests} requests, more than the maximum of {REQUESTS_MAX}",
+            requests = nodes.len()
+        ));
     }
     let mut all = Vec::with_capacity(nodes.len());
     let what = format!("a step of '{key}'");

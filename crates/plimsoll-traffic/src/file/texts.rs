@@ -61,7 +61,7 @@ impl<'a> TextScope<'a> {
     pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
         let mega = FILES_BYTES_MAX >> 20;
-        let too_much = |_| format!("with '{path}' the files of all bodies have more than {mega} MiB together");
+        let too_much = |_| format!("with '{path}', the body files of this traffic file exceed {mega} MiB together");
         self.files.take(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
         Ok(bytes)
     }

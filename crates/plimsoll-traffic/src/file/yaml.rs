@@ -126,7 +126,9 @@ fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntrie
             _ => vec![node],
         };
         for table in tables {
-            let TreeValue::Table(others) = table.value else { return table.error("'<<' merges tables: name a table") };
+            let TreeValue::Table(others) = table.value else {
+                return table.error("the YAML key '<<' merges tables: its value must be a table or a list of tables");
+            };
             for (key, value) in others.into_entries() {
                 if entries.get(&key.name).is_none() {
                     entries.insert(key, value)?;

@@ -283,7 +283,7 @@ impl Schema {
                 for number in [MAP_KEY, MAP_VALUE] {
                     if entry.get_field(number).is_none() {
                         let error = format!(
-                            "{message} is an entry of a map without its field {number}",
+                            "{message} is an entry of a protobuf map, but has no field {number} (1 = key, 2 = value)",
                             message = entry.full_name()
                         );
                         return Err(SchemaError::Descriptors(error));
@@ -485,7 +485,7 @@ struct BoundedText<'a>(&'a mut Vec<u8>);
 impl Write for BoundedText<'_> {
     fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
         if self.0.len() + piece.len() > TEXT_BYTES_MAX {
-            return Err(std::io::Error::other("the text of the file exceeds the size limit"));
+            return Err(std::io::Error::other("the JSON text of the response exceeds the size limit"));
         }
         self.0.extend_from_slice(piece);
         Ok(piece.len())

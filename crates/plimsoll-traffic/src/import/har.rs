@@ -336,7 +336,7 @@ impl<'a> HarReader<'a> {
                         ..DraftPart::text(name, DraftText::literal(value))
                     },
                     Some(file) => {
-                        let said = format!("{shown}: put the file {file} of its form beside this file");
+                        let said = format!("{shown}: its form uploads the file {file}: put it beside the traffic file");
                         self.draft.note_omission(parameter.at, said);
                         DraftPart::file(name, file)
                     }

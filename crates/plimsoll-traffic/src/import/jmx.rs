@@ -76,7 +76,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let mut levels = Vec::new();
     reader.import_plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().check() {
-        let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "this plan is too large"));
+        let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "this JMeter plan is too large"));
         let text = format!("{what}, at the latest here: {error}");
         return Err(TrafficFileError::new(xml::line_and_column(at, &Lines::new(source)), text));
     }
@@ -232,7 +232,7 @@ impl JmxReader {
         if element.property("ThreadGroup.same_user_on_next_iteration") == Some("false") {
             self.draft.note_repeated_omission(
                 at,
-                "in plimsoll, a user keeps its cookies from one session to the next, unlike in this plan",
+                "in plimsoll, unlike in this JMeter plan, a user keeps its cookies for the next session",
             );
         }
         let steps = self.steps(&element.below(), levels, depth + 1);
@@ -274,10 +274,10 @@ impl JmxReader {
             say(format!("'{name}' ({around}): this part runs once, for one user"));
         }
         if flat.depends {
-            say(format!("'{name}' ({around}): its conditions are ignored here"));
+            say(format!("'{name}' ({around}): plimsoll ignores the conditions of its steps"));
         }
         if flat.groups_repeat {
-            say(format!("'{name}' ({around}): steps that repeat together repeat separately here"));
+            say(format!("'{name}' ({around}): steps that repeat as a group in JMeter repeat one by one in plimsoll"));
         }
         for step in &mut flat.steps {
             step.times = Some(step.times.unwrap_or(1).saturating_mul(times).min(1_000_000)).filter(|times| *times > 1);
@@ -291,7 +291,7 @@ impl JmxReader {
     fn finish_import(mut self, lines: &Lines) -> Result<ImportResult, TrafficFileError> {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
-        self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
+        self.draft.about.push("A JMeter test plan: each pass through a thread group's loop is a session.".to_owned());
         let (load, left_out) = self.load.draft_load();
         left_out.into_iter().for_each(|(at, text)| self.draft.note_omission(at, text));
         self.draft.load = load;

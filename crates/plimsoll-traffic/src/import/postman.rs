@@ -411,7 +411,8 @@ impl PostmanReader {
             }
             _ => {
                 let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).take(40).collect();
-                self.draft.note_repeated_omission(at, format!("${name} becomes a text of 8 letters and digits"));
+                let text = format!("the Postman variable ${name} becomes a random text of 8 letters and digits");
+                self.draft.note_repeated_omission(at, text);
                 "text(8)"
             }
         };
@@ -467,7 +468,8 @@ impl PostmanReader {
                     }
                     _ => {
                         authorization.push_value("env.BASIC_AUTH");
-                        let text = "user and password have placeholders: set BASIC_AUTH to USER:PASSWORD in base64";
+                        let text = "user and password have placeholders: set the environment variable BASIC_AUTH to \
+                             USER:PASSWORD in base64";
                         self.draft.note_repeated_omission(auth.at, text);
                     }
                 }
@@ -560,7 +562,7 @@ impl PostmanReader {
                         _ => scalar_text(source).into_iter().collect(),
                     });
                     for file in &files {
-                        let text = format!("'{name}': the path of {file} is relative to this file");
+                        let text = format!("'{name}': the path of {file} is relative to the traffic file");
                         self.draft.note_repeated_omission(node.at, text);
                         parts.push(part(DraftPart::file(key, file)));
                     }
@@ -580,7 +582,7 @@ impl PostmanReader {
             }
             Some("file") => match node_at(body, &["file", "src"]).and_then(scalar_text) {
                 Some(file) => {
-                    let text = format!("'{name}': the path of {file} is relative to this file");
+                    let text = format!("'{name}': the path of {file} is relative to the traffic file");
                     self.draft.note_repeated_omission(body.at, text);
                     request.body = DraftBody::File(file.to_owned());
                     None

@@ -163,8 +163,8 @@ impl TrafficModel {
         let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
         if targets.keys > 0 {
             about.push(format!(
-                "Parts of paths that look like keys are withheld: {WITHHELD_KEY_PREFIX}1 and so on stand for {withheld_parts} \
-                 of them.",
+                "Parts of paths that look like secret keys are withheld: {WITHHELD_KEY_PREFIX}1 and so on stand for \
+                 {withheld_parts} keys.",
                 withheld_parts = targets.keys
             ));
         }

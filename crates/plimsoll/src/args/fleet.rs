@@ -132,13 +132,14 @@ pub struct FleetStatusArgs {
     /// For status and calibrate, the time to wait for the agents of a bus [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub wait: Option<String>,
-    /// For up, the number of agents
+    /// For the action `up`, the number of agents to start on this machine
     #[arg(long, value_name = "N")]
     pub local: Option<u32>,
-    /// For up, the bus to start for the agents
+    /// For the action `up`, the message bus to start for the local agents
     #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::text(&["nats"]), hide_possible_values = true)]
     pub bus: String,
-    /// For up, the addresses that the agents may send load to [default: this machine]
+    /// For the action `up`, the addresses that the local agents may send load to [default: this
+    /// machine]
     #[arg(long, value_name = "LIST")]
     pub allow: Option<String>,
     /// For status and calibrate, copy this plimsoll program to the machines, and delete the copies

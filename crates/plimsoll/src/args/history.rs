@@ -89,8 +89,8 @@ pub struct ServeArgs {
     /// The key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
-    /// Let pages start shell commands and name files of this machine (--a, --before-block, --vary,
-    /// @FILE): every holder of the token gets your rights
+    /// Let the web pages start shell commands and name files of this machine (--a, --before-block,
+    /// --vary, @FILE). Everybody who has the access token gets your rights
     #[arg(long)]
     pub allow_commands: bool,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub enum CompletionShell {
     /// source <(plimsoll completions bash)
     Bash,
-    /// Write the output to a file _plimsoll in a folder of $fpath
+    /// Write the output to a file _plimsoll in a folder of zsh's $fpath
     Zsh,
     /// Write the output to ~/.config/fish/completions/plimsoll.fish
     Fish,

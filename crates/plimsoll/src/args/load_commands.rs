@@ -374,8 +374,8 @@ pub struct BaselineArgs {
     /// --connections needs more]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
-    /// Number of connections that the server must accept; the server raises its limit of open files
-    /// as needed
+    /// Number of connections that the reference server must accept; the server raises its limit of
+    /// open files as needed
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
     /// For each request to /items, call this dependency over a pool of connections. The pool is a
@@ -418,7 +418,7 @@ pub struct RerunArgs {
     /// confirmation
     #[arg(short = 'y', long)]
     pub yes: bool,
-    /// The complete target URL, if the record withholds a part of the URL (repeatable, in the
+    /// The complete target URL, if the run file withholds a part of the URL (repeatable, in the
     /// recorded order)
     #[arg(long = "url", value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
@@ -427,7 +427,7 @@ pub struct RerunArgs {
     #[arg(long, value_name = "URL2", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub against: Option<String>,
-    /// The file of traffic
+    /// The file of traffic, which describes the requests to send
     #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
@@ -439,11 +439,11 @@ pub struct RerunArgs {
     #[arg(long = "log", value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
-    /// The target of the file of traffic or of the log
+    /// The target URL for the requests of the file of traffic or of the log
     #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub target: Option<String>,
-    /// A header whose value the record withholds (repeatable)
+    /// A header whose value the run file withholds (repeatable)
     #[arg(
         short = 'H',
         long = "header",
@@ -454,11 +454,11 @@ pub struct RerunArgs {
     /// The body: text, @FILE, or - for standard input
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Values that the run file withholds")]
     pub body: Option<String>,
-    /// The command of build A
+    /// The command that starts build A
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
-    /// The command of build B
+    /// The command that starts build B
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
@@ -470,7 +470,7 @@ pub struct RerunArgs {
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,
-    /// The command to run before each block
+    /// The command to run before each block (one load on each server)
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
@@ -534,7 +534,7 @@ pub struct RerunArgs {
     /// Print the recorded command instead of running it
     #[arg(long)]
     pub print: bool,
-    /// All arguments of the script
+    /// All arguments of the Lua script
     #[arg(last = true, value_name = "WORDS", help_heading = "Values that the run file withholds")]
     pub words: Vec<String>,
 }

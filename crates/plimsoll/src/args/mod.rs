@@ -91,7 +91,7 @@ pub enum Command {
     Baseline(CommandFlags<BaselineArgs>),
     /// Show the services of a gRPC server, or a method with an example
     Grpc(CommandFlags<GrpcArgs>),
-    /// Show or calibrate the machines of a fleet: cores, clocks, rates
+    /// Check or calibrate the machines that generate load together
     Fleet(CommandFlags<FleetStatusArgs>),
     /// Generate load for a plimsoll on another machine (--fleet)
     Agent(CommandFlags<AgentArgs>),

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The second target; with --ladder, the targets of all further steps
+    /// The second target URL; with --ladder, all further URLs to compare
     #[arg(value_name = "URL", value_hint = ValueHint::Url, help_heading = "Request")]
     pub more: Vec<String>,
     // Without the escape code after the brace, clap treats `{port}` as a line break (see --vary).
@@ -49,19 +49,21 @@ pub struct ProveArgs {
     #[arg(long, value_name = "CMD|git:REV", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
-    /// Build each revision once with this command, in a separate worktree
+    /// Build each git revision once with this command, in a separate worktree
     #[arg(long, value_name = "CMD", requires = "start", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
     // Without the escape code after the brace, clap treats `{port}` as a line break (see --vary).
-    #[arg(help = "Start a revision with this command in its worktree, with {\u{1b}[0mport} as for --a")]
+    #[arg(
+        help = "Start each git revision with this command in the revision's worktree, with {\u{1b}[0mport} as for --a"
+    )]
     #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,
     /// Fail if a started build does not respond within this time
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Builds")]
     pub start_timeout: String,
-    /// Run this command before each block, to reset the server's state
+    /// Run this command before each block (one load on each server), to reset the server's state
     #[arg(long, value_name = "CMD", help_heading = "Builds", value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
     /// Record whole commands in the run file and in reports, not only the programs' names

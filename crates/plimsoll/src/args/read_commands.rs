@@ -14,7 +14,7 @@ use std::path::PathBuf;
     plimsoll check -f mix.toml --target http://localhost:8080/ --seed 7\n  \
     plimsoll check -f mix.toml --http 2")]
 pub struct CheckArgs {
-    /// The file (TOML, YAML or JSON)
+    /// The file of traffic to check (TOML, YAML or JSON)
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: PathBuf,
     /// The target of the requests [default: the 'base' in the file]
@@ -40,10 +40,10 @@ pub struct ShowArgs {
     /// Print one JSON document (for several files: an array of them)
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// Print the intervals as CSV
+    /// Print the measurements of each interval of time as CSV
     #[arg(long)]
     pub csv: bool,
-    /// Print all samples of the probes as CSV
+    /// Print all values that plimsoll measured over time on the server and the machines, as CSV
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub probes: bool,
     /// Print every number, table and warning, not only the one-screen summary
@@ -65,7 +65,8 @@ pub struct ProfileArgs {
     /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: Option<String>,
-    /// Length of the profile in seconds, for an address [default: 30 for a CPU profile]
+    /// Length of the profile in seconds, if the profile comes from an address [default: 30 for a
+    /// CPU profile]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
     /// Allow an address that is neither loopback nor private
@@ -166,8 +167,8 @@ pub enum ChartArg {
     Time,
     /// For a run: latency over time as a heat map
     Heat,
-    /// For a comparison: the difference of B from A after each block, with its interval; for a
-    /// ladder: each step
+    /// For a comparison: the difference of B from A after each pair of loads, with its interval;
+    /// for prove --ladder: the goodput of each URL
     Blocks,
     /// For an explanation: how the server changes from a low load to a load past the load line
     Evidence,
@@ -238,11 +239,11 @@ pub struct LogArgs {
     /// address and user agent]
     #[arg(long, value_name = "FIELD", requires = "logs", help_heading = "Log")]
     pub session: Option<String>,
-    /// Replace parts of paths that match, as plimsoll replaces ids, UUIDs, hashes and dates
-    /// (repeatable)
+    /// In paths, replace the parts that match this pattern by a placeholder, as plimsoll replaces
+    /// ids, UUIDs, hashes and dates (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub fold: Vec<String>,
-    /// Fail at the first line that does not parse
+    /// Fail at the first log line that does not parse
     #[arg(long, requires = "logs", help_heading = "Log")]
     pub strict: bool,
 }

@@ -21,7 +21,8 @@ use std::path::PathBuf;
     bodies and few header fields: add what the server needs with -H. A response with the logged status \
     counts as a success, unless that status is a server error (5xx).")]
 pub struct ReplayArgs {
-    /// Access logs (- is standard input), or one file of traffic (.toml, .yaml) with a load
+    /// Access logs (- is standard input), or one file of traffic (.toml, .yaml) that sets a rate or
+    /// users
     #[arg(required = true, value_name = "LOG|FILE")]
     pub logs: Vec<PathBuf>,
     /// Target of the requests; overrides the 'base' of a file of traffic

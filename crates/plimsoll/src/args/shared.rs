@@ -159,7 +159,7 @@ pub struct ScriptArgs {
           conflicts_with_all = ["file", "curl", "method", "body", "follow", "no_keepalive", "streams"],
           value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
-    /// Arguments for the script's init function
+    /// Arguments for the init function of the Lua script
     #[arg(last = true, value_name = "WORDS", requires = "lua")]
     pub words: Vec<String>,
 }

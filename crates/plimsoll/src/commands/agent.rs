@@ -41,7 +41,7 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let wait = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
     let permitted = match allow.is_empty() {
-        true => "The agent sends no load: --allow sets the addresses that the agent may send load to.".to_owned(),
+        true => "The agent sends no load, because --allow names no address to send load to.".to_owned(),
         false => format!("The agent sends load only to {addresses}.", addresses = args.allow),
     };
     let joined = format!("agent {name} has joined the bus at {url}. {permitted}", url = address.url);

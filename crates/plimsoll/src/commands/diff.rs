@@ -42,8 +42,11 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
         })?;
         return Ok(RecordedInput::Levels(over, levels));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("'{shown}' is neither a run file nor the text of a .dat file")))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Failure::usage(format!(
+            "'{shown}' is neither a run file nor the text of a .dat file (the table that plimsoll sweep writes)"
+        ))
+    })?;
     let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{shown}': {e}")))?;
     Ok(RecordedInput::Levels(LoadUnit::Concurrency, levels))
 }

@@ -112,9 +112,10 @@ fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {
                 true => String::new(),
-                false => {
-                    format!(" The bus does not store how the load of {agents} ended.", agents = unfinished.join(", "))
-                }
+                false => format!(
+                    " The bus has no record of how the load of these agents ended: {agents}.",
+                    agents = unfinished.join(", ")
+                ),
             };
             format!(
                 "run file: {shown}\nThe plimsoll that started the run was lost. The file contains only its last load: \

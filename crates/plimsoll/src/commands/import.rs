@@ -19,7 +19,7 @@ const LINES_MAX: usize = 50;
 /// imported traffic is incomplete.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if args.host.is_some() && args.kind != ImportKind::Har {
-        return Err(Failure::usage("--host: only a recording (har) has several hosts"));
+        return Err(Failure::usage("--host: only a browser's recording (har) has several hosts; leave --host out"));
     }
     let (name, text) = read(&args.source, args.kind == ImportKind::Openapi, args.allow_public)?;
     let imported = convert_to_traffic(args.kind, &text, args.host.as_deref())

@@ -30,9 +30,9 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     let least_ns = budget_min_ns(line_rps.is_some(), targets);
     if budget_ns < least_ns {
         let what = if line_rps.is_some() {
-            "the load steps up and down"
+            "the rising and falling loads"
         } else {
-            "a search for the load line, and the load steps up and down,"
+            "a search for the load line, and the rising and falling loads after it,"
         };
         let least = format::duration(least_ns as f64);
         return Err(Failure::usage(format!(
@@ -59,7 +59,9 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     }
     let against = others.into_iter().next();
     if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {
-        return Err(Failure::usage("--against: the comparison needs a plain URL: leave the file or the script out"));
+        return Err(Failure::usage(
+            "--against: a comparison of two servers needs plain URLs: leave the file of traffic or the Lua script out",
+        ));
     }
     Ok((OverloadSpec { search, line_rps: line_rps.transpose()?, budget_ns, retries, second_target: against }, terms))
 }

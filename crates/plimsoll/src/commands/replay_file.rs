@@ -73,7 +73,7 @@ pub fn spec_from_args(
         )));
     }
     plan.load.scale(scale_milli as f64 / 1e3).map_err(|users| {
-        Failure::usage(format!("--scale: the scaled load has {users} users, which are too few or too many"))
+        Failure::usage(format!("--scale: the scaled load has {users} users; a load must have 1 to 1M users"))
     })?;
     if let Some(length_ns) = length_ns {
         plan.load.shorten(length_ns);
@@ -97,8 +97,16 @@ fn refuse_log_flags(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
             "--speed",
             "a file of traffic has no request times to compress; --scale 2x doubles the sessions",
         ),
-        (!args.only.is_empty(), "--only", "plimsoll sends a file of traffic as a whole; change the file"),
-        (!args.skip.is_empty(), "--skip", "plimsoll sends a file of traffic as a whole; change the file"),
+        (
+            !args.only.is_empty(),
+            "--only",
+            "plimsoll sends all requests of a file of traffic; to send fewer requests, change the file",
+        ),
+        (
+            !args.skip.is_empty(),
+            "--skip",
+            "plimsoll sends all requests of a file of traffic; to send fewer requests, change the file",
+        ),
         (log.log_format.is_some(), "--log-format", "this is a file of traffic, not a log"),
         (log.field.is_some(), "--field", "this is a file of traffic, not a log"),
         (log.session.is_some(), "--session", "this is a file of traffic, not a log"),

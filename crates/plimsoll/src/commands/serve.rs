@@ -55,7 +55,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         None => listens.to_string(),
     };
     print(&format!(
-        "serving the pages of the store '{store}' until ^C:\n{scheme}://{place}/login?token={token}\n",
+        "serving the web pages of the result store '{store}' until ^C:\n{scheme}://{place}/login?token={token}\n",
         store = store.display()
     ));
     let renderers = Renderers {

@@ -125,7 +125,7 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
         .map(|text| with_flag_name("--fail-if", Conditions::parse(text)))
         .transpose()?;
     if args.name.is_empty() || args.name.contains('/') {
-        return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
+        return Err(Failure::usage("--name: give a file name without '/'; --dir sets the folder"));
     }
     let (base, mut terms) = plan_from_args::plan_for_url(&args.request, &args.generator, &args.script)?;
     let routes = base.traffic.record().routes;
@@ -133,8 +133,8 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     traffic_file::refuse_unique_rows(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage(
-            "--arrivals and --max-connections: these flags need an open loop, and a sweep is a closed loop; leave \
-             both flags out",
+            "--arrivals and --max-connections: these flags need an open loop (a rate), and a sweep is a closed loop \
+             (users); leave both flags out",
         ));
     }
     terms.fleet = plan_from_args::fleet_terms(&args.fleet, &base, &terms)?;
@@ -204,7 +204,9 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     })?;
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::from_experiment(&experiment, Some(&run_path))?.with_typed_url(typed);
-    let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file contains no sweep")) };
+    let Finding::Sweep(found) = results.finding() else {
+        return Err(Failure::start("the run file contains no sweep (one load for each user count)"));
+    };
     // During the sweep, the table has one line of text for each load. The final table has one line
     // for each concurrency.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();

@@ -57,7 +57,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         (_, pages) if pages >= 1.0 => CauseText::for_resource(
             Cause::Memory.text(),
             format!(
-                "{pages_per_s} pages a second are read back from storage{idle_cores}",
+                "{pages_per_s} memory pages a second are read back from storage{idle_cores}",
                 pages_per_s = format::rate(pages),
                 idle_cores = idle_cores_text(case)
             ),

@@ -96,7 +96,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 .with_plural_subject(several);
         }
         let places = format!(
-            "a pool of about {places:.0} in {server}",
+            "a pool with a size of about {places:.0} in {server}",
             places = case.requests_in_service().unwrap_or(0.0),
             server = server_name(case)
         );

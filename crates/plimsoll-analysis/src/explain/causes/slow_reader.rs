@@ -78,7 +78,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         if leaves_unsent(case) == Some(true) {
             let bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnsent));
             let how = format!("{bytes} sent to this receiver are not read{idle}");
-            return CauseText::for_resource(format!("another receiver of data from {server}"), how);
+            return CauseText::for_resource(format!("a receiver of data from {server} (not a client)"), how);
         }
         if reads_late(case) == Some(true) {
             let how = format!(

@@ -142,10 +142,10 @@ fn a_pool_requires_a_fixed_number_of_connections() {
     for (case, expect) in [
         (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
         // The connections are closed and opened again, so their number varies.
-        (calls(8.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api, for calls to node at 127.0.0.1:6379"),
+        (calls(8.0).peers(9.0, 17.0, 9.0), "a pool with a size of about 8 in api, for calls to node at 127.0.0.1:6379"),
         // Fewer calls are open than requests are in service, so the pool that limits the server is
         // not for these calls.
-        (calls(3.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api"),
+        (calls(3.0).peers(9.0, 17.0, 9.0), "a pool with a size of about 8 in api"),
     ] {
         assert_eq!(text(&case, Cause::Pool).subject, expect);
     }

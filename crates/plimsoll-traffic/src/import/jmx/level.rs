@@ -131,15 +131,15 @@ impl JmxReader {
         // The URL of each request is compared with the URL prefix of each user, so each comparison
         // is charged to the memory budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
-        if !self.values.has_room_for(bytes, "this plan has too many users of authorization managers") {
+        if !self.values.has_room_for(bytes, "this JMeter plan has too many users of authorization managers") {
             return None;
         }
         let urls = asked.url_text_variants();
         let user = users.iter().find(|user| user.is_told(&urls));
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_literal().is_none()) {
-                let text = "a user for a URL with a placeholder: the requests of this user are not known, so these \
-                     requests have no credentials";
+                let text = "the credentials of a JMeter user are for a URL with a placeholder. Its requests are not \
+                     known, so plimsoll sends no credentials";
                 self.draft.note_repeated_omission(user.at, text);
             }
         }
@@ -153,7 +153,7 @@ impl JmxReader {
         for cookie in cookies {
             // Each request gets a copy of each cookie, or a note, so each cookie is charged to the
             // memory budget.
-            if !self.values.has_room_for(cookie.bytes, "this plan has too many cookies of cookie managers") {
+            if !self.values.has_room_for(cookie.bytes, "this JMeter plan has too many cookies of cookie managers") {
                 break;
             }
             if !cookie.is_sent(&scope) {
@@ -228,7 +228,7 @@ impl JmxReader {
                     }
                     if element.flag("CookieManager.clearEachIteration") {
                         let text =
-                            "in plimsoll, a user keeps its cookies from one session to the next, unlike in this plan";
+                            "in plimsoll, unlike in this JMeter plan, a user keeps its cookies for the next session";
                         self.draft.note_repeated_omission(element.place(), text);
                     }
                 }
@@ -269,7 +269,8 @@ impl JmxReader {
                 (Some(name), Some(password)) => authorization.push(&base64(format!("{name}:{password}").as_bytes())),
                 _ => {
                     authorization.push_value("env.BASIC_AUTH");
-                    let text = "user and password have placeholders: set BASIC_AUTH to USER:PASSWORD in base64";
+                    let text = "user and password have placeholders: set the environment variable BASIC_AUTH to \
+                         USER:PASSWORD in base64";
                     self.draft.note_repeated_omission(at, text);
                 }
             }

@@ -87,7 +87,7 @@ impl JmxReader {
             INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
         };
         let inherited: usize = levels.iter().map(of_level).sum();
-        let what = "the requests of this plan inherit too many headers, timers, assertions and defaults";
+        let what = "the requests of this JMeter plan inherit too many headers, timers, assertions and defaults";
         if !self.values.has_room_for(inherited, what) {
             return None;
         }
@@ -154,7 +154,7 @@ impl JmxReader {
                 request.headers.push((header.clone(), value));
             }
         }
-        if !self.values.has_room_for(request.bytes(), "this plan has too many headers and arguments of requests") {
+        if !self.values.has_room_for(request.bytes(), "this JMeter plan has too many request headers and arguments") {
             return None;
         }
         if matches!(request.body, DraftBody::Parts(_)) {
@@ -228,7 +228,8 @@ impl JmxReader {
                 let text = format!("'{name}': {} = {} is not imported", short_text(property), short_text(value));
                 self.draft.note_repeated_omission(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "the plan opens a new connection for each request: switch keep-alive off for the load, too";
+                let text =
+                    "the JMeter test plan opens a new connection for each request: switch keep-alive off for the load";
                 self.draft.note_repeated_omission(element.place(), text);
             }
         }
@@ -255,7 +256,7 @@ impl JmxReader {
         let asked = RequestUrl { scheme, host, port, target };
         if domain.is_empty() {
             if self.origin.is_none() {
-                let text = "a request names no host in the plan: the request goes to the target of the load";
+                let text = "a request of the JMeter test plan names no host, and goes to the target of the load";
                 self.draft.note_repeated_omission(at, text);
             }
             return Some(asked);
@@ -310,7 +311,7 @@ impl JmxReader {
             return false;
         }
         if origin.starts_with('{') {
-            let text = format!("the host of the plan is the placeholder {origin}: give the host as the target");
+            let text = format!("the host of the JMeter plan is the placeholder {origin}: give the host as the target");
             self.draft.note_repeated_omission(at, text);
         }
         true
@@ -403,7 +404,7 @@ impl JmxReader {
             _ => false,
         };
         if has_file {
-            self.draft.note_repeated_omission(at, "paths of upload files are relative to this file");
+            self.draft.note_repeated_omission(at, "paths of upload files are relative to the traffic file");
         }
     }
 

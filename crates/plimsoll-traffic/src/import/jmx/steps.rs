@@ -125,7 +125,9 @@ impl JmxReader {
                     let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
                     match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
                         (Some(1.0), Some(ms)) => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
-                        (Some(1.0), _) => self.draft.note_omission(at, format!("'{name}': its pause is random")),
+                        (Some(1.0), _) => {
+                            self.draft.note_omission(at, format!("'{name}': its random pause is not imported"))
+                        }
                         _ => self.draft.note_omission(at, format!("'{name}': it stops threads")),
                     }
                 }

@@ -293,7 +293,7 @@ fn standard_group_load(
     };
     let threads = number("ThreadGroup.num_threads");
     if threads.is_none() {
-        left_out.push(format!("'{name}': its number of threads is not known: set the number with -c"));
+        left_out.push(format!("'{name}': its number of threads is not known: set the number of users with -c"));
     }
     let ramp_s = number("ThreadGroup.ramp_time").unwrap_or(0.0);
     let is_timed = element.flag("ThreadGroup.scheduler");
@@ -314,11 +314,15 @@ fn standard_group_load(
         }
         (duration_s, loops, _) => {
             if loops.is_none() && duration_s.is_none() {
-                left_out.push(format!("'{name}': the thread group never ends: the load sets the duration"));
+                left_out.push(format!(
+                    "'{name}': the JMeter thread group never ends: the duration of the plimsoll load applies"
+                ));
             }
             if let (Some(duration_s), Some(_)) = (duration_s, loops) {
                 let seconds = number_text(duration_s);
-                left_out.push(format!("'{name}': the thread group ends after at most {seconds} s"));
+                left_out.push(format!(
+                    "'{name}': the thread group ends after at most {seconds} s in JMeter, but not in plimsoll"
+                ));
             }
             if start_s > 0.0 {
                 left_out.push(format!("'{name}': the thread group has a start delay, which plimsoll does not import"));

@@ -59,12 +59,12 @@ impl ThinkTimeSum {
             }
             "GaussianRandomTimer" => {
                 self.draw(delay, range * range, None);
-                Timer::Alike("a Gaussian time becomes a uniform time of the same mean and deviation")
+                Timer::Alike("JMeter's Gaussian pauses become uniform pauses of the same mean and standard deviation")
             }
             "PoissonRandomTimer" => {
                 self.set_fixed_ms(delay);
                 self.draw(range, range, None);
-                Timer::Alike("a Poisson time becomes a uniform time of the same mean and deviation")
+                Timer::Alike("JMeter's Poisson pauses become uniform pauses of the same mean and standard deviation")
             }
             _ => Timer::No,
         }

@@ -166,7 +166,7 @@ impl Values {
     /// Subtracts bytes from the memory budget of the import. Returns false if the budget is
     /// exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.has_room_for(bytes, "the variables of this plan refer to each other too often")
+        self.has_room_for(bytes, "the variables of this JMeter plan refer to each other too often")
     }
 
     /// Subtracts bytes from the memory budget, for an element that each request copies. `what` is
@@ -261,7 +261,7 @@ impl Values {
             "RandomString" => {
                 if arguments.get(1).is_some_and(|chars| !chars.trim().is_empty()) {
                     out.1.insert(
-                        "__RandomString draws letters and digits here, whatever characters the plan names".to_owned(),
+                        "__RandomString draws letters and digits, not the characters in the JMeter plan".to_owned(),
                     );
                 }
                 whole_number(0).filter(|n| (1..=1 << 20).contains(n)).map(|count| format!("text({count})"))

@@ -62,7 +62,7 @@ impl<'a> Api<'a> {
             Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
                 let prefix = if path.is_empty() { String::new() } else { format!(", with the path {path}") };
-                self.no_base = Some(format!("the description names no host: give the host as the target{prefix}"));
+                self.no_base = Some(format!("the OpenAPI file names no host: give the host as the target{prefix}"));
             }
         }
     }
@@ -70,7 +70,7 @@ impl<'a> Api<'a> {
     fn base_of_openapi3(&mut self) {
         let servers = items(self.tree, "servers");
         let Some(server) = servers.first() else {
-            self.no_base = Some("the description names no server: give the server as the target".to_owned());
+            self.no_base = Some("the OpenAPI file names no server: give the server as the target".to_owned());
             return;
         };
         self.base_at = server.at;
@@ -79,11 +79,11 @@ impl<'a> Api<'a> {
         match nodes::url(url) {
             Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
             _ if url.is_empty() => {
-                self.no_base = Some("the description names no host: give the host as the target".to_owned())
+                self.no_base = Some("the OpenAPI file names no host: give the host as the target".to_owned())
             }
             _ => {
                 self.no_base =
-                    Some(format!("the description names no host: give the host as the target, with the path {url}"))
+                    Some(format!("the OpenAPI file names no host: give the host as the target, with the path {url}"))
             }
         }
         if servers.len() > 1 {

@@ -425,7 +425,8 @@ impl<'a> Operation<'a, '_> {
             let name = text(parameter, "name").unwrap_or_default().to_owned();
             let is_file = text(parameter, "type") == Some("file");
             if is_file {
-                sampler.left_out.push((parameter.at, format!("'{name}' is a file: put @{name} beside this file")));
+                let text = format!("'{name}' is a file: put a file named {name} beside the traffic file");
+                sampler.left_out.push((parameter.at, text));
             }
             let value = match self.api.example_of(parameter) {
                 _ if is_file => SampleValue::One(DraftText::literal(&name)),

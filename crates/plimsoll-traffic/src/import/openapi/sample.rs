@@ -184,7 +184,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             let is_file = text(inner, "format") == Some("binary")
                 || field(inner, "contentMediaType").is_some() && field(inner, "contentEncoding").is_none();
             if is_file {
-                let text = format!("'{name}' is a file: put @{name} beside this file");
+                let text = format!("'{name}' is a file: put a file named {name} beside the traffic file");
                 self.left_out.push((property.at, text));
             }
             let value = if is_file { SampleValue::One(DraftText::literal(name)) } else { self.value(property) };

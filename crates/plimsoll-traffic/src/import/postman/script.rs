@@ -93,15 +93,15 @@ impl PostmanScript {
             script.left_out.push("its script expects more than a status, and only the status is imported".to_owned());
         }
         for (call, said) in [
-            ("setNextRequest", "its script chooses the next request"),
-            ("pm.sendRequest", "its script sends a request"),
+            ("setNextRequest", "its script chooses the next request, which is not imported"),
+            ("pm.sendRequest", "its script sends a request, which is not imported"),
         ] {
             if code.contains(call) {
                 script.left_out.push(said.to_owned());
             }
         }
         if code.contains("tests[") && script.status.is_none() {
-            script.left_out.push("its script has tests".to_owned());
+            script.left_out.push("its script has tests, which are not imported".to_owned());
         }
         script
     }

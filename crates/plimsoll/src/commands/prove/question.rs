@@ -67,7 +67,10 @@ fn check_revisions(args: &ProveArgs) -> Result<(), Failure> {
     }
     let any = named.into_iter().any(|(_, side)| revision(side).is_some());
     match args.start.is_some() && !any {
-        true => Err(Failure::usage("--start: the command starts a revision; give a side as --a git:main")),
+        true => Err(Failure::usage(
+            "--start: the command starts a revision from git, but neither --a nor --b names one; give a side as --a \
+             git:main",
+        )),
         false => Ok(()),
     }
 }
@@ -97,7 +100,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         (true, _, _) => return Err(Failure::usage("--a and --b: give one URL, where both builds listen")),
         (false, true, _) => {
             return Err(Failure::usage(format!(
-                "--ladder: give 2 to {maximum} URLs, one for each step",
+                "--ladder: give 2 to {maximum} URLs to compare",
                 maximum = ARM_COUNT_RANGE.end()
             )));
         }
@@ -108,7 +111,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     }
     let primary = parse_measure(&args.measure)?;
     if args.ladder && primary != Criterion::Goodput {
-        return Err(Failure::usage("--ladder: steps are compared by goodput; leave --measure out"));
+        return Err(Failure::usage("--ladder: plimsoll compares the URLs by goodput; leave --measure out"));
     }
     if args.concurrency.is_some() && primary.at_fixed_rate() {
         return Err(Failure::usage(format!(

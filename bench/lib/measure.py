@@ -8,6 +8,7 @@ started here, pinned to cores, limited in time, and ended by its own handle. Not
 
 import ctypes
 import json
+import math
 import os
 import re
 import selectors
@@ -196,6 +197,11 @@ class Server:
         """Returns the counts that one of our bench servers reports about itself."""
         with urllib.request.urlopen(self.url("/stats"), timeout=10) as reply:
             return json.load(reply)
+
+
+def cpu_us(cpu_s, requests):
+    """Returns the CPU time of a request in us. It is not a number (NaN) if there was no request."""
+    return cpu_s * 1e6 / requests if requests else math.nan
 
 
 def process_cpu_s(pid):

@@ -150,7 +150,7 @@ def cpu(settings):
     def side(load):
         def measured(url):
             done, requests, measured_s = load(url)
-            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / requests, "rps": requests / measured_s,
+            return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, requests), "rps": requests / measured_s,
                     "client_busy": done.cpu_s / measured_s}
         return measured
 

@@ -27,7 +27,7 @@ def against(settings):
     many = 500 if settings.smoke else 15_000
 
     def cpu_us(found, done):
-        return done.cpu_s * 1e6 / max(1, found["requests"])
+        return measure.cpu_us(done.cpu_s, found["requests"])
 
     def p50_us(found, done):
         p50 = found["response_time_ns"]["p50"]

@@ -83,12 +83,12 @@ def https(settings):
         found = done.json()
         if found["success_rate"] < 1:
             raise Failure(f"plimsoll counted failures over TLS: {found['ledger']}")
-        return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / found["requests"],
+        return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, found["requests"]),
                 "rps": found["requests"] / found["duration_s"]}
 
     def wrk(url):
         done, numbers = wrk_run(url, client_cpus, seconds, 64)
-        return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / numbers["requests"],
+        return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, numbers["requests"]),
                 "rps": numbers["requests"] / numbers["seconds"]}
 
     sides = without_absent({"plimsoll": ours, "wrk": wrk}, notes)

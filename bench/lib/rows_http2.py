@@ -25,7 +25,7 @@ def http2(settings):
             found = done.json()
             if found["success_rate"] < 1 or found["protocol"] != "HTTP/2":
                 raise Failure(f"plimsoll over {found['protocol']}: {found['ledger']}")
-            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / found["requests"],
+            return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, found["requests"]),
                     "rps": found["requests"] / found["duration_s"]}
         return side
 
@@ -34,7 +34,7 @@ def http2(settings):
             whole = max(1, round(seconds))
             done = run([tool("h2load"), "-t1", f"-c{clients}", f"-m{streams}", f"-D{whole}", url], client_cpus, whole + 60)
             rate = measure.h2load_rate(done.out)
-            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / (rate * whole), "rps": rate}
+            return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, rate * whole), "rps": rate}
         return side
 
     def oha(connections, streams):
@@ -44,7 +44,7 @@ def http2(settings):
                        "-p", str(streams), "--output-format", "json", url]
             done = run(command, client_cpus, whole + 60)
             rate = done.json()["summary"]["requestsPerSec"]
-            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / (rate * whole), "rps": rate}
+            return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, rate * whole), "rps": rate}
         return side
 
     parts, data, holds = [], {}, None
@@ -130,7 +130,7 @@ def grpc(settings):
     def measured(side):
         def of(url):
             figures = side(url)
-            return {**figures, "cpu_us": figures["cpu_s"] * 1e6 / figures["calls"]}
+            return {**figures, "cpu_us": measure.cpu_us(figures["cpu_s"], figures["calls"])}
         return of
 
     def alternated(server, rounds, our_load, their_load):

@@ -75,7 +75,7 @@ def traffic(settings):
             return url.removesuffix("/healthz")
 
         def figures(done, requests):
-            return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / requests, "rps": requests / whole}
+            return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, requests), "rps": requests / whole}
 
         def ours(*target):
             def measured(url):

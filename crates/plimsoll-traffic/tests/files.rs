@@ -263,7 +263,7 @@ fn file_errors_have_a_position() {
         (Toml, "[[request]]\nget = \"/\"\nheaders = { \"x y\" = \"1\" }", (3, 13), "\"x y\" is no name of a header"),
         (Toml, "[[request]]\nget = \"/\"\nheaders = { x = \"1\\r\\nevil: 2\" }", (3, 17), "has a line break"),
         (Toml, "[[request]]\nget = \"http://h/\"", (2, 7), "'base'"),
-        (Toml, "[[request]]\nget = \"/\"\nname = \"a\\nb\"", (3, 8), "a line of"),
+        (Toml, "[[request]]\nget = \"/\"\nname = \"a\\nb\"", (3, 8), "one line of 1 to 80 characters"),
         (Toml, "[[request]]\nget = \"/\"\ntimeout = \"0s\"", (3, 11), "more than 0"),
         (Toml, "[[request]]\nget = \"/\"\ntimeout = \"soon\"", (3, 11), "'timeout'"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { status = \"abc\" }", (3, 21), "status codes"),

@@ -428,7 +428,7 @@ mod tests {
             (vec![&start, &tick, &tick, &end(LoadEnd::Finished)], "hrttdg", ""),
             (vec![&start, &tick, &died], "hrtlg", ""),
             (vec![&start, &broken, &tick], "hrg", "no"),
-            (vec![&Frame::ExperimentEnd { elapsed_ns: 1, summary: None }], "hg", "not part of a load"),
+            (vec![&Frame::ExperimentEnd { elapsed_ns: 1, summary: None }], "hg", "does not belong to a load"),
         ] {
             let mut bytes = MAGIC.to_vec();
             frames.iter().for_each(|frame| frame.encode(&mut bytes));

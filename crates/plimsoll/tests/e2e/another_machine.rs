@@ -457,7 +457,7 @@ exec '{0}' agent --stdio --watch-only
         command.env("PLIMSOLL_SSH", &path).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the binary starts"))
     };
-    let own = format!("this is plimsoll {}", env!("CARGO_PKG_VERSION"));
+    let own = format!("that plimsoll {} needs", env!("CARGO_PKG_VERSION"));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
     let silent = format!("http://127.0.0.1:{closed}/");
     for (words, parts) in [

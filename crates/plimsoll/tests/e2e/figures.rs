@@ -275,16 +275,22 @@ fn check_help_examples(commands: &[&str], examples_min: usize) {
     std::fs::write(at("post.lua"), "function init(words) end\n").expect("written");
     let asked = "127.0.0.1 - - [22/Nov/2026:10:00:00 +0000] \"GET /bytes/5 HTTP/1.1\" 200 5 \"-\" \"-\"\n";
     std::fs::write(at("access.log"), asked.repeat(9)).expect("written");
-    for (kept, name) in [("run", "run"), ("find", "find"), ("find-a", "find-before"), ("find-b", "find-after")] {
+    // Some examples read the latest runs of the folder's store.
+    std::fs::create_dir_all(at("_output/plimsoll")).expect("a folder");
+    for (kept, name) in [
+        ("run", "run"),
+        ("find", "find"),
+        ("find-a", "find-before"),
+        ("find-b", "find-after"),
+        ("find-a", "_output/plimsoll/find-1"),
+        ("find-b", "_output/plimsoll/find-2"),
+        ("sweep-a", "sweep"),
+    ] {
         std::fs::copy(recorded(kept), at(&format!("{name}.plimsoll"))).expect("copied");
     }
     for (kept, name) in [("sweep-a", "before"), ("sweep-b", "after")] {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recorded/{kept}.dat"));
         std::fs::copy(kept, at(&format!("{name}.dat"))).expect("copied");
-    }
-    // Some examples read the latest runs of the folder's store.
-    for _ in 0..2 {
-        check_example("plimsoll run http://localhost:8080/", &server.url, &folder);
     }
     let mut run = 0;
     for command in commands {

@@ -278,7 +278,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     let url = format!("{}/healthz", server.url);
     let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
     let pids = ["load1", "load2"].map(|host| ssh.pid(host));
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(4));
     // One of the agents is paused (SIGSTOP) and does not react to the interrupt.
     signal(pids[1], "STOP");
     let begun = Instant::now();

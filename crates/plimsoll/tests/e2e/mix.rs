@@ -321,7 +321,7 @@ fn single_use_rows_must_suffice() {
     let timed = json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
     assert_eq!(number(&timed, "requests"), 5.0);
     assert!(
-        timed["ended"].as_str().is_some_and(|ended| ended.contains("all rows of pick = \"unique\"")),
+        timed["ended"].as_str().is_some_and(|ended| ended.contains("no unused row left (pick = \"unique\"")),
         "{}",
         timed["ended"]
     );

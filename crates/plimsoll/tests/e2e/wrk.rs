@@ -434,7 +434,8 @@ fn batches_are_timed_as_a_whole_on_request() {
     // too.
     let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);
     let counts = |count| done.stdout.contains(&format!("Total count    =           {count}]\n"));
-    assert!((48..=50).any(counts), "{}", done.stdout);
+    // On a busy machine, the last few requests may be late.
+    assert!((40..=50).any(counts), "{}", done.stdout);
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Decides whether chance explains that a trial broke the SLO, if the server meets the SLO at the
-//! trial's rate. The answer is evidence that confirms a load line ([`is_line_supported`]) or
-//! contradicts a load line ([`breaks_slo_beyond_noise`]).
+//! Compares each trial with the bad luck that a server may have. Suppose that the server just meets
+//! the SLO at the rate of a trial: chance explains the trial if 1 % of such trials are as bad. A
+//! trial that chance explains supports a load line ([`is_line_supported`]). A trial that chance does
+//! not explain contradicts a load line ([`breaks_slo_even_if_disturbed`]). On a machine that other
+//! programs use, the tried rates also move the interval of the load line ([`TriedRates`]).
 //!
 //! Not here: the estimate of the load line ([`super::line_distribution`]).
 
@@ -10,30 +12,36 @@ use super::terms::{is_void_by_generator, near_line};
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Number of standard deviations (one-sided 1 %) by which a trial may exceed the SLO's allowance
-/// and still count as chance.
+/// Number of standard deviations by which the bad requests or the backlog of a trial may exceed
+/// their expected number, and still count as chance. At a rate that just meets the SLO, 1 % of
+/// trials exceed this number.
 const CHANCE_DEVIATIONS: f64 = 2.33;
-/// A confirming trial supports the lower end of the load line's interval if its rate is at least
-/// this share of that end.
+/// A confirming trial tests the lower end of the load line's interval. A confirming trial supports
+/// the lower end if the trial's rate is at least this share of the lower end.
 const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
+/// For a server that stalls, a confirming trial counts if it has at least this share of the length
+/// that confirms the load line of such a server.
+const CONFIRMING_LENGTH_SHARE_MIN: f64 = 0.8;
 /// If a trial meets the SLO at this share of the upper end of the load line's interval, or above,
-/// the upper end is doubtful. The load line of a machine that other programs use is rarely just
-/// above a rate at which a trial met the SLO.
+/// the upper end is doubtful. On a machine that other programs use, the capacity may rise again, and
+/// then higher rates meet the SLO, too.
 const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
-/// trial at `low` or above (or at most 2 % below) supports `low` if chance explains its bad
-/// requests and backlog. More trials must support `low` than contradict it. For a server that
-/// stalls, only trials of sufficient length count.
+/// trial at `low` or above (or at most 2 % below) supports `low` if the trial met the SLO, or if
+/// chance explains its bad requests and backlog. Each other trial within 2 % of `low` contradicts
+/// `low`. More trials must support `low` than contradict it. For a server that stalls, only trials
+/// of sufficient length count.
 pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = backlog_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
-    let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !is_void_by_generator(trial));
-    let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || is_within_chance(trial, dispersion);
-    let broke = whole.clone().filter(|trial| is_at_most(trial, low) && !meets(trial)).count();
-    whole.filter(meets).count() > broke
+    let length_ns_min = (long_ns as f64 * CONFIRMING_LENGTH_SHARE_MIN) as u64;
+    let counted = near.filter(|trial| trial.planned_ns >= length_ns_min && !is_void_by_generator(trial));
+    let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || chance_explains_trial(trial, dispersion);
+    let broke = counted.clone().filter(|trial| is_at_most(trial, low) && !meets(trial)).count();
+    counted.filter(meets).count() > broke
 }
 
 /// Returns whether the rate of a confirming trial is at most 2 % above `low`. A confirming trial at
@@ -45,20 +53,22 @@ pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
 /// Returns whether a trial broke the SLO by more than chance explains. `dispersion` is the result
 /// of [`backlog_dispersion`].
 pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion)
+    trial.verdict == Verdict::Fail && !chance_explains_trial(trial, dispersion)
 }
 
-/// Returns the sum of the dispersions of arrivals and completions, which determines how much a
-/// backlog varies by chance.
+/// Returns the sum of the dispersions of arrivals and completions (I_a + I_s in
+/// docs/explanation/load-line.md), which determines how much a backlog varies by chance. Without a
+/// known capacity, the dispersion of the completions is 1, as for exponential service times.
 pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
-/// Returns whether a load broke the SLO by more than chance, even if the load was disturbed. The
-/// rate of a disturbed load was not sustained, even if the server was not the reason. `dispersion`
+/// Returns whether a trial broke the SLO by more than chance, even if other programs disturbed the
+/// trial. If a disturbed trial broke the SLO, the machine did not sustain the rate, whether the
+/// server or another program was the reason. `dispersion`
 /// comes from [`backlog_dispersion`] of the search.
-pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> bool {
-    trial.verdict != Verdict::Pass && !is_void_by_generator(trial) && !is_explained_by_chance(trial, dispersion)
+pub(super) fn breaks_slo_even_if_disturbed(trial: &TrialOutcome, dispersion: f64) -> bool {
+    trial.verdict != Verdict::Pass && !is_void_by_generator(trial) && !chance_explains_evidence(trial, dispersion)
 }
 
 /// Returns whether other programs disturbed more than half of the trials that saturate the server
@@ -84,7 +94,7 @@ impl TriedRates {
         let near = || history.iter().filter(|trial| near_line(trial) && !is_void_by_generator(trial));
         // A trial was stopped early because it was certain to fail, so chance does not explain the
         // failure of a stopped trial.
-        let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_beyond_noise(trial, dispersion);
+        let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_even_if_disturbed(trial, dispersion);
         let met = near().filter(|trial| !broke(trial)).filter_map(TrialOutcome::offered_rps);
         let met_rps = met.reduce(f64::max);
         let broken = near().filter(broke).filter_map(TrialOutcome::offered_rps);
@@ -121,15 +131,16 @@ pub(super) fn makes_upper_end_doubtful(met_rps: f64, upper: f64) -> bool {
 }
 
 /// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
-pub(super) fn is_within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    !trial.stopped && trial.verdict != Verdict::Void && is_explained_by_chance(trial, dispersion)
+pub(super) fn chance_explains_trial(trial: &TrialOutcome, dispersion: f64) -> bool {
+    !trial.stopped && trial.verdict != Verdict::Void && chance_explains_evidence(trial, dispersion)
 }
 
 /// Returns whether chance explains the bad requests and the backlog of a trial, if the trial's rate
 /// meets the SLO. Late and failed requests are bad.
-fn is_explained_by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
-    trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= CHANCE_DEVIATIONS * walk + 1.0
+fn chance_explains_evidence(trial: &TrialOutcome, dispersion: f64) -> bool {
+    let backlog_deviation = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
+    trial.evidence.bounds.iter().all(is_allowed)
+        && trial.evidence.growth_requests <= CHANCE_DEVIATIONS * backlog_deviation + 1.0
 }
 
 /// Returns whether the number of bad requests exceeds the allowed number by no more than chance.
@@ -139,7 +150,7 @@ fn is_allowed(bound: &BoundEvidence) -> bool {
 }
 
 /// Returns whether chance explains the bad requests of several trials together.
-pub(super) fn are_explained_by_chance(trials: &[&TrialOutcome]) -> bool {
+pub(super) fn chance_explains_bad_requests(trials: &[&TrialOutcome]) -> bool {
     let bounds = trials.iter().map(|trial| trial.evidence.bounds.len()).min().unwrap_or(0);
     (0..bounds).all(|at| {
         let each = || trials.iter().map(|trial| &trial.evidence.bounds[at]);

@@ -6,7 +6,7 @@
 use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
 use super::chance::{
-    TriedRates, backlog_dispersion, breaks_slo_beyond_noise, fails_beyond_chance, is_at_most, is_line_supported,
+    TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, fails_beyond_chance, is_at_most, is_line_supported,
     is_machine_shared, makes_upper_end_doubtful,
 };
 use super::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
@@ -355,7 +355,7 @@ impl<'a> LoadChoice<'a> {
         let is_shared = is_machine_shared(self.history);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
         let broke = |trial: &&TrialOutcome| match is_shared {
-            true => breaks_slo_beyond_noise(trial, dispersion),
+            true => breaks_slo_even_if_disturbed(trial, dispersion),
             false => fails_beyond_chance(trial, dispersion),
         };
         let fails = || tried().filter(broke);

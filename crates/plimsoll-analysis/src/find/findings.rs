@@ -4,8 +4,8 @@
 use super::budget_division::Pace;
 use super::capacity::{Capacity, saturated_rates};
 use super::chance::{
-    TriedRates, backlog_dispersion, breaks_slo_beyond_noise, fails_beyond_chance, is_line_supported, is_machine_shared,
-    is_within_chance,
+    TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial, fails_beyond_chance,
+    is_line_supported, is_machine_shared,
 };
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
@@ -306,7 +306,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
     let meets = history.iter().filter(|t| {
-        (t.verdict == Verdict::Pass || near_line(t) && is_within_chance(t, dispersion))
+        (t.verdict == Verdict::Pass || near_line(t) && chance_explains_trial(t, dispersion))
             && t.purpose != Purpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * AT_LINE_SHARE_MIN)
     });
@@ -379,7 +379,7 @@ impl CapacityRange {
     /// Returns `None` without a capacity, and if other programs did not disturb most of the trials.
     fn from_history(history: &[TrialOutcome], capacity: Option<&Capacity>, dispersion: f64) -> Option<CapacityRange> {
         let capacity = capacity.filter(|_| is_machine_shared(history))?;
-        let broke = history.iter().filter(|trial| near_line(trial) && breaks_slo_beyond_noise(trial, dispersion));
+        let broke = history.iter().filter(|trial| near_line(trial) && breaks_slo_even_if_disturbed(trial, dispersion));
         let broke = broke.map(|trial| (trial.achieved_rps, trial.duration_ns as f64 / SECOND as f64));
         let mut rates: Vec<(f64, f64)> = saturated_rates(history).chain(broke).filter(|rate| rate.0 > 0.0).collect();
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -99,7 +99,7 @@ pub fn contradicts_load_line(
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
     let dispersion = chance::backlog_dispersion(&known, known.estimate_capacity().as_ref());
-    line.lower > 0.0 && at_most && chance::breaks_slo_beyond_noise(later, dispersion)
+    line.lower > 0.0 && at_most && chance::breaks_slo_even_if_disturbed(later, dispersion)
 }
 
 /// Computes the result of a recorded or interrupted search from its trials, without a further

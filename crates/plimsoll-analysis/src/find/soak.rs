@@ -9,7 +9,7 @@
 //! Not here: the rate and the plans of the segments ([`crate::study::search`]); whether a single
 //! trial breaks the SLO ([`super::chance`]).
 
-use super::chance::{are_explained_by_chance, backlog_dispersion, breaks_slo_beyond_noise};
+use super::chance::{backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_bad_requests};
 use super::search_state::SearchState;
 use super::terms::{Settings, is_void_by_generator, valid_copies};
 use crate::format;
@@ -111,13 +111,13 @@ impl Soak {
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let dispersion = backlog_dispersion(&known, known.estimate_capacity().as_ref());
-        let broken: Vec<bool> = valid.iter().map(|piece| breaks_slo_beyond_noise(piece, dispersion)).collect();
+        let broken: Vec<bool> = valid.iter().map(|piece| breaks_slo_even_if_disturbed(piece, dispersion)).collect();
         let at = broken.windows(CONSECUTIVE_BREAKS_MIN).position(|row| row.iter().all(|it| *it));
         let planned = soak_pieces(asked_ns).1 as usize;
         let lone_break_last = broken.last() == Some(&true) && at.is_none();
         let most = planned + LAST_BREAK_SEGMENTS_MAX;
         let is_over = at.is_some() || pieces.len() >= most || pieces.len() >= planned && !lone_break_last;
-        let altogether = at.is_none() && is_over && !are_explained_by_chance(&valid);
+        let altogether = at.is_none() && is_over && !chance_explains_bad_requests(&valid);
         let met = &valid[..at.unwrap_or(valid.len())];
         let broke = match at {
             Some(at) => Some(SoakBreak {

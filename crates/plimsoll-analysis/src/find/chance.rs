@@ -1,8 +1,9 @@
 //! Compares each trial with the bad luck that a server may have. Suppose that the server just meets
-//! the SLO at the rate of a trial: chance explains the trial if 1 % of such trials are as bad. A
-//! trial that chance explains supports a load line ([`is_line_supported`]). A trial that chance does
-//! not explain contradicts a load line ([`breaks_slo_even_if_disturbed`]). On a machine that other
-//! programs use, the tried rates also move the interval of the load line ([`TriedRates`]).
+//! the SLO at the rate of a trial: chance explains the trial if 1 % of such trials are as bad.
+//!
+//! A trial that chance explains supports a load line ([`is_line_supported`]). A trial that chance
+//! does not explain contradicts a load line ([`breaks_slo_even_if_disturbed`]). On a machine that
+//! other programs use, the tried rates also move the interval of the load line ([`TriedRates`]).
 //!
 //! Not here: the estimate of the load line ([`super::line_distribution`]).
 
@@ -23,8 +24,8 @@ const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
 /// that confirms the load line of such a server.
 const CONFIRMING_LENGTH_SHARE_MIN: f64 = 0.8;
 /// If a trial meets the SLO at this share of the upper end of the load line's interval, or above,
-/// the upper end is doubtful. On a machine that other programs use, the capacity may rise again, and
-/// then higher rates meet the SLO, too.
+/// the upper end is doubtful. On a machine that other programs use, the capacity may rise again.
+/// With a higher capacity, higher rates meet the SLO, too.
 const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A

@@ -148,7 +148,8 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     look(&mut browser, "overload");
     browser.click(".actions details summary");
     browser.click("form[action$='/delete'] button");
-    browser.wait("the list", "location.pathname === '/runs'");
+    browser
+        .wait("the list", "location.pathname === '/runs' && !!document.querySelector('a[href^=\"/runs/find-100\"]')");
     assert!(!store.join("overload-102-4194999.plimsoll").exists());
     let service = browser.value("document.querySelector('a[href^=\"/runs/find-100\"]').href");
     assert!(service.is_string());

@@ -425,11 +425,15 @@ fn batches_are_timed_as_a_whole_on_request() {
     let text = "function request() return wrk.format(nil, '/a') .. wrk.format(nil, '/b') .. wrk.format(nil, '/c') end
         function done(summary, latency) print(summary.requests, #latency) end";
     let script = script("batch.lua", text);
-    for (flag, values) in [("-L", "300\t300\n"), ("-B", "300\t100\n"), ("--batch_latency", "300\t100\n")] {
+    // On a busy machine, the last few batches may be late or in flight at the end.
+    let batches = 80..=100;
+    for (flag, messages) in [("-L", 3), ("-B", 1), ("--batch_latency", 1)] {
         let done = plimsoll(&["wrk2", "-t2", "-c4", "-d1s", "-R", "300", flag, "-s", &script, &server.url]);
-        assert!(done.code == 0 && done.stdout.ends_with(values), "{flag}: {}{}", done.stdout, done.stderr);
+        let values = |count: usize| format!("{}\t{}\n", 3 * count, messages * count);
+        let counted = batches.clone().any(|count| done.stdout.ends_with(&values(count)));
+        assert!(done.code == 0 && counted, "{flag}: {}{}", done.stdout, done.stderr);
     }
-    assert_eq!(server.taken().len(), 900);
+    assert!((720..=900).contains(&server.taken().len()), "{}", server.taken().len());
     // A static request is a batch of one message. A batch without a response counts as a batch,
     // too.
     let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);

@@ -7,9 +7,9 @@ mod circles;
 mod rust;
 
 use rust::{File, words};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::LazyLock;
 
 /// The crates of this workspace, each with the crates that it may depend on.
 const ARROWS: [(&str, &[&str]); 15] = [
@@ -75,16 +75,14 @@ fn crates() -> PathBuf {
 }
 
 /// Returns the source files of a crate, without files that only tests use. All tests share the
-/// files of a crate, because parsing takes most of their time.
-fn sources(name: &'static str) -> Arc<Vec<File>> {
-    type ParsedOnce = Arc<OnceLock<Arc<Vec<File>>>>;
-    static PARSED: LazyLock<Mutex<HashMap<&str, ParsedOnce>>> = LazyLock::new(Mutex::default);
-    let parsed = Arc::clone(PARSED.lock().expect("no test panicked").entry(name).or_default());
-    Arc::clone(parsed.get_or_init(|| {
-        let files = rust::files(&crates().join(name).join("src"));
-        assert!(files.len() > 5, "the sources of {name} were found");
-        Arc::new(files)
-    }))
+/// files, because parsing takes most of their time.
+fn sources(name: &str) -> &'static [File] {
+    static PARSED: LazyLock<BTreeMap<&str, Vec<File>>> = LazyLock::new(|| {
+        ARROWS.iter().map(|(name, _)| (*name, rust::files(&crates().join(name).join("src")))).collect()
+    });
+    let files = &PARSED[name];
+    assert!(files.len() > 5, "the sources of {name} were found");
+    files
 }
 
 #[test]
@@ -128,7 +126,7 @@ fn each_crate_uses_only_allowed_facilities() {
     ];
     for (name, _) in ARROWS {
         let words: Vec<&str> = rules.iter().filter(|rule| rule.1.contains(&name)).map(|rule| rule.0).collect();
-        for file in sources(name).iter() {
+        for file in sources(name) {
             for word in &words {
                 // One unsafe line is allowed, which creates a Lua state with all libraries. The
                 // reason for the unsafe line stands next to that line in state.rs.
@@ -162,7 +160,7 @@ fn only_allowed_crates_name_flags() {
     for name in
         ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-analysis", "plimsoll-traffic"]
     {
-        for file in sources(name).iter() {
+        for file in sources(name) {
             let string = file.strings.iter().find(|string| names_a_flag(&string.1));
             assert!(string.is_none(), "{}:{} names a flag", file.path.display(), string.map_or(0, |string| string.0));
         }
@@ -174,7 +172,7 @@ fn only_allowed_crates_name_flags() {
 fn type_names_are_unique() {
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, _) in ARROWS {
-        for file in sources(name).iter() {
+        for file in sources(name) {
             for (number, line) in file.code.lines().enumerate() {
                 for pair in words(&line.chars().collect::<Vec<_>>()).windows(2) {
                     let [(_, keyword), (_, word)] = pair else { continue };
@@ -201,7 +199,7 @@ fn files_have_no_circular_uses() {
     let mut found = Vec::new();
     for (name, _) in ARROWS {
         let files = sources(name);
-        let uses = circles::uses(&files);
+        let uses = circles::uses(files);
         assert!(uses.iter().map(BTreeMap::len).sum::<usize>() > files.len() / 2, "the uses of {name} were found");
         let source = crates().join(name).join("src");
         let shown = |number: usize| {

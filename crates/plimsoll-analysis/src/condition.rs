@@ -126,8 +126,9 @@ pub enum ConditionError {
     Shape(String),
     /// The metric has an unknown name.
     #[error(
-        "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, unsent \
-         or timeouts. For another time, write its name first, such as service.p99 ({times})", times = time_names()
+        "'{0}' is not measured, so no condition can use it. Choose p50 to p99.99, max or mean of the response \
+         time, or success, errors, goodput (or rate, rps), cpu, unsent or timeouts. For another time, write the name \
+         of this time first, such as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
     /// The metric exists only for all requests together, but the condition names one request.
@@ -242,15 +243,13 @@ impl Condition {
     pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
-            (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
-                let some = match statistic {
-                    Statistic::Quantile(q) => {
-                        format!("more than {share} of the requests", share = format::short_percent(1.0 - q))
-                    }
-                    Statistic::Max | Statistic::Mean => "some requests".to_owned(),
-                };
-                format!("{some} failed or had no response in time")
-            }
+            (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => match statistic {
+                Statistic::Quantile(q) => format!(
+                    "more than {share} of the requests failed or had no response in time",
+                    share = format::short_percent(1.0 - q)
+                ),
+                Statistic::Max | Statistic::Mean => "some requests failed or had no response in time".to_owned(),
+            },
             (Some(figure), _) => format!("it was {}", self.format(figure)),
         }
     }

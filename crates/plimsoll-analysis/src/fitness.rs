@@ -149,19 +149,22 @@ fn check_cores(facts: &MachineFacts) -> FitnessCheck {
 }
 
 fn check_governor(facts: &MachineFacts) -> FitnessCheck {
-    let found = facts.governors.join(", ");
+    let governors = facts.governors.join(", ");
     match &facts.governors[..] {
         [] if facts.is_virtual => {
             check("governor", Fitness::Fit, "the host of this virtual machine sets the CPU clock", None)
         }
-        [] => {
-            check("governor", Fitness::Fit, "no governor: the CPU clock is fixed, or the system does not show it", None)
-        }
-        [only] if only == "performance" => check("governor", Fitness::Fit, found, None),
+        [] => check(
+            "governor",
+            Fitness::Fit,
+            "no CPU governor: the CPU clock is fixed, or the system does not report its governor",
+            None,
+        ),
+        [only] if only == "performance" => check("governor", Fitness::Fit, governors, None),
         _ => check(
             "governor",
             Fitness::Limited,
-            format!("{found}: the CPU clock speed follows the load"),
+            format!("{governors}: the CPU clock speed follows the load"),
             Some("sudo cpupower frequency-set -g performance"),
         ),
     }
@@ -169,7 +172,12 @@ fn check_governor(facts: &MachineFacts) -> FitnessCheck {
 
 fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
     let Some(sample) = sample else {
-        return vec![check("interference", Fitness::Limited, "not known: /proc/stat is not readable", None)];
+        return vec![check(
+            "interference",
+            Fitness::Limited,
+            "the CPU use of other processes is not known: /proc/stat is not readable",
+            None,
+        )];
     };
     let steal = match sample.steal_share {
         share if share > STEAL_MAX => Fitness::Unfit,
@@ -182,7 +190,7 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
         _ => Fitness::Fit,
     };
     let busiest = sample.busiest.as_ref().filter(|_| busy > Fitness::Fit);
-    let by = busiest.map_or_else(String::new, |(name, cores)| format!(", {cores:.2} by {name}"));
+    let busiest_process = busiest.map_or_else(String::new, |(name, cores)| format!(", {name} uses {cores:.2}"));
     let stop = busiest.map_or_else(
         || "Wait until other processes are idle".to_owned(),
         |(name, _)| format!("Stop {name}, or wait until this process ends"),
@@ -192,7 +200,7 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
             "steal",
             steal,
             format!(
-                "{share_percent} of the CPU time, taken by the host",
+                "the host took {share_percent} of the machine's CPU time",
                 share_percent = format::share(sample.steal_share)
             ),
             (steal > Fitness::Fit).then_some("Use a host with free cores, or measure at a quieter hour"),
@@ -200,7 +208,7 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
         check(
             "interference",
             busy,
-            format!("{cores:.2} cores used by other processes{by}", cores = sample.cores),
+            format!("other processes use {cores:.2} cores{busiest_process}", cores = sample.cores),
             (busy > Fitness::Fit).then_some(&stop),
         ),
     ]
@@ -214,7 +222,7 @@ fn open_files(facts: &MachineFacts) -> FitnessCheck {
         files if files < FILES_FEW => Fitness::Limited,
         _ => Fitness::Fit,
     };
-    let remedy = "ulimit -Hn 65536 (as root), or a line in /etc/security/limits.conf";
+    let remedy = "Raise the limit of open files (as root): ulimit -Hn 65536, or edit /etc/security/limits.conf";
     check("open files", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
 }
 
@@ -254,7 +262,7 @@ fn check_memory(facts: &MachineFacts) -> FitnessCheck {
         bytes if bytes < MEMORY_LIMITED_BYTES => Fitness::Limited,
         _ => Fitness::Fit,
     };
-    let remedy = "50 000 connections use 400 MB: stop other programs, or lift the container's limit";
+    let remedy = "Stop other programs, or raise the container's memory limit: 50 000 connections use 400 MB";
     check("memory", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
 }
 
@@ -263,11 +271,11 @@ fn check_cpu_quota(facts: &MachineFacts) -> FitnessCheck {
         Some(quota) if quota < f64::from(facts.cores) => check(
             "container",
             Fitness::Limited,
-            format!("{quota} cores of CPU time: the kernel pauses plimsoll after plimsoll has used this time"),
+            format!("the CPU quota is {quota} cores: the kernel pauses plimsoll when the quota is exhausted"),
             Some("Give the container whole cores (cpuset) instead of a CPU quota"),
         ),
-        Some(quota) => check("container", Fitness::Fit, format!("{quota} cores of CPU time"), None),
-        None => check("container", Fitness::Fit, "no limit of CPU time", None),
+        Some(quota) => check("container", Fitness::Fit, format!("the CPU quota is {quota} cores"), None),
+        None => check("container", Fitness::Fit, "no CPU quota limits plimsoll", None),
     }
 }
 
@@ -276,7 +284,7 @@ fn check_probes(facts: &MachineFacts) -> FitnessCheck {
         MissingProbe::Pressure => "pressure",
         MissingProbe::Sockets => "sockets",
         MissingProbe::ThreadWaits => "waits of threads",
-        MissingProbe::OtherUsers => "servers of other users",
+        MissingProbe::OtherUsers => "server processes of other users",
     };
     let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
     // Of several remedies, the remedy that most users can apply comes first.
@@ -299,14 +307,16 @@ fn check_sampling(facts: &MachineFacts) -> FitnessCheck {
         facts.perf_event_paranoid.map_or_else(String::new, |level| format!(" (perf_event_paranoid is {level})"));
     let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, so that explain can name the server's functions";
     match facts.sampling {
-        SamplingAccess::Machine => check("sampling", Fitness::Fit, "functions of all processes", None),
+        SamplingAccess::Machine => {
+            check("sampling", Fitness::Fit, "plimsoll can sample the functions of all processes", None)
+        }
         SamplingAccess::OwnProcesses { in_kernel: true } => {
-            check("sampling", Fitness::Fit, "functions of your own processes", None)
+            check("sampling", Fitness::Fit, "plimsoll can sample the functions of your own processes", None)
         }
         SamplingAccess::OwnProcesses { in_kernel: false } => check(
             "sampling",
             Fitness::Limited,
-            format!("functions of your own processes, but not of the kernel{paranoid}"),
+            format!("plimsoll can sample functions of your processes, but not of the kernel{paranoid}"),
             Some(remedy),
         ),
         SamplingAccess::Refused => {
@@ -332,7 +342,10 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
         (_, highest) if highest < RATE_LOW_RPS => check(
             name,
             Fitness::Limited,
-            format!("at most {highest_rate} requests/s from one thread", highest_rate = format::rate(highest)),
+            format!(
+                "one thread of plimsoll generates at most {highest_rate} requests/s",
+                highest_rate = format::rate(highest)
+            ),
             Some("Generate the load on a faster machine, or on several machines"),
         ),
         _ => check(name, Fitness::Fit, format!("plimsoll sends requests on time at {rate}/s: lag p99 {lag}"), None),

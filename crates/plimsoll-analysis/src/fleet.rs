@@ -12,12 +12,15 @@ use std::collections::BTreeMap;
 /// if no agent was the limit. Lost agents are checked first, then busy agents, then late agents.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
-    if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
-        let unsent = match agent.ledger.unsent {
-            0 => String::new(),
-            unsent => format!(", and {requests} of its requests were not sent", requests = format::count(unsent)),
-        };
-        return Some(format!("agent {} was lost ({why}){unsent}", agent.name));
+    if let Some((agent, reason)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
+        let agent_name = &agent.name;
+        return Some(match agent.ledger.unsent {
+            0 => format!("agent {agent_name} was lost ({reason})"),
+            unsent => format!(
+                "agent {agent_name} was lost ({reason}), and {requests} of its requests were not sent",
+                requests = format::count(unsent)
+            ),
+        });
     }
     let busiest = agents.iter().max_by(|a, b| a.work_share.total_cmp(&b.work_share));
     if let Some(agent) = busiest.filter(|agent| agent.work_share >= work_share_max) {

@@ -12,7 +12,7 @@ use plimsoll_model::{LoadSkipReason, Stop};
 pub fn stop(stop: &Stop) -> &str {
     match stop {
         Stop::Interrupted => "interrupted",
-        Stop::UsedUp => "the data has no unused row left (pick = \"unique\" uses each row once)",
+        Stop::UsedUp => "the data file has no unused row left (pick = \"unique\" uses each row once)",
         Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
     }
 }
@@ -20,9 +20,9 @@ pub fn stop(stop: &Stop) -> &str {
 /// Formats the reason why a load was skipped.
 pub fn skip_reason(reason: &LoadSkipReason) -> Sentence {
     match reason {
-        LoadSkipReason::NoTime => {
-            Sentence::from("the available time ended before this load (").remedy(Remedy::Budget).words(")")
-        }
+        LoadSkipReason::NoTime => Sentence::from("the available time ended before this load: give more time (")
+            .remedy(Remedy::Budget)
+            .words(")"),
         LoadSkipReason::Machine(reason) => reason.as_str().into(),
     }
 }

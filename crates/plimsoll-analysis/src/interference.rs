@@ -156,8 +156,8 @@ impl Interference {
 
     fn on_machine(run: &Run, machine: MachineSeries) -> Interference {
         let probes = machine.probes;
-        let unknown = |why: &str| Interference {
-            reason: Some(format!("the CPU use of other processes is not known: {why}")),
+        let unknown = |reason: &str| Interference {
+            reason: Some(format!("the CPU use of other processes is not known: {reason}")),
             ..Interference::default()
         };
         let Some(idle) = machine.get(table::HOST_CPU_IDLE.name).filter(|idle| idle.samples.len() > 1) else {
@@ -177,7 +177,7 @@ impl Interference {
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
         if end_ns - start_ns < SPAN_NS_MIN {
-            return unknown("the load was too short");
+            return unknown("the load was too short to measure the CPU use");
         }
         let account = |at_ns: i64| {
             let since = |name: &str| machine.counter_change_between(name, start_ns, at_ns);
@@ -241,7 +241,7 @@ impl Interference {
         }
         if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
             reasons.push(format!(
-                "the host of this machine took {steal_percent:.0} % of its time (steal)",
+                "the host of this machine took {steal_percent:.0} % of its CPU time (steal)",
                 steal_percent = steal_share * 100.0
             ));
         }
@@ -291,7 +291,7 @@ impl Interference {
         }
         if taken > STEAL_MAX {
             reasons.push(format!(
-                "the host of this machine took {steal_percent:.0} % of its time (steal)",
+                "the host of this machine took {steal_percent:.0} % of its CPU time (steal)",
                 steal_percent = taken * 100.0
             ));
         }
@@ -532,7 +532,7 @@ mod tests {
             (
                 "steal",
                 SimulatedCores { server: Some(0.8), stolen: 0.2, ..QUIET_CORES },
-                Some("the host of this machine took 13 % of its time (steal)"),
+                Some("the host of this machine took 13 % of its CPU time (steal)"),
             ),
             ("waking often", SimulatedCores { waking: 0.3, ..QUIET_CORES }, None),
             ("a little steal", SimulatedCores { server: Some(0.8), stolen: 0.04, ..QUIET_CORES }, None),
@@ -540,7 +540,7 @@ mod tests {
             (
                 "an unknown server and steal",
                 SimulatedCores { server: None, stolen: 0.4, ..QUIET_CORES },
-                Some("the host of this machine took 21 % of its time (steal)"),
+                Some("the host of this machine took 21 % of its CPU time (steal)"),
             ),
             (
                 "another machine's server, and others here",

@@ -535,7 +535,7 @@ fn open_verdict(
         (
             Verdict::Fail,
             format!(
-                "the backlog grew by {share} of the scheduled requests",
+                "the server's backlog grew by {share} of the scheduled requests",
                 share = format::short_percent(evidence.growth)
             )
             .into(),

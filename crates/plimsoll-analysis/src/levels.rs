@@ -218,7 +218,9 @@ impl fmt::Display for DatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DatError::Line(line, what) => write!(f, "line {line}: {what}"),
-            DatError::Empty => write!(f, "no line has the columns concurrency, requests/s, mean ms, success %"),
+            DatError::Empty => {
+                write!(f, "no line of the file has the four columns concurrency, requests/s, mean ms and success %")
+            }
         }
     }
 }
@@ -251,15 +253,15 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
         if fields.len() < 4 {
             let fields = if fields.len() == 1 { "1 field".to_owned() } else { format!("{} fields", fields.len()) };
             return Err(bad(format!(
-                "the line has {fields}, and needs concurrency, requests/s, mean ms and success %"
+                "the line has {fields}, but needs four: concurrency, requests/s, mean ms and success %"
             )));
         }
         let names = ["concurrency", "requests/s", "mean ms", "success %"];
         let mut values = [0.0; 4];
-        for ((value, field), name) in values.iter_mut().zip(&fields).zip(names) {
+        for ((value, field), column) in values.iter_mut().zip(&fields).zip(names) {
             let bare = field.trim_end_matches([',', ';']).trim_end_matches('%').trim_end_matches("ms");
             let read = bare.parse::<f64>().ok().filter(|v| (0.0..=VALUE_MAX).contains(v));
-            *value = read.ok_or_else(|| bad(format!("'{field}' is not a number for {name}")))?;
+            *value = read.ok_or_else(|| bad(format!("'{field}' is not a number for the column '{column}'")))?;
         }
         let [load, rps, mean_ms, success] = values;
         if load == 0.0 {
@@ -325,13 +327,13 @@ mod tests {
             ("# made by a script\nconcurrency qps ttlb success\n\n200\t13000 15.2 100\r\n", Ok(1)),
             ("\u{feff}200 13000 15.2ms 100%\n", Ok(1)),
             ("200 13000 15.2 100 extra columns\n", Ok(1)),
-            ("", Err("no line has the columns")),
-            ("# nothing\n", Err("no line has the columns")),
+            ("", Err("no line of the file has the four columns")),
+            ("# nothing\n", Err("no line of the file has the four columns")),
             ("200 13000 15.2\n", Err("line 1: the line has 3 fields")),
-            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is not a number for concurrency")),
+            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is not a number for the column 'concurrency'")),
             ("200 13000 15.2 100\nfive\n", Err("line 2: the line has 1 field,")),
-            ("200 nan 15.2 100\n", Err("line 1: 'nan' is not a number for requests/s")),
-            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is not a number for mean ms")),
+            ("200 nan 15.2 100\n", Err("line 1: 'nan' is not a number for the column 'requests/s'")),
+            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is not a number for the column 'mean ms'")),
             ("200 1 15.2 101\n", Err("line 1: a success rate of 101 %")),
             ("0 1 15.2 100\n", Err("line 1: a concurrency of 0")),
             ("2 1 15.2 100\n2 1 15.2 100\n", Err("line 2: concurrency 2 appears twice")),

@@ -301,15 +301,12 @@ fn describe_surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
         0 => return None,
-        1 => "1 connection, which plimsoll closed".to_owned(),
-        _ => format!(
-            "{closed_connections} connections, which plimsoll closed",
-            closed_connections = format::count(connections)
-        ),
+        1 => "1 connection".to_owned(),
+        _ => format!("{} connections", format::count(connections)),
     };
     Some(format!(
         "the server sent {bytes_text} beyond the end of its responses (more than Content-Length, or a body where \
-         none is allowed) on {connections_text}"
+         none is allowed) on {connections_text}, which plimsoll closed"
     ))
 }
 
@@ -326,10 +323,15 @@ fn exhausted_resource(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
         (0, 0) => None,
-        (0, files) => Some(format!("the limit of open files stopped {files} connections (ulimit -n)").into()),
+        (0, files) => Some(
+            format!("the limit of open files (ulimit -n) on plimsoll's machine prevented {files} connections").into(),
+        ),
         (ports, _) => {
-            let text = format!("no local port was left for {ports} connections (keep them alive, or ");
-            let text = Sentence::from(text).remedy(Remedy::SourceAddresses).words(", or ");
+            let text = format!(
+                "no local port was left for {ports} connections. Keep connections alive, use more source addresses, \
+                 or close connections by reset ("
+            );
+            let text = Sentence::from(text).remedy(Remedy::SourceAddresses).words(", ");
             Some(text.remedy(Remedy::CloseByReset).words(")"))
         }
     }
@@ -373,8 +375,10 @@ fn generator_limit(
         return Some(match waited {
             // Requests were unsent because the server was slow, not because the generator was.
             true => {
-                let waiting = format!("all {connections_max} connections were waiting for the server");
-                let text = format!("plimsoll sent only {share} of the scheduled requests: {waiting} (");
+                let text = format!(
+                    "plimsoll sent only {share} of the scheduled requests, because all {connections_max} connections \
+                     were waiting for the server. Allow more requests at once ("
+                );
                 let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
                 // Over HTTP/2 one connection can carry several requests at a time.
                 let carriage = &run.plan.carriage;

@@ -174,7 +174,7 @@ fn a_changed_server_gets_its_current_load_line() {
         (Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
         (Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 391.0, ""),
         (Kind::Ages(CapacityDrift::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
-        (Kind::Quota(500.0, 10.0), 46.5, "allows 500 requests in 10.0 s"),
+        (Kind::Quota(500.0, 10.0), 46.5, "allows 500 requests in each time window of 10.0 s"),
         (Kind::Ages(CapacityDrift::Leaks(20_000.0)), 0.0, "fell repeatedly"),
     ];
     for (kind, expect_rps, text) in cases {

@@ -335,14 +335,16 @@ fn interventions_run_between_two_control_loads() {
         (
             vec![Intervention::Identities],
             12,
-            vec!["several client identities was not tried: the budget left no time for the change"],
+            vec![
+                "the experiment 'several client identities' was not tried: the budget left no time for this experiment",
+            ],
         ),
         (
             vec![Intervention::Identities],
             6,
             vec![
-                "several client identities was not tried: the budget left no time for the change",
-                "the server setting was not tried with 4: the budget left no time for the change",
+                "the experiment 'several client identities' was not tried: the budget left no time for this experiment",
+                "the server setting was not tried with 4: the budget left no time for these loads",
             ],
         ),
     ] {

@@ -287,12 +287,14 @@ impl AnswerChecks {
         reasons.extend(expect.within_ns.map(|ns| {
             format!("the response took longer than {duration}", duration = plimsoll_model::units::exact_duration(ns))
         }));
-        reasons.extend(expect.headers.iter().map(|(name, _)| format!("the header {name} is not as expected")));
+        reasons.extend(expect.headers.iter().map(|(name, _)| format!("the response header {name} is not as expected")));
         reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
             JsonExpectation::Null => format!("{json_path} is not null", json_path = path.text()),
             JsonExpectation::Flag(flag) => format!("{json_path} is not {flag}", json_path = path.text()),
             JsonExpectation::Number(number) => format!("{json_path} is not {number}", json_path = path.text()),
-            JsonExpectation::Text(_) => format!("{json_path} is not the expected text", json_path = path.text()),
+            JsonExpectation::Text(_) => {
+                format!("{json_path} of the response is not the expected text", json_path = path.text())
+            }
         }));
         reasons.extend(expect.body.iter().map(|_| "the content of the response is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
@@ -302,13 +304,16 @@ impl AnswerChecks {
                 capture = capture.name
             ),
             CaptureSource::Regex(_) => {
-                format!("the regular expression of '{capture}' matches nothing", capture = capture.name)
+                format!(
+                    "the regular expression of the capture '{capture}' matches nothing in the response",
+                    capture = capture.name
+                )
             }
             CaptureSource::Header(name) => {
                 format!("the response has no header {name} to capture '{capture}' from", capture = capture.name)
             }
             CaptureSource::HeaderRegex(name, _) => format!(
-                "the regular expression of '{capture}' matches nothing in the header {name}",
+                "the regular expression of the capture '{capture}' matches nothing in the response header {name}",
                 capture = capture.name
             ),
             CaptureSource::Cookie(name) => {
@@ -365,7 +370,8 @@ impl AnswerChecks {
     /// Sets the converter that turns gRPC messages into JSON text.
     pub fn set_message_text(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
-            self.reasons.push("the content is not a message of the gRPC method's response type".to_owned());
+            self.reasons
+                .push("the content of the response is not a message of the gRPC method's response type".to_owned());
             self.messages = Some(messages);
         }
     }
@@ -560,11 +566,11 @@ mod tests {
             (json("$.token", JsonExpectation::Text("t/x".into())), None),
             (
                 json("$.token", JsonExpectation::Text("s3cret".into())),
-                Some("expectation: $.token is not the expected text"),
+                Some("expectation: $.token of the response is not the expected text"),
             ),
             (header("content-type", "application/json"), None),
             (header("CONTENT-TYPE", "regex:^application/json(;|$)"), None),
-            (header("X-None", ""), Some("expectation: the header X-None")),
+            (header("X-None", ""), Some("expectation: the response header X-None")),
             (body("\"id\": 7"), None),
             (body("regex:\"id\": \\d+,"), None),
             (body("nothing"), Some("expectation: the content")),
@@ -596,9 +602,12 @@ mod tests {
             assert_eq!(taken(&missing), Ok(["NF", "", "a", "b", "7"].map(String::from).to_vec()));
             for (from, part) in [
                 ("$.none", "capture: the response has no $.none to capture 'it' from"),
-                ("regex:none", "capture: the regular expression of 'it' matches nothing"),
+                ("regex:none", "capture: the regular expression of the capture 'it' matches nothing"),
                 ("header:none", "capture: the response has no header none to capture 'it' from"),
-                ("header:location regex:none", "capture: the regular expression of 'it' matches nothing in the header"),
+                (
+                    "header:location regex:none",
+                    "capture: the regular expression of the capture 'it' matches nothing in the response header",
+                ),
                 ("cookie:none", "capture: the response sets no cookie none to capture 'it' from"),
             ] {
                 let found = taken(&["$.ok", from]);
@@ -625,10 +634,13 @@ mod tests {
         long.content_bytes = CONTENT_BYTES_MAX as u64 + 1;
         let bomb = coded("gzip", gzip(&vec![b' '; CONTENT_BYTES_MAX + 1]));
         for (answer, part) in [
-            (&coded("gzip", SAMPLE_ANSWER_CONTENT.into()), "the content does not decode as its content-encoding says"),
-            (&coded("zstd", SAMPLE_ANSWER_CONTENT.into()), "the content-encoding is not"),
-            (&long, "the content is longer than 4 MiB when decoded"),
-            (&bomb, "the content is longer than 4 MiB when decoded"),
+            (
+                &coded("gzip", SAMPLE_ANSWER_CONTENT.into()),
+                "the content of the response cannot be decoded as its content-encoding says",
+            ),
+            (&coded("zstd", SAMPLE_ANSWER_CONTENT.into()), "the content-encoding of the response is not"),
+            (&long, "the decoded content of the response is longer than 4 MiB"),
+            (&bomb, "the decoded content of the response is longer than 4 MiB"),
         ] {
             let found = judge_answer(answer, body("id"), &[]);
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("expectation: {part}"))), "{found:?}");

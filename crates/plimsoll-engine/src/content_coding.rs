@@ -58,14 +58,19 @@ impl DecodeError {
     /// Returns the error message. `bytes_max`: the maximum length of content that checks search.
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
-            DecodeError::Broken => "the content does not decode as its content-encoding says".to_owned(),
-            DecodeError::TooLong => {
-                format!("the content is longer than {size_max_mib} MiB when decoded", size_max_mib = bytes_max >> 20)
+            DecodeError::Broken => {
+                "the content of the response cannot be decoded as its content-encoding says".to_owned()
             }
-            DecodeError::Unknown => "the content-encoding is not gzip, deflate or br".to_owned(),
+            DecodeError::TooLong => {
+                format!(
+                    "the decoded content of the response is longer than {size_max_mib} MiB",
+                    size_max_mib = bytes_max >> 20
+                )
+            }
+            DecodeError::Unknown => "the content-encoding of the response is not gzip, deflate or br".to_owned(),
             DecodeError::BudgetUsed => format!(
-                "the response was not checked: responses in flight take more than {size_max_mib} MiB together (use \
-                 fewer connections)",
+                "the response was not checked: the responses in flight take more than {size_max_mib} MiB together \
+                 (use fewer connections)",
                 size_max_mib = ContentBudget::BYTES_MAX >> 20
             ),
         }

@@ -55,9 +55,9 @@ impl PatternCache {
                 PatternRefusal::TooLarge | PatternRefusal::TooMany => refusal.to_string(),
             };
             let is_long = text.chars().nth(SHOWN_CHARS).is_some();
-            let shown: String = text.chars().take(SHOWN_CHARS).collect();
+            let pattern: String = text.chars().take(SHOWN_CHARS).collect();
             let more = if is_long { "..." } else { "" };
-            PatternError(format!("'{shown}{more}' is not a regular expression that plimsoll supports: {reason}"))
+            PatternError(format!("'{pattern}{more}' is not a regular expression that plimsoll supports: {reason}"))
         })
     }
 }

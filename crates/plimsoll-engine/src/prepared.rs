@@ -216,7 +216,7 @@ impl PreparedLoad {
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     self.workers.join();
                     return Err(Error::System(std::io::Error::other(
-                        "a load thread of plimsoll ended before the load",
+                        "a load thread of plimsoll ended before the load started",
                     )));
                 }
             }

@@ -110,7 +110,7 @@ impl<'p> FormNames<'p> {
 
     /// Resolves the names in a template's value to the numbers of their tables and captures.
     fn resolve_value(&self, value: Value) -> Result<ValueSource, FormError> {
-        let unknown = |what: String| FormError(format!("{what} is not defined in the load plan"));
+        let unknown = |name: String| FormError(format!("a template uses {name}, which the load plan does not define"));
         Ok(match value {
             Value::Env(name) => match self.name_table().variables.get(name.as_str()) {
                 Some(value) => ValueSource::Fixed((*value).into()),

@@ -129,8 +129,8 @@ impl Agent {
             }
             ToAgent::Calibrate(task) => self.handle_calibration_task(task, acts),
             ToAgent::Watch(_) => {
-                let why = "this agent generates loads and watches no server: start plimsoll agent --stdio \
-                    --watch-only to watch a server";
+                let why = "this agent only generates load, and cannot watch a server: to watch a server, start \
+                    plimsoll agent --stdio --watch-only";
                 acts.push(AgentAction::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
             // Messages about another load need no action, and neither do messages that only show
@@ -159,7 +159,7 @@ impl Agent {
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAction::Send)),
             Some((_, None)) => acts.push(refused("the agent is being calibrated by another command")),
             _ if self.is_loading() => {
-                acts.push(refused("the agent generates a load: calibrate the agent after the load"))
+                acts.push(refused("the agent is generating load: calibrate the agent after the load has ended"))
             }
             _ => {
                 self.calibration = Some((task.number, None));
@@ -190,7 +190,7 @@ impl Agent {
                 let late_ms = (now_ns - origin_ns) / 1_000_000;
                 self.stop(acts);
                 self.refuse_load(
-                    format!("the agent received the start signal {late_ms} ms too late, and did not start"),
+                    format!("the agent received the start signal {late_ms} ms too late, and did not start the load"),
                     acts,
                 );
             }

@@ -32,11 +32,11 @@ pub fn path() -> PathBuf {
 
 /// Reads the calibrations from a file. The result is empty if the file does not exist.
 pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
-    let shown = path.display();
-    let cannot = |why: String| format!("the calibrations '{shown}' cannot be read: {why}. Remove the file");
+    let file = path.display();
+    let cannot = |reason: String| format!("the calibration file '{file}' cannot be read: {reason}. Remove the file");
     let text = match std::fs::metadata(path).and_then(|it| Ok((it.len() <= BYTES_MAX, std::fs::read(path)?))) {
         Ok((true, text)) => text,
-        Ok((false, _)) => return Err(cannot("the file is too long".to_owned())),
+        Ok((false, _)) => return Err(cannot("the calibration file is too long".to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(cannot(system_text(&error))),
     };
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     let is_sound = |it: &StoredCalibrations| it.schema == SCHEMA && it.agents.iter().all(AgentCalibration::is_bounded);
     match stored.filter(is_sound) {
         Some(stored) => Ok(stored.agents),
-        None => Err(cannot("the file contains no calibrations of this plimsoll version".to_owned())),
+        None => Err(cannot("the file contains no calibrations in the format of this plimsoll version".to_owned())),
     }
 }
 
@@ -61,7 +61,7 @@ pub fn store_calibrations(path: &Path, new: &[AgentCalibration]) -> Result<(), S
     let written = bytes.map_err(std::io::Error::other).and_then(|bytes| output_file::write(path, &bytes));
     written.map_err(|error| {
         format!(
-            "the calibrations '{file}' cannot be written: {reason}",
+            "the calibration file '{file}' cannot be written: {reason}",
             file = path.display(),
             reason = system_text(&error)
         )

@@ -27,16 +27,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// fleet.
 pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
-        (terms.script.is_some(), "--lua: a script runs on one machine only"),
-        (plan.carriage.unix.is_some(), "--unix: other machines do not have this machine's socket"),
+        (terms.script.is_some(), "--lua", "a script runs on one machine only"),
+        (plan.carriage.unix.is_some(), "--unix", "other machines do not have this machine's socket"),
         (
             plan.carriage.resolve.is_some(),
-            "--resolve-every does not work with agents: an agent uses only the addresses that it was given before the load",
+            "--resolve-every",
+            "an agent uses only the target addresses that this plimsoll resolved before the load",
         ),
-        (!terms.injector.sources.is_empty(), "--source-ip: other machines do not have this machine's addresses"),
+        (!terms.injector.sources.is_empty(), "--source-ip", "other machines do not have this machine's addresses"),
     ];
-    match refused.iter().find(|(is_asked, _)| *is_asked) {
-        Some((_, why)) => Err(Failure::usage(format!("{why}; leave this flag out, or leave --fleet out"))),
+    match refused.iter().find(|(is_present, ..)| *is_present) {
+        Some((_, flag, reason)) => {
+            Err(Failure::usage(format!("{flag} does not work with --fleet: {reason}. Leave {flag} or --fleet out")))
+        }
         None => Ok(()),
     }
 }
@@ -58,7 +61,10 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     }
     let of_a_bus = [("--agents", fleet.agents.is_some()), ("--wait", fleet.wait_ns.is_some())];
     match of_a_bus.iter().find(|(_, is_stated)| *is_stated && !is_bus) {
-        Some((flag, _)) => Err(format!("{flag}: this flag needs --fleet nats://HOST:PORT; over ssh, name the hosts")),
+        Some((flag, _)) => Err(format!(
+            "{flag} works only with a bus (--fleet nats://HOST:PORT): leave {flag} out, and name the hosts in --fleet \
+             ssh://HOST,HOST"
+        )),
         None if is_bus && fleet.copied => {
             Err("--fleet-copy: plimsoll cannot be copied over a bus; install the same plimsoll on the agents' \
                 machines"
@@ -95,7 +101,7 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
         }
         None => match calibration_store::read(&calibration_store::path()) {
             Ok(known) => calibrated_weights(&known, &agents),
-            Err(why) => (Vec::new(), Some(format!("all agents get equal shares of the load: {why}"))),
+            Err(reason) => (Vec::new(), Some(format!("all agents get equal shares of the load, because {reason}"))),
         },
     };
     load.set_weights(shares, note);

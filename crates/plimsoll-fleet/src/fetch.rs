@@ -87,8 +87,8 @@ async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<Fetched
     Ok(fetched)
 }
 
-fn fetch_failure(url: &str, why: &str) -> Failure {
-    Failure::start(format!("the bus at {url} does not give the run: {why}"))
+fn fetch_failure(url: &str, reason: &str) -> Failure {
+    Failure::start(format!("the run cannot be fetched from the bus at {url}: {reason}"))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -109,7 +109,7 @@ async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, Stri
     object.take(FILE_BYTES_MAX).read_to_end(&mut bytes).await.map_err(|error| system_text(&error))?;
     match codec::is_run_file(&bytes) {
         true => Ok(Some(bytes)),
-        false => Err("the stored data is not a run file".to_owned()),
+        false => Err("the data that the bus stores under this name is not a run file".to_owned()),
     }
 }
 
@@ -196,12 +196,15 @@ impl StoredLoad {
             environment: plimsoll_model::Environment { injectors, ..describe_environment(false) },
             start_notes: StartNotes {
                 warnings: vec![
-                    "the plimsoll that started the run was lost: the file contains only its last load".to_owned(),
+                    "the plimsoll that started the run was lost: the run file contains only the last load of the run"
+                        .to_owned(),
                 ],
                 adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
-            remarks: vec![Remark::Broken { reason: "the plimsoll that coordinated the agents was lost".to_owned() }],
+            remarks: vec![Remark::Broken {
+                reason: "the coordinator (the plimsoll that started the run) was lost".to_owned(),
+            }],
             elapsed_ns,
         };
         (experiment, FetchedRun::Recovered { intervals, unfinished })
@@ -230,7 +233,7 @@ impl StoredLoad {
                 },
                 seal => {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
-                    let why = why.unwrap_or_else(|| "the bus does not store how the agent's load ended".to_owned());
+                    let why = why.unwrap_or_else(|| "the bus has no record of the end of the agent's load".to_owned());
                     account.loss_reason = Some(why.clone());
                     account.ledger.in_flight += account.ledger.without_outcome();
                     PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }

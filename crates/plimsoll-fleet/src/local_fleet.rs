@@ -24,7 +24,9 @@ const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
 pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
-        return Err(Failure::usage(format!("--local: {count} agents; give a number from 1 to {AGENTS_MAX}")));
+        return Err(Failure::usage(format!(
+            "--local: a fleet on this machine has 1 to {AGENTS_MAX} agents, not {count}: give another number"
+        )));
     }
     let mut fleet = LocalFleet::new()?;
     let separated = fleet.make_namespaces(count);
@@ -43,7 +45,7 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     if separated.is_ok() {
         say(&format!("Each agent is in a network namespace of its own, and reaches this machine as {host}."));
     }
-    say(&format!("{count} agents are on the bus at {url}. They send load only to {allow}. ^C ends the agents."));
+    say(&format!("{count} agents are on the bus at {url}. The agents send load only to {allow}. ^C ends the agents."));
     say(&format!("Try: plimsoll run --fleet {url} http://{host}:8080/"));
     while !signal::interrupted() {
         if let Some(name) = fleet.ended_process_name() {

@@ -228,7 +228,7 @@ impl JoinWorker {
                     if !other.is_new || other.boot < self.boot {
                         let JoinTerms { name, access, .. } = &self.terms;
                         return Err(Failure::usage(format!(
-                            "an agent with the name {name} is on the bus at {bus_url} already: give this agent \
+                            "another agent with the name {name} is already on the bus at {bus_url}: give this agent \
                              another name with --name",
                             bus_url = access.address.url
                         )));

@@ -162,7 +162,7 @@ impl Bus for NatsBus {
                 "to fetch the run file from any machine: plimsoll fleet fetch {url} {run}",
                 run = self.run
             ))),
-            Ok(Err(why)) => Err(format!("the bus at {url} does not store the run file: {why}")),
+            Ok(Err(reason)) => Err(format!("the bus at {url} does not store the run file: {reason}")),
             Err(_) => Err(format!("the bus at {url} took too long to store the run file")),
         }
     }
@@ -318,8 +318,8 @@ impl BusWorker {
                 && let Some((name, _)) = waiting.first()
             {
                 return Err(Failure::start(format!(
-                    "agent {name} did not accept this run within {time}: see its output, or name other agents with \
-                     --agents",
+                    "agent {name} did not accept this run within {time}: see the output of the agent, or name other \
+                     agents with --agents",
                     time = exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
                 )));
             }

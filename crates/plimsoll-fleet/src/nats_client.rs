@@ -144,7 +144,7 @@ fn connect_options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Fail
     if let Some(ca) = &access.ca {
         if let Err(error) = std::fs::File::open(Path::new(ca)) {
             return Err(Failure::usage(format!(
-                "the certificate authority of the bus: '{ca}' cannot be read: {reason}",
+                "the certificate file '{ca}' of the bus's authority cannot be read: {reason}",
                 reason = system_text(&error)
             )));
         }
@@ -155,10 +155,13 @@ fn connect_options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Fail
     }
     let Some(creds) = &access.creds else { return Ok(options) };
     let text = std::fs::read_to_string(creds).map_err(|error| {
-        Failure::usage(format!("the credentials '{creds}' cannot be read: {reason}", reason = system_text(&error)))
+        Failure::usage(format!(
+            "the credentials file '{creds}' of the bus cannot be read: {reason}",
+            reason = system_text(&error)
+        ))
     })?;
     let wrong =
-        || Failure::usage(format!("the credentials '{creds}' are neither an nkey seed (SU...) nor NATS credentials"));
+        || Failure::usage(format!("the file '{creds}' contains neither an nkey seed (SU...) nor NATS credentials"));
     if text.contains("BEGIN NATS USER JWT") {
         return options.credentials(&text).map_err(|_| wrong());
     }
@@ -185,7 +188,7 @@ fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> 
         },
         ConnectErrorKind::Tls => untrusted_certificate_text(url, detail),
         _ if is_about_certificates(detail) => untrusted_certificate_text(url, detail),
-        ConnectErrorKind::Dns => format!("the name of the bus at {url} has no address: check the name"),
+        ConnectErrorKind::Dns => format!("the host name of the bus at {url} has no IP address: check the name"),
         ConnectErrorKind::TimedOut => {
             format!("the bus at {url} does not respond: check the address and the network")
         }
@@ -228,7 +231,9 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     context.set_timeout(BUS_REQUEST_TIMEOUT);
     let url = &access.address.url;
     let none = || {
-        Failure::start(format!("the bus at {url} stores nothing: start nats-server with --jetstream and a store_dir"))
+        Failure::start(format!(
+            "the bus at {url} cannot store messages: start nats-server with --jetstream and a store_dir"
+        ))
     };
     let stream = match context.get_stream(FRAME_STREAM_NAME).await {
         Ok(stream) => stream,
@@ -297,10 +302,12 @@ pub fn piece_bytes(client: &Client) -> usize {
 pub fn fatal_event_reason(event: &Event, access: &BusAccess) -> Option<String> {
     let url = &access.address.url;
     let Event::ServerError(error) = event else { return None };
-    let said = error.to_string();
-    let said = said.trim_start_matches("nats: ");
-    if said.to_lowercase().contains("permissions violation") {
-        return Some(format!("the bus at {url} does not permit this: {said}; ask the owner of the bus for this right"));
+    let refusal = error.to_string();
+    let refusal = refusal.trim_start_matches("nats: ");
+    if refusal.to_lowercase().contains("permissions violation") {
+        return Some(format!(
+            "the bus at {url} refused an operation of plimsoll ({refusal}): ask the owner of the bus for this right"
+        ));
     }
     None
 }

@@ -54,7 +54,7 @@ impl Place {
             Some((scheme, _)) => {
                 Err(format!("'{scheme}://' is not a scheme for a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
             }
-            None => Err(format!("'{text}' has no scheme; write ssh://{text}")),
+            None => Err(format!("the address '{text}' has no scheme: write ssh://{text}")),
         }
     }
 }
@@ -68,7 +68,9 @@ fn ssh_hosts(hosts: &str) -> Result<Vec<SshHost>, String> {
     }
     match hosts.len() {
         0..=AGENTS_MAX => Ok(hosts),
-        count => Err(format!("{count} machines exceed the maximum of {AGENTS_MAX} over ssh")),
+        count => {
+            Err(format!("{count} machines are too many: name at most {AGENTS_MAX} machines after ssh://, or use a bus"))
+        }
     }
 }
 

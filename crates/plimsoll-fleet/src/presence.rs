@@ -90,7 +90,7 @@ pub fn agent_name(text: &str) -> Result<String, String> {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !text.is_empty() && text.len() <= NAME_BYTES_MAX && text.bytes().all(is_known) {
         true => Ok(text.to_owned()),
-        false => Err(format!("'{text}' is no name of an agent; use letters, digits, - and _")),
+        false => Err(format!("'{text}' is not a valid name of an agent: use letters, digits, - and _")),
     }
 }
 
@@ -141,7 +141,7 @@ impl Presence {
         let differs = self.protocol != PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1] || theirs != own;
         differs.then(|| {
             format!(
-                "agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same \
+                "agent {name} runs plimsoll {theirs}, and this is plimsoll {own}: install the same \
                 version on both machines"
             )
         })
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(agent_name(text).as_deref(), Ok(text));
         }
         for text in ["", "a.b", "*", ">", "a b", "ä", &"x".repeat(65)] {
-            assert!(agent_name(text).is_err_and(|said| said.contains("no name of an agent")), "{text}");
+            assert!(agent_name(text).is_err_and(|said| said.contains("not a valid name of an agent")), "{text}");
         }
         assert!(agent_name(&own_name()).is_ok());
         let run = "0123456789abcdef".repeat(2);
@@ -196,7 +196,7 @@ mod tests {
         let read = Presence::read(&presence.bytes()).expect("a presence");
         assert!(!read.hello.plimsoll.contains('\u{1b}') && read.is_new);
         let said = read.version_mismatch("a1").expect("another version");
-        assert!(said.contains("agent a1 is plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
+        assert!(said.contains("agent a1 runs plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
         let other = Presence { run: Some("../../etc".to_owned()), ..presence };
         assert!(Presence::read(&other.bytes()).is_none() && Presence::read(b"{}").is_none());
         let claim = Claim { boot: run.clone(), run };

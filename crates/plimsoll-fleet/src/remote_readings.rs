@@ -78,10 +78,13 @@ impl LinkShared {
     fn record_loss(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
-        let reason =
-            format!("the server on {host} was observed only for the first {seconds} s: {why}", host = self.host);
+        let host = &self.host;
+        let reason = format!("the server on {host} was observed only for the first {seconds} s: {why}");
         let mut state = self.lock();
-        state.news.push(format!("{reason}; the study continues without these measurements"));
+        state.news.push(format!(
+            "the server on {host} was observed only for the first {seconds} s, and the study continues without \
+             observing this server: {why}"
+        ));
         state.lost = Some((reason, now_ns));
         self.changed.notify_all();
     }

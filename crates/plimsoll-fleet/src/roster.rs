@@ -28,7 +28,7 @@ impl AgentChoice {
         if let Ok(count) = text.trim().parse::<usize>() {
             return match count {
                 1..=AGENTS_MAX => Ok(AgentChoice::Count(count)),
-                _ => Err(format!("{count} agents: write a number from 1 to {AGENTS_MAX}, or names")),
+                _ => Err(format!("a load uses 1 to {AGENTS_MAX} agents, not {count}: write another number, or names")),
             };
         }
         let names = text.split(',').map(|name| agent_name(name.trim())).collect::<Result<Vec<_>, _>>()?;
@@ -195,7 +195,7 @@ mod tests {
         let mut other = roster_from_names("a");
         other.add("b", Presence { protocol: 99, ..agent_presence("1", None) });
         assert!(
-            matches!(other.compare_with_choice(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll"))
+            matches!(other.compare_with_choice(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b runs plimsoll"))
         );
     }
 

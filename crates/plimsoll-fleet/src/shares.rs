@@ -30,11 +30,13 @@ impl Weights {
             Ok(0) => Err("an agent of weight 0 generates no load: write a weight of 1 or more, or leave the agent out"
                 .to_owned()),
             Ok(weight) => Ok(weight),
-            Err(_) => Err(format!("'{word}' is not a whole number; write weights such as 2,1,1 or a1=2,a2=1")),
+            Err(_) => {
+                Err(format!("the weight '{word}' is not a whole number: write weights such as 2,1,1 or a1=2,a2=1"))
+            }
         };
         let named = |word: &&str| match word.rsplit_once('=') {
             Some((name, number)) => Ok((name.trim().to_owned(), weight(number.trim())?)),
-            None => Err(format!("'{word}' names no agent; write weights such as 2,1,1 or a1=2,a2=1")),
+            None => Err(format!("the weight '{word}' names no agent: write weights such as 2,1,1 or a1=2,a2=1")),
         };
         let (weights, read) = if words.iter().any(|word| word.contains('=')) {
             let all = words.iter().map(named).collect::<Result<Vec<_>, _>>()?;
@@ -50,7 +52,7 @@ impl Weights {
         match reduced_weights(&weights) {
             Some(_) => Ok(read),
             None => Err(format!(
-                "weights {text} add up to more than {UNITS_MAX}: use smaller numbers, such as 2,1 for 200,101"
+                "the weights {text} add up to more than {UNITS_MAX}: use smaller numbers, such as 2,1 for 200,101"
             )),
         }
     }

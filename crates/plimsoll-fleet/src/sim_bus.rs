@@ -160,7 +160,8 @@ impl SimBus {
                 && load.has_begun()
                 && self.now_ns >= there.full_ns
             {
-                (load.is_to_end, load.died) = (true, Some("the agent's spool cannot be written".to_owned()));
+                (load.is_to_end, load.died) =
+                    (true, Some("the agent's spool (its stored measurements) cannot be written".to_owned()));
             }
             if let Some(load) = &mut there.load
                 && load.advance_to_time(there_ns, &mut there.agent, &mut acts)

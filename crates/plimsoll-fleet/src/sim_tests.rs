@@ -165,7 +165,11 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
         let (ledger, whole) = (run.totals().routes_sum.ledger, one_process(&plan, 3).totals().routes_sum.ledger);
         assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
         let full = &run.agents[2];
-        assert_eq!(full.loss_reason.as_deref(), Some("the agent's spool cannot be written"), "seed {seed}");
+        assert_eq!(
+            full.loss_reason.as_deref(),
+            Some("the agent's spool (its stored measurements) cannot be written"),
+            "seed {seed}"
+        );
         assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
         // All ticks of the agent and its seal (the totals) have arrived.
         assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
@@ -173,7 +177,10 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
             run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
             "seed {seed}"
         );
-        assert_eq!(fleet.take_warnings(), ["agent load2 was lost: the agent's spool cannot be written"]);
+        assert_eq!(
+            fleet.take_warnings(),
+            ["agent load2 was lost: the agent's spool (its stored measurements) cannot be written"]
+        );
     }
 }
 

@@ -330,7 +330,10 @@ impl SpoolWriter {
     fn report_failure_once(&mut self, error: &io::Error) {
         if !self.has_failed {
             self.has_failed = true;
-            (self.outlet.failed)(format!("the agent's spool cannot be written: {reason}", reason = system_text(error)));
+            (self.outlet.failed)(format!(
+                "the agent's spool (its stored measurements) cannot be written: {reason}",
+                reason = system_text(error)
+            ));
         }
     }
 }
@@ -427,7 +430,7 @@ mod tests {
         spool.append_entry(test_entry("r1", 2));
         assert_eq!(receive_entries(&stored, 2), [test_entry("r1", 1), test_entry("r1", 2)]);
         let why = failures.recv_timeout(Duration::from_secs(5)).expect("a reason");
-        assert!(why.starts_with("the agent's spool cannot be written"), "{why}");
+        assert!(why.starts_with("the agent's spool (its stored measurements) cannot be written"), "{why}");
         assert!(failures.recv_timeout(Duration::from_millis(100)).is_err(), "once");
         let _ = fs::remove_dir_all(&folder);
         let nowhere = open(Path::new("/proc/no/spool")).0;

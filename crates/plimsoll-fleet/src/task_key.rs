@@ -109,7 +109,7 @@ impl TaskKey {
                 file = path.display()
             )),
             _ => Failure::start(format!(
-                "the key '{file}' cannot be written: {reason}",
+                "the fleet key '{file}' cannot be written: {reason}",
                 file = path.display(),
                 reason = system_text(&error)
             )),
@@ -168,8 +168,8 @@ impl TaskVerifier {
         let bytes = text.trim().strip_prefix(PUBLIC_PREFIX).and_then(from_hex);
         let public = bytes.and_then(|bytes| bytes.try_into().ok());
         public.map(|public| TaskVerifier { public }).ok_or_else(|| {
-            "the public key is not valid: give the line that plimsoll fleet key prints, ed25519: and 64 hexadecimal \
-             digits"
+            "the public fleet key is not valid: give the line that plimsoll fleet key prints (ed25519: and 64 \
+             hexadecimal digits)"
                 .to_owned()
         })
     }

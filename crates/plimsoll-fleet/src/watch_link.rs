@@ -23,6 +23,10 @@ const WATCH_REPEAT_NS: u64 = 2_000_000_000;
 pub const MESSAGE_WAIT_MAX: Duration = Duration::from_millis(20);
 /// The largest number of messages that are handled before due messages are sent.
 const MESSAGES_MAX: usize = 64;
+const RESPONSE_TIMEOUT_TEXT: &str = "the agent on the server's machine did not respond in time: log in there by hand \
+                                     and look for the cause";
+const SEARCH_TIMEOUT_TEXT: &str = "the agent on the server's machine did not find the server in time: log in there by \
+                                   hand and look for the cause";
 
 /// Received readings, with times of this machine's monotonic clock.
 #[derive(Debug)]
@@ -53,7 +57,7 @@ impl<B: Bus> WatchLink<B> {
         while link.coordinator.hello_message(AGENT_NUMBER).is_none()
             || link.coordinator.clock_offset(AGENT_NUMBER).sample_count() < PINGS_FIRST
         {
-            link.wait_until(begun_ns + HELLO_NS_MAX, "did not answer")?;
+            link.wait_until(begun_ns + HELLO_NS_MAX, RESPONSE_TIMEOUT_TEXT)?;
             link.refuse_other_version()?;
         }
         Ok(link)
@@ -69,7 +73,7 @@ impl<B: Bus> WatchLink<B> {
                 asked_ns = Some(now_ns);
                 self.bus.send(AGENT_NUMBER, &ToAgent::Watch(task.clone()));
             }
-            for message in self.wait_until(begun_ns + WATCHING_NS_MAX, "did not find the server")? {
+            for message in self.wait_until(begun_ns + WATCHING_NS_MAX, SEARCH_TIMEOUT_TEXT)? {
                 match message {
                     ToCoordinator::Watching(result) => return result,
                     ToCoordinator::Refused { reason, .. } => return Err(reason),
@@ -115,17 +119,16 @@ impl<B: Bus> WatchLink<B> {
         match self.hello_message().filter(|hello| hello.plimsoll != own) {
             None => Ok(()),
             Some(hello) => Err(format!(
-                "the agent on the server's machine is plimsoll {version}, and this is plimsoll {own}: install the same \
-                 version there, or add --watch-copy",
+                "the agent on the server's machine runs plimsoll {version}, and this is plimsoll {own}: install the \
+                 same version there, or add --watch-copy",
                 version = hello.plimsoll
             )),
         }
     }
 
     /// Receives messages once and returns the messages about the measurement. Returns an error if
-    /// the time `until_ns` has passed. `what` completes the error text, for example `did not find
-    /// the server`.
-    fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
+    /// the time `until_ns` has passed. `timeout_text` is the text of this error.
+    fn wait_until(&mut self, until_ns: u64, timeout_text: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.exchange_messages(MESSAGE_WAIT_MAX);
         if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER) {
             return Err(why.to_owned());
@@ -134,10 +137,7 @@ impl<B: Bus> WatchLink<B> {
             return Err("interrupted".to_owned());
         }
         match self.bus.now_ns() >= until_ns {
-            true => Err(format!(
-                "the agent on the server's machine {what} in time: log in there by hand and look for the reason of the \
-                 delay"
-            )),
+            true => Err(timeout_text.to_owned()),
             false => Ok(said),
         }
     }
@@ -343,7 +343,7 @@ mod tests {
         let older = WatchLink::wait_for_agent(simulated_bus("0.0.1"), "server1").err().expect("refused");
         assert!(older.contains("plimsoll 0.0.1") && older.contains(env!("CARGO_PKG_VERSION")), "{older}");
         let dead = WatchedBus { dies_ns: 0, ..coordinator_bus() };
-        assert!(WatchLink::wait_for_agent(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
+        assert!(WatchLink::wait_for_agent(dead, "server1").is_err_and(|why| why.contains("did not respond in time")));
         let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..coordinator_bus() };
         let mut link = WatchLink::wait_for_agent(blind, "server1").expect("met");
         assert_eq!(link.start_watching(&watch_task()), Err("no process listens".to_owned()));

@@ -23,15 +23,17 @@ const COPY_FLAG: &str = "--watch-copy";
 /// Parses the location of a server that `--watch` names. The location must be exactly one machine.
 pub fn watched_host(text: &str) -> Result<SshHost, String> {
     let Place::Ssh(hosts) = Place::parse(text)? else {
-        return Err("the address names a message bus, not a machine: name the machine of the server, such as \
-                    ssh://server1"
-            .to_owned());
+        return Err(format!(
+            "'{text}' is the address of a message bus, not of a machine: name the machine of the server, such as \
+             ssh://server1"
+        ));
     };
     match hosts.as_slice() {
         [host] => Ok(host.clone()),
-        hosts => {
-            Err(format!("{machines} machines are named: name only the machine of the server", machines = hosts.len()))
-        }
+        hosts => Err(format!(
+            "'{text}' names {machines} machines: name only the machine of the server",
+            machines = hosts.len()
+        )),
     }
 }
 
@@ -111,7 +113,7 @@ mod tests {
     fn exactly_one_machine_is_watched() {
         assert_eq!(watched_host("ssh://ann@server1:2222").map(|host| host.name), Ok("ann@server1:2222".to_owned()));
         for (text, part) in
-            [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "names a message bus")]
+            [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "address of a message bus")]
         {
             assert!(watched_host(text).is_err_and(|why| why.contains(part)), "{text}");
         }

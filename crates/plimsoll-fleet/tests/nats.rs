@@ -240,7 +240,7 @@ fn three_agents_of_a_bus_make_one_load() {
         wait: Duration::ZERO,
     };
     let refused = join(second, &mut || {}).expect_err("two of one name").to_string();
-    assert!(refused.contains("an agent with the name a1 is on the bus"), "{refused}");
+    assert!(refused.contains("another agent with the name a1 is already on the bus"), "{refused}");
 }
 
 #[test]

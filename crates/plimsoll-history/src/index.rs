@@ -106,7 +106,7 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if rows::is_foreign(&connection)? {
         let denied = rusqlite::ffi::Error { code: ErrorCode::PermissionDenied, extended_code: 3 };
-        return Err(Error::SqliteFailure(denied, Some("the file is a database of another program".to_owned())));
+        return Err(Error::SqliteFailure(denied, Some("the index file is a database of another program".to_owned())));
     }
     match schema {
         rows::SCHEMA => Ok(connection),

@@ -91,7 +91,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
     let run_file = folder.join(name);
     if RunMarks::read(&run_file).is_pinned {
-        return Err(Failure::usage(format!("{name} is pinned: unpin this run first")));
+        return Err(Failure::usage(format!("the run {name} is pinned, so it cannot be removed: unpin this run first")));
     }
     let stem = name.strip_suffix(RUN_FILE_SUFFIX).unwrap_or(name);
     let is_beside = |other: &str| {

@@ -139,7 +139,7 @@ impl Store {
 
 fn index_failure(folder: &Path, error: &rusqlite::Error) -> Failure {
     Failure::start(format!(
-        "the index of the store '{folder}' cannot be used: {error}. Remove its index.sqlite",
+        "the index of the store '{folder}' cannot be used: {error}. Remove the file index.sqlite in this folder",
         folder = folder.display()
     ))
 }

@@ -19,16 +19,18 @@ pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Expe
 /// Decodes the bytes of the run file at `path` as [`read_experiment`] does. `path` is used only in
 /// messages.
 pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
-    let shown = path.display();
+    let file = path.display();
     let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
-        codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
+        codec::decode(bytes).map_err(|e| Failure::start(format!("'{file}': {e}")))?;
     if experiment.trials.is_empty() && matches!(experiment.spec, ExperimentSpec::Run(_)) {
-        return Err(Failure::start(format!("'{shown}' was cut off before its run began: the file contains no load")));
+        return Err(Failure::start(format!(
+            "the recording in the run file '{file}' was cut off before the first load: the file contains no results"
+        )));
     }
-    let mut warn = |text: String| warn(format!("{shown}: {text}"));
+    let mut warn = |text: String| warn(format!("{file}: {text}"));
     if let Some(damage) = damage {
         warn(format!(
-            "the file was read up to byte {good_bytes}; the last {lost_bytes} bytes are damaged and were left out",
+            "the run file was read up to byte {good_bytes}; the last {lost_bytes} bytes are damaged and were left out",
             good_bytes = damage.good_bytes,
             lost_bytes = damage.lost_bytes
         ));
@@ -39,10 +41,10 @@ pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)
         }
     }
     if figures_unknown > 0 {
-        warn(format!("{figures_unknown} figures were written by a newer plimsoll and were skipped"));
+        warn(format!("{figures_unknown} figures of the run file were written by a newer plimsoll and were skipped"));
     }
     if frames_unknown > 0 {
-        warn(format!("{frames_unknown} entries were written by a newer plimsoll and were skipped"));
+        warn(format!("{frames_unknown} entries of the run file were written by a newer plimsoll and were skipped"));
     }
     Ok(experiment)
 }

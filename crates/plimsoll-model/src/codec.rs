@@ -270,7 +270,7 @@ pub enum FileError {
 
 /// Returns the versions of plimsoll that read a file of this format version.
 fn reader(version: u8) -> &'static str {
-    if version < MAGIC[7] { "plimsoll 0.1 as it was before 2026-11-22" } else { "a newer plimsoll" }
+    if version < MAGIC[7] { "a plimsoll 0.1 that is older than 2026-11-22" } else { "a newer plimsoll" }
 }
 
 /// The unreadable tail of a run file.

@@ -41,7 +41,7 @@ impl Curve {
         if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
             return Err(format!("{level} is not a whole number of users"));
         }
-        if curve.max() > USERS_MAX { Err("at most 1M users".into()) } else { Ok(curve) }
+        if curve.max() > USERS_MAX { Err("a load can have at most 1M users".into()) } else { Ok(curve) }
     }
 
     /// Parses a curve of rates, 1/s.
@@ -50,7 +50,7 @@ impl Curve {
     /// A sentence with the reason.
     pub fn parse_rate_curve(text: &str) -> Result<Curve, String> {
         let curve = Curve::parse(text).map_err(|error| error.to_string())?;
-        if curve.max() > RATE_MAX { Err("at most 100M requests a second".into()) } else { Ok(curve) }
+        if curve.max() > RATE_MAX { Err("a rate can be at most 100M requests a second".into()) } else { Ok(curve) }
     }
 }
 

@@ -163,15 +163,19 @@ impl CallFault {
     /// Returns the fault in words, shown after the server's own message.
     pub fn text(self) -> &'static str {
         match self {
-            CallFault::NoMessage => "the status is OK, but the method's message is missing",
-            CallFault::SeveralMessages => "the status is OK, but there are several messages instead of one",
-            CallFault::Cut => "the status is OK, but the last message is incomplete",
-            CallFault::Prefix => "the status is OK, but the content is not a sequence of gRPC messages",
-            CallFault::Compressed => "the status is OK, but a message is compressed, and grpc-encoding is missing",
-            CallFault::Encoding => {
-                "the status is OK, but a message has a compression that the client does not accept (grpc-encoding)"
+            CallFault::NoMessage => "the gRPC status is OK, but the response has no message",
+            CallFault::SeveralMessages => "the gRPC status is OK, but the response has several messages instead of one",
+            CallFault::Cut => "the gRPC status is OK, but the last message of the response is incomplete",
+            CallFault::Prefix => {
+                "the gRPC status is OK, but the content of the response is not a sequence of gRPC messages"
             }
-            CallFault::Content => "the server says OK, but the content-type is not application/grpc",
+            CallFault::Compressed => {
+                "the gRPC status is OK, but a message is compressed, and the header grpc-encoding is missing"
+            }
+            CallFault::Encoding => {
+                "the gRPC status is OK, but a message has a compression (grpc-encoding) that plimsoll does not accept"
+            }
+            CallFault::Content => "the gRPC status is OK, but the content-type of the response is not application/grpc",
         }
     }
 }

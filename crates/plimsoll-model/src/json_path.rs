@@ -51,11 +51,13 @@ impl JsonPath {
     /// Parses the text of a path.
     pub fn parse(text: &str) -> Result<JsonPath, JsonPathError> {
         let error = |why| JsonPathError { text: text.to_owned(), why };
-        let Some(mut rest) = text.strip_prefix('$') else { return Err(error("a path begins with $, such as $.token")) };
+        let Some(mut rest) = text.strip_prefix('$') else {
+            return Err(error("a JSONPath begins with $, such as $.token"));
+        };
         let mut steps = Vec::new();
         while !rest.is_empty() {
             if steps.len() == STEPS_MAX {
-                return Err(error("the path has too many steps"));
+                return Err(error("the JSONPath has too many steps"));
             }
             let (deep, after) = match rest.strip_prefix("..") {
                 Some(after) => (true, after),
@@ -65,13 +67,13 @@ impl JsonPath {
             let (selector, left) = if after.starts_with('[') && (deep || !dotted) {
                 parse_bracket(after).map_err(error)?
             } else if dotted {
-                name(after).ok_or_else(|| error("a name or * follows a dot, such as $.token"))?
+                name(after).ok_or_else(|| error("a dot must precede a name or *, as in $.token"))?
             } else {
-                return Err(error("a dot or a bracket goes before each name, such as $.items[0].id"));
+                return Err(error("each step must begin with a dot or a bracket, as in $.items[0].id"));
             };
             steps.push(JsonStep { deep, selector });
             if steps.iter().filter(|step| step.deep).count() > DEEP_STEPS_MAX {
-                return Err(error("the path has more than two '..'"));
+                return Err(error("the JSONPath has more than two '..'"));
             }
             rest = left;
         }
@@ -113,20 +115,24 @@ fn parse_bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
                 '\\' => match chars.next() {
                     Some((_, c @ ('\\' | '\'' | '"' | '/'))) => key.push(c),
                     _ => {
-                        return Err("in a quoted key a backslash precedes only a quotation mark or another backslash");
+                        return Err(
+                            "a backslash in a quoted key may precede only a quotation mark or another backslash",
+                        );
                     }
                 },
                 c if c == quote => {
                     let rest = inside[1 + at + 1..].trim_start();
-                    let rest = rest.strip_prefix(']').ok_or("a bracket names one key, such as $['a b']")?;
+                    let rest = rest
+                        .strip_prefix(']')
+                        .ok_or("a bracket of a JSONPath contains exactly one key, as in $['a b']")?;
                     return Ok((JsonSelector::Key(key), rest));
                 }
                 c => key.push(c),
             }
         }
-        return Err("a quotation mark is missing");
+        return Err("a quoted key of the JSONPath has no closing quotation mark");
     }
-    let (inner, rest) = inside.split_once(']').ok_or("a closing bracket is missing")?;
+    let (inner, rest) = inside.split_once(']').ok_or("a bracket of the JSONPath is not closed")?;
     let inner = inner.trim();
     if inner == "*" {
         return Ok((JsonSelector::Any, rest));
@@ -134,7 +140,7 @@ fn parse_bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
     match inner.parse::<i64>() {
         Ok(at) => Ok((JsonSelector::At(at), rest)),
         Err(_) => {
-            Err("brackets contain an index ([0], [-1]), a 'key' in quotation marks, or *; filters are not supported")
+            Err("a bracket contains an index ([0], [-1]), a 'key' in quotation marks, or *; filters are not supported")
         }
     }
 }
@@ -168,10 +174,10 @@ mod tests {
             ("$.\u{e9}t\u{e9}", Ok(vec![key_step("\u{e9}t\u{e9}")])),
             ("token", Err("begins with $")),
             ("$token", Err("a dot or a bracket")),
-            ("$.", Err("follows a dot")),
-            ("$.a.", Err("follows a dot")),
-            ("$.[0]", Err("follows a dot")),
-            ("$[0", Err("closing bracket")),
+            ("$.", Err("must precede a name")),
+            ("$.a.", Err("must precede a name")),
+            ("$.[0]", Err("must precede a name")),
+            ("$[0", Err("is not closed")),
             ("$['a", Err("quotation mark")),
             ("$['a','b']", Err("one key")),
             ("$[?(@.a)]", Err("filters are not supported")),

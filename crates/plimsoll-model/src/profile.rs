@@ -269,7 +269,7 @@ impl ProfileBuilder {
     /// Ends a sample with its values, one for each column.
     pub fn sample(&mut self, values: &[i64]) {
         let profile = &mut self.profile;
-        assert_eq!(values.len(), profile.sample_types.len(), "one value for each column");
+        assert_eq!(values.len(), profile.sample_types.len(), "a sample has one value for each column of the profile");
         profile.values.extend_from_slice(values);
         let end = End { stack: profile.stacks.len() as u32, labels: profile.sample_labels.len() as u32 };
         profile.samples.push(end);

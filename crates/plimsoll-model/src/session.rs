@@ -172,7 +172,9 @@ impl Think {
             _ => return Err(unknown()),
         };
         match think {
-            Think::Uniform(from, to) if from > to => Err(format!("'{text}': write the shorter time first")),
+            Think::Uniform(from, to) if from > to => {
+                Err(format!("the first time of '{text}' is longer than the second: write the shorter time first"))
+            }
             think if !think.is_sound() => {
                 Err(format!("'{text}': a think time is at most a day, and the deviation of lognormal is 0 to 10"))
             }

@@ -226,7 +226,11 @@ fn parse_expression(text: &str) -> Result<TemplatePart, TemplateError> {
             match how.trim() {
                 "json" => ValueWriting::Json,
                 "url" => ValueWriting::Url,
-                other => return template_error(format!("'| {other}' is not an encoding: write json or url")),
+                other => {
+                    return template_error(format!(
+                        "'| {other}' is not an encoding of a template value: write | json or | url"
+                    ));
+                }
             },
         ),
         _ => (text, ValueWriting::Plain),
@@ -245,7 +249,7 @@ fn quoted(text: &str) -> Option<&str> {
 fn parse_value(text: &str) -> Result<Value, TemplateError> {
     if let Some((name, rest)) = text.split_once('(') {
         let Some(arguments) = rest.trim_end().strip_suffix(')') else {
-            return template_error(format!("'{text}' has no closing bracket"));
+            return template_error(format!("the template function '{text}' has no closing bracket"));
         };
         return parse_function_call(name.trim(), &split(arguments)?);
     }
@@ -289,22 +293,26 @@ fn split(text: &str) -> Result<Vec<String>, TemplateError> {
     let plain = |argument: &str| quoted(argument.trim()).unwrap_or(argument.trim()).to_owned();
     match quote {
         None => Ok(arguments.into_iter().map(plain).collect()),
-        Some(_) => template_error(format!("'{text}' has no closing quotation mark")),
+        Some(_) => template_error(format!("the template arguments '{text}' have no closing quotation mark")),
     }
 }
 
 fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
     let number = |text: &str| match text.parse::<i64>() {
         Ok(number) => Ok(number),
-        Err(_) => template_error(format!("{name}: '{text}' is not a whole number")),
+        Err(_) => {
+            template_error(format!("the argument '{text}' of the template function {name} is not a whole number"))
+        }
     };
     let decimal = |text: &str| match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number.abs() < 1e15 => Ok(number),
-        _ => template_error(format!("{name}: '{text}' is not a number")),
+        _ => template_error(format!("the argument '{text}' of the template function {name} is not a number")),
     };
     let length = |text: &str| match text.parse::<u32>() {
         Ok(length) if (1..=DRAWN_CHARS_MAX).contains(&length) => Ok(length),
-        _ => template_error(format!("{name}: '{text}' is not a length from 1 to {DRAWN_CHARS_MAX}")),
+        _ => template_error(format!(
+            "the argument '{text}' of the template function {name} is not a length from 1 to {DRAWN_CHARS_MAX}"
+        )),
     };
     match (name, arguments) {
         ("int", [from, to]) => match (number(from)?, number(to)?) {
@@ -325,9 +333,10 @@ fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, Templa
         ("env", [name]) if is_name(name) => Ok(Value::Env(name.clone())),
         (known, _) => match USAGE.iter().find(|usage| usage.split('(').next() == Some(known)) {
             Some(usage) => template_error(format!("'{name}' has other arguments: {usage}")),
-            None => {
-                template_error(format!("'{name}' is not a function: use {functions}", functions = USAGE.join(", ")))
-            }
+            None => template_error(format!(
+                "'{name}' is not a template function: use {functions}",
+                functions = USAGE.join(", ")
+            )),
         },
     }
 }
@@ -370,7 +379,7 @@ fn time_pieces(format: &str) -> Result<Vec<TimeFormatPiece>, TemplateError> {
             other => {
                 let other = other.map_or_else(String::new, String::from);
                 return template_error(format!(
-                    "now: %{other} is unknown: use %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"
+                    "the time format %{other} of now() is unknown: use %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"
                 ));
             }
         };
@@ -423,14 +432,14 @@ mod tests {
             ("{{ int(1,50)", Err("no closing }}")),
             ("{{ int(5,1) }}", Err("more than")),
             ("{{ int(1) }}", Err("int(1,50)")),
-            ("{{ innt(1,2) }}", Err("'innt' is not a function")),
+            ("{{ innt(1,2) }}", Err("'innt' is not a template function")),
             ("{{ text(0) }}", Err("a length")),
             ("{{ text(99999999) }}", Err("a length")),
-            ("{{ now(\"%q\") }}", Err("%q is unknown")),
+            ("{{ now(\"%q\") }}", Err("%q of now() is unknown")),
             ("{{ pick() }}", Err("pick(7,8,9)")),
             ("{{ }}", Err("is not valid between")),
             ("{{ a b }}", Err("is not valid between")),
-            ("{{ user.name | xml }}", Err("json or url")),
+            ("{{ user.name | xml }}", Err("| json or | url")),
             ("{{ float(0,inf) }}", Err("not a number")),
         ] {
             match (Template::parse(source), expect) {

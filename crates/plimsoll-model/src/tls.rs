@@ -122,18 +122,20 @@ impl TlsFailure {
         match self {
             TlsFailure::Expired => "the server's certificate has expired",
             TlsFailure::NotYetValid => "the server's certificate is not valid yet",
-            TlsFailure::WrongName => "the server's certificate is for another name",
+            TlsFailure::WrongName => "the server's certificate is for another host name",
             TlsFailure::UnknownIssuer => "the server's certificate has an unknown issuer",
             TlsFailure::Revoked => "the server's certificate was revoked",
             TlsFailure::BadCertificate => "the server's certificate is not valid",
             TlsFailure::ClientCertificate => "the server requires a client certificate that it trusts",
-            TlsFailure::NothingInCommon => "no TLS version (1.2 or 1.3), cipher or protocol in common with the server",
+            TlsFailure::NothingInCommon => {
+                "the server has no TLS version (1.2 or 1.3), cipher or protocol in common with plimsoll"
+            }
             TlsFailure::NotTls => "the server does not speak TLS on this port",
-            TlsFailure::Closed => "the server closed the connection during the handshake",
-            TlsFailure::Reset => "the server reset the connection during the handshake",
-            TlsFailure::Alert => "the server ended the handshake with an alert",
-            TlsFailure::BadRecord => "a record was damaged",
-            TlsFailure::Other => "the handshake failed",
+            TlsFailure::Closed => "the server closed the connection during the TLS handshake",
+            TlsFailure::Reset => "the server reset the connection during the TLS handshake",
+            TlsFailure::Alert => "the server ended the TLS handshake with an alert",
+            TlsFailure::BadRecord => "a TLS record was damaged",
+            TlsFailure::Other => "the TLS handshake failed",
         }
     }
 }

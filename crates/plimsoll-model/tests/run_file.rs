@@ -460,7 +460,7 @@ fn files_of_other_formats_are_recognised() {
     ] {
         assert_eq!(codec::decode(bytes), Err(expect));
     }
-    for (version, reader) in [(1, "before 2026-11-22 reads"), (4, "a newer plimsoll reads")] {
+    for (version, reader) in [(1, "older than 2026-11-22 reads"), (4, "a newer plimsoll reads")] {
         let sentence = FileError::OtherVersion(version).to_string();
         assert!(sentence.contains(reader), "{sentence}");
     }

@@ -46,68 +46,80 @@ pub enum NoResponse {
 }
 
 impl NoResponse {
-    /// Returns the error text for a request with the timeout `within`. The text completes a
-    /// sentence that begins with the server's address. `is_call` says whether the request was a
-    /// gRPC call.
-    pub fn text(&self, within: Duration, is_call: bool) -> String {
+    /// Returns the error as a sentence for a request to `server` with the timeout `within`.
+    /// `is_call` says whether the request was a gRPC call.
+    pub fn text(&self, server: &str, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
         match self {
-            NoResponse::Connect(error) => format!("accepts no connection: {}", system_text(error)),
+            NoResponse::Connect(error) => format!("{server} accepts no connection: {}", system_text(error)),
             NoResponse::LateHandshake => {
-                format!("finished no TLS handshake within {seconds} s (write {plain} if the server speaks plain HTTP)")
+                format!(
+                    "{server} finished no TLS handshake within {seconds} s (write {plain} if the server speaks plain \
+                     HTTP)"
+                )
             }
-            NoResponse::LateAnswer => format!("sent no complete response within {seconds} s"),
+            NoResponse::LateAnswer => format!("{server} sent no complete response within {seconds} s"),
             NoResponse::Tls(TlsFailure::NothingInCommon) if is_call => {
-                "does not speak HTTP/2 on this port, which gRPC needs".into()
+                format!("{server} does not speak HTTP/2 on this port, which gRPC needs")
             }
-            NoResponse::Tls(reason) => tls_text(*reason, plain),
-            NoResponse::SpeaksH2 => "speaks only HTTP/2 on this port, not HTTP/1.1 (add --http 2)".into(),
-            NoResponse::SpeaksTls if is_call => "speaks TLS on this port (write grpcs://)".into(),
-            NoResponse::SpeaksTls => "speaks TLS on this port (write https://)".into(),
+            NoResponse::Tls(reason) => tls_text(server, *reason, plain),
+            NoResponse::SpeaksH2 => {
+                format!("{server} speaks only HTTP/2 on this port, not HTTP/1.1 (add --http 2)")
+            }
+            NoResponse::SpeaksTls if is_call => format!("{server} speaks TLS on this port (write grpcs://)"),
+            NoResponse::SpeaksTls => format!("{server} speaks TLS on this port (write https://)"),
             NoResponse::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) if is_call => {
-                "does not speak HTTP/2 on this port, which gRPC needs".into()
+                format!("{server} does not speak HTTP/2 on this port, which gRPC needs")
             }
             NoResponse::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
-                "does not speak HTTP/2 on this port (omit --http 2)".into()
+                format!("{server} does not speak HTTP/2 on this port (omit --http 2)")
             }
             NoResponse::Exchange(ExchangeError::Protocol(error)) => {
-                format!("sent a response that is not HTTP: {error}")
+                format!("{server} sent a response that is not HTTP: {error}")
             }
             NoResponse::Exchange(ExchangeError::End(EndError::NothingReceived)) if is_call => {
-                "closed the connection without a response (write grpcs:// if the server speaks TLS)".into()
+                format!("{server} closed the connection without a response (write grpcs:// if the server speaks TLS)")
             }
             NoResponse::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
-                "closed the connection without a response".into()
+                format!("{server} closed the connection without a response")
             }
             NoResponse::Exchange(ExchangeError::End(EndError::Truncated)) => {
-                "closed the connection in the middle of its response".into()
+                format!("{server} closed the connection in the middle of the response")
             }
-            NoResponse::Exchange(ExchangeError::Reset) => "reset the connection".into(),
+            NoResponse::Exchange(ExchangeError::Reset) => format!("{server} reset the connection"),
             NoResponse::Exchange(ExchangeError::StreamReset(error)) => {
-                format!("reset the stream of the request ({error_name})", error_name = error.name())
+                format!("{server} reset the stream of the request ({error_name})", error_name = error.name())
             }
-            NoResponse::Exchange(ExchangeError::Left(error)) => format!("ended the connection ({})", error.name()),
-            NoResponse::System(error) => format!("failed: {}", system_text(error)),
-            NoResponse::TooLong => "sent more data than requested".into(),
-            NoResponse::Interrupted => "failed: interrupted".into(),
+            NoResponse::Exchange(ExchangeError::Left(error)) => {
+                format!("{server} ended the connection ({error_name})", error_name = error.name())
+            }
+            NoResponse::System(error) => {
+                format!("the connection to {server} failed: {reason}", reason = system_text(error))
+            }
+            NoResponse::TooLong => format!("{server} sent more data than requested"),
+            NoResponse::Interrupted => format!("the request to {server} was interrupted"),
         }
     }
 }
 
-fn tls_text(reason: TlsFailure, plain: &str) -> String {
+fn tls_text(server: &str, reason: TlsFailure, plain: &str) -> String {
     let not_tls = format!(" (write {plain} if the server speaks plain HTTP)");
     let way_out = match reason {
-        TlsFailure::UnknownIssuer => " (trust the issuer with --cacert FILE, or skip the check with --insecure)",
-        TlsFailure::WrongName => " (only names in subjectAltName count; skip the check with --insecure)",
+        TlsFailure::UnknownIssuer => {
+            " (trust the issuer with --cacert FILE, or skip the check of certificates with --insecure)"
+        }
+        TlsFailure::WrongName => {
+            " (only names in subjectAltName count; skip the check of certificates with --insecure)"
+        }
         TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::BadCertificate => {
-            " (skip the check with --insecure)"
+            " (skip the check of certificates with --insecure)"
         }
         TlsFailure::ClientCertificate => " (--cert, --key)",
         TlsFailure::NotTls => &not_tls,
         _ => "",
     };
-    format!("fails in TLS: {failure}{way_out}", failure = reason.text())
+    format!("the TLS connection to {server} failed: {failure}{way_out}", failure = reason.text())
 }
 
 /// A connected socket whose operations wait until a deadline.

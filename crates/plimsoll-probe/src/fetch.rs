@@ -8,6 +8,7 @@ use crate::client::{NoResponse, Question};
 use plimsoll_model::traffic::url_host;
 use plimsoll_model::{Failure, HttpChoice, Origin, Plan};
 use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::h1::RequestParts;
@@ -88,16 +89,15 @@ impl ByteBudget {
 pub enum FetchError {
     /// The response was not complete before the deadline.
     Late,
-    /// The fetch failed for another reason. The text completes a sentence that begins with the
-    /// server's address.
+    /// The fetch failed for another reason. The text is a sentence.
     Other(String),
 }
 
 impl FetchError {
-    /// Returns the error text, which completes a sentence that begins with the server's address.
+    /// Returns the error text, a sentence.
     pub fn text(&self) -> &str {
         match self {
-            FetchError::Late => "sent no complete response in time",
+            FetchError::Late => "the server sent no complete response in time",
             FetchError::Other(text) => text,
         }
     }
@@ -120,7 +120,9 @@ pub fn fetch(
 ) -> Result<FetchResponse, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
-        return Err(FetchError::other("needs plain HTTP: fetch the file with another program and give the file"));
+        return Err(FetchError::other(
+            "plimsoll fetches files only over plain HTTP: fetch the file with another program, and give the file",
+        ));
     }
     let host = url_host(host);
     let authorization = target.authorization.as_ref().map(|value| ("Authorization".to_owned(), value.clone()));
@@ -134,13 +136,13 @@ pub fn fetch(
         keep_alive: false,
     };
     let request = EncodedRequest::new(&parts)
-        .map_err(|error| FetchError::Other(format!("cannot be requested: {error}")))?
+        .map_err(|error| FetchError::Other(format!("the request is not valid: {error}")))?
         .with_content();
     let deadline = Instant::now() + timeout;
     let mut reasons = Vec::new();
     for address in &target.addresses {
         match fetch_at(address, &request, deadline, left) {
-            Err(FetchError::Other(reason)) => reasons.push(format!("{address} {reason}")),
+            Err(FetchError::Other(reason)) => reasons.push(reason),
             done => return done,
         }
     }
@@ -151,14 +153,14 @@ pub fn fetch(
 pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
         if signal::interrupted() {
-            return Err("was not finished: the user stopped it".into());
+            return Err("the user stopped plimsoll before the response was complete".into());
         }
         std::thread::sleep(STOP_CHECK_INTERVAL / 20);
     }
     thread.join().unwrap_or_else(|_| Err("the response could not be read".into()))
 }
 
-/// Requests the document from one address.
+/// Requests the document from one address. The text of an error names the address.
 fn fetch_at(
     address: &SocketAddr,
     request: &EncodedRequest,
@@ -175,15 +177,15 @@ fn fetch_at(
     let reply = asked.map_err(|error| match error {
         NoResponse::LateAnswer => FetchError::Late,
         NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-            FetchError::other("accepts no connection: connection timed out (is the server running?)")
+            FetchError::Other(format!("{address} accepts no connection: connection timed out (is the server running?)"))
         }
-        NoResponse::Connect(_) => FetchError::Other(format!(
-            "{failure} (is the server running?)",
-            failure = error.text(CONNECT_TIMEOUT, false)
+        NoResponse::Connect(error) => FetchError::Other(format!(
+            "{address} accepts no connection: {reason} (is the server running?)",
+            reason = system_text(&error)
         )),
-        NoResponse::TooLong => FetchError::other("sent too much data for a profile"),
-        NoResponse::Interrupted => FetchError::other("was not finished: the user stopped it"),
-        error => FetchError::Other(error.text(CONNECT_TIMEOUT, false)),
+        NoResponse::TooLong => FetchError::Other(format!("{address} sent more data than plimsoll accepts")),
+        NoResponse::Interrupted => FetchError::other("the user stopped plimsoll before the response was complete"),
+        error => FetchError::Other(error.text(&address.to_string(), CONNECT_TIMEOUT, false)),
     })?;
     Ok(FetchResponse { status: reply.status, body })
 }

@@ -139,7 +139,7 @@ impl Finder {
     }
 
     fn find_by_listener(&self) -> Result<FoundServer, String> {
-        let shown = match &self.unix {
+        let address = match &self.unix {
             Some(path) => format!("the unix socket {path}"),
             None if self.by_port => {
                 format!("port {}", self.distinct_ports().map(|port| port.to_string()).collect::<Vec<_>>().join(" or "))
@@ -154,7 +154,7 @@ impl Finder {
             );
         }
         let blocked = |error: std::io::Error| {
-            format!("the process that listens on {shown} cannot be found: {reason}", reason = system_text(&error))
+            format!("the process that listens on {address} cannot be found: {reason}", reason = system_text(&error))
         };
         // The kernel reports the owner of a TCP socket. The owner of a unix socket is the owner of
         // the socket's file.
@@ -180,13 +180,13 @@ impl Finder {
         };
         if inodes.is_empty() && self.by_port {
             return Err(format!(
-                "no process listens on {shown}: start the server on this address, or name the server's process with \
+                "no process listens on {address}: start the server on this address, or name the server's process with \
                  --pid or --process"
             ));
         }
         if inodes.is_empty() {
             return Err(format!(
-                "no socket of this network namespace listens on {shown}: for a server in a container, give --pid"
+                "no socket of this network namespace listens on {address}: for a server in a container, give --pid"
             ));
         }
         let SocketHolders { mut pids, denied } = listener::socket_holders(&inodes).map_err(blocked)?;
@@ -202,14 +202,14 @@ impl Finder {
         }
         if pids.is_empty() {
             return Err(if denied > 0 {
-                let of = user.map_or_else(String::new, |user| format!(" (user {user})"));
+                let owner = user.map_or_else(String::new, |user| format!(" (user {user})"));
                 format!(
-                    "the files of the process that listens on {shown}{of} cannot be read: run plimsoll as that \
+                    "the files of the process{owner} that listens on {address} cannot be read: run plimsoll as this \
                      user or as root, or give --pid"
                 )
             } else {
                 format!(
-                    "no visible process owns the socket that listens on {shown}: for a server in a \
+                    "no visible process owns the socket that listens on {address}: for a server in a \
                     container, give --pid"
                 )
             });
@@ -220,12 +220,12 @@ impl Finder {
         let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
         if name == "docker-proxy" {
             return Err(format!(
-                "docker-proxy listens on {shown}, not the server: give --pid of the container's process \
+                "docker-proxy, not the server, listens on {address}: give --pid of the container's process \
                 (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
             ));
         }
         let name = with_interpreter(root, name);
-        Ok(FoundServer { roots, name, found_by: format!("it listens on {shown}") })
+        Ok(FoundServer { roots, name, found_by: format!("it listens on {address}") })
     }
 
     /// Returns the ports of the addresses, without duplicates.

@@ -193,7 +193,8 @@ impl Watcher {
         let shared =
             Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
-        let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
+        let cannot =
+            |reason: std::io::Error| Failure::start(format!("no thread for probes could be started: {reason}"));
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {

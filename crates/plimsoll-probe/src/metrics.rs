@@ -64,12 +64,13 @@ impl Metrics {
                     fitting = Some((path.to_owned(), take));
                     break;
                 }
-                Err(reason) => reasons.push(format!("{path} {reason}")),
+                Err(reason) => reasons.push(reason),
             }
         }
         let tried = || {
             flagged(format!(
-                "'{metrics_url}': {reasons}: give the address of the server's metrics, or leave --metrics out",
+                "no metrics were found at '{metrics_url}' ({reasons}): give the address of the server's metrics, or \
+                 leave --metrics out",
                 metrics_url = redact::url(url, Redact::All),
                 reasons = reasons.join("; ")
             ))
@@ -97,17 +98,18 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
             return Ok(take);
         }
     }
-    Err("serves no numbers".into())
+    Err(format!("{path} serves no numbers", path = displayed_path(path)))
 }
 
-/// Fetches the metrics. The error completes a sentence that begins with the path.
+/// Fetches the metrics. The error is a sentence.
 fn fetch_metrics(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
     let FetchResponse { status, body } = fetch(target, path, METRICS_FETCH_TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX))
         .map_err(|error| error.text().to_owned())?;
+    let path = displayed_path(path);
     if status != 200 {
-        return Err(format!("has status {status}"));
+        return Err(format!("{path} has status {status}"));
     }
-    parse(&body, take).ok_or_else(|| "serves neither Prometheus text nor Go's /debug/vars".into())
+    parse(&body, take).ok_or_else(|| format!("{path} serves neither Prometheus text nor Go's /debug/vars"))
 }
 
 impl Probe for Metrics {
@@ -131,13 +133,14 @@ impl Probe for Metrics {
                 }
                 if self.left_out > 0 {
                     sink.report_unobserved_part(&format!(
-                        "--metrics: {left_out} series exceed the maximum of {SERIES_MAX} and were left out",
+                        "--metrics: the server has {left_out} series more than the maximum of {SERIES_MAX}, and these \
+                         were left out",
                         left_out = self.left_out
                     ));
                 }
             }
             Err(reason) => {
-                sink.gap("metrics.up", SeriesKind::Gauge, "", &format!("{} {reason}", displayed_path(&self.target)));
+                sink.gap("metrics.up", SeriesKind::Gauge, "", &reason);
                 return;
             }
         }
@@ -145,6 +148,6 @@ impl Probe for Metrics {
     }
 }
 
-fn displayed_path(target: &FetchTarget) -> String {
-    redact::target(&target.path, Redact::All)
+fn displayed_path(path: &str) -> String {
+    redact::target(path, Redact::All)
 }

@@ -16,7 +16,7 @@ impl OptionalFile {
     pub fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
         let source = self.source.as_ref().map_err(String::clone)?;
         let text = source.read(buffer).map_err(|error| plimsoll_sys::system_text(&error))?;
-        parse(text).ok_or_else(|| "the kernel's file has an unknown format".to_owned())
+        parse(text).ok_or_else(|| "a file of the kernel (in /proc or /sys) has an unknown format".to_owned())
     }
 }
 

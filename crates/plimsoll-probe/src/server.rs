@@ -578,7 +578,7 @@ impl Probe for ServerProbe {
             threads += member.last.threads;
             if member.threads.too_many {
                 sink.report_unobserved_part(&format!(
-                    "{process} has too many threads to watch each thread",
+                    "the process {process} has too many threads for plimsoll to watch each thread",
                     process = member.name
                 ));
             }

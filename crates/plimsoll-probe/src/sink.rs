@@ -114,7 +114,10 @@ impl Sink {
     fn find_or_add_series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
         // Look the series up first, so that the series name is copied only for a new series.
         if !self.seen.series.contains_key(name) {
-            debug_assert!(is_in_table(name, kind, unit), "{name} ({kind:?}, '{unit}') is not in the table of series");
+            debug_assert!(
+                is_in_table(name, kind, unit),
+                "the series {name} ({kind:?}, unit '{unit}') is not in the table of series"
+            );
             self.seen.series.insert(name.to_owned(), Series::new(kind, unit));
         }
         self.seen.series.get_mut(name).unwrap_or_else(|| unreachable!("put in above"))

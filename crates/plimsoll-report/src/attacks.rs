@@ -148,7 +148,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     report.text(
         Tone::Plain,
-        "Latencies are as recorded in the results. plimsoll measures from the scheduled start of a request. \
+        "The latencies come from the vegeta results. plimsoll measures from the scheduled start of a request. \
          vegeta measures from the time when a vegeta worker starts the request, without the wait for a worker.",
     );
     report

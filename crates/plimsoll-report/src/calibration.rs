@@ -41,11 +41,11 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     let headings = ["agent", "plimsoll", "cores", "one thread", "lag p99", "clock within", "share"];
     let rows = agents.iter().zip(shares(agents, weights)).map(row);
     report.add_table(&headings, rows.collect());
-    for (agent, why) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
+    for (agent, reason) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
         let name = &agent.name;
         report.text(
             Tone::Warning,
-            format!("agent {name} was disturbed: {why}. Calibrate this agent again on a quiet machine."),
+            format!("agent {name} was disturbed: {reason}. Calibrate this agent again on a quiet machine."),
         );
     }
     render(&report, false)

@@ -94,10 +94,10 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
     (most >= UNOBSERVED_MIN).then_some(match found.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
-        Ok(_) => {
-            "not observed: requests wait in the server or its sockets; --metrics URL reads the server's \
-            queues"
+        Ok(_) if found.explanation.abstained => {
+            "not observed: requests wait in the server or its sockets; --metrics URL reads the server's queues"
         }
+        Ok(_) => "not observed: waits inside the server (--metrics URL shows them); other evidence gives the cause",
     })
 }
 
@@ -197,7 +197,7 @@ fn varied_text(varied: &VariedSetting) -> String {
                 None => "",
             }
         ),
-        None => "not known: fewer than two valid loads".to_owned(),
+        None => "the elasticity is not known: fewer than two loads with the setting are valid".to_owned(),
     }
 }
 
@@ -211,17 +211,18 @@ fn varied_row(step: &SettingValueLoad) -> Vec<String> {
 pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
-    let doubled = doubled.map_or_else(String::new, |rps| {
-        format!("twice this limit: about {rate_rps} {counted}/s; ", rate_rps = rate(rps))
-    });
-    Some(format!(
-        "{doubled}without this limit: about {rate_rps} {counted}/s ({lowest_rps} to {highest_rps}); the next limit \
-         is {next_cause}",
-        rate_rps = rate(predicted.line_rps),
-        lowest_rps = rate(predicted.range_rps.0),
-        highest_rps = rate(predicted.range_rps.1),
-        next_cause = predicted.next_cause
-    ))
+    let (rate_rps, next_cause) = (rate(predicted.line_rps), predicted.next_cause);
+    let (lowest_rps, highest_rps) = (rate(predicted.range_rps.0), rate(predicted.range_rps.1));
+    Some(match doubled.map(rate) {
+        Some(doubled_rps) => format!(
+            "twice this limit: about {doubled_rps} {counted}/s; without this limit: about {rate_rps} {counted}/s \
+             ({lowest_rps} to {highest_rps}); the next limit is {next_cause}"
+        ),
+        None => format!(
+            "without this limit: about {rate_rps} {counted}/s ({lowest_rps} to {highest_rps}); the next limit is \
+             {next_cause}"
+        ),
+    })
 }
 
 /// Renders the report of a diagnosis. `doubts` is the evidence against the load line, which the
@@ -249,7 +250,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         facts.push((
             "demand",
             format!(
-                "{used_time} of {resource} per request: saturated at {ceiling_rps} requests/s",
+                "a request uses {used_time} of {resource}, so this resource is saturated at {ceiling_rps} requests/s",
                 used_time = duration(demand.per_request_s * 1e9),
                 resource = demand.resource.text(),
                 ceiling_rps = rate(demand.ceiling_rps)

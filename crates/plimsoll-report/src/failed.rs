@@ -17,9 +17,9 @@ pub(crate) fn failure_facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)>
         let requests =
             if kind.requests == 1 { "1 request".to_owned() } else { format!("{} requests", count(kind.requests)) };
         let route = kind.route.as_ref().map_or_else(String::new, |label| format!("{label}: "));
-        let said = kind.first.text();
+        let response = kind.first.text();
         let text = format!(
-            "{route}{said} ({requests}; the first{side} after {load_time})",
+            "{route}{response} ({requests}; the first{side} after {load_time})",
             load_time = duration(kind.at_ns as f64)
         );
         ("failed response", text)

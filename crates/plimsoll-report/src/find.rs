@@ -44,11 +44,11 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
     {
-        let then = match &stalls.impossible_bound {
+        let conclusion = match &stalls.impossible_bound {
             Some(bound) => format!("no rate meets {bound}"),
             None => format!("no rate was shown to meet {slo} despite the stalls"),
         };
-        return format!("no load line: {reason}: {then}{disturbed}", reason = stalls.text());
+        return format!("no load line: {reason}: {conclusion}{disturbed}", reason = stalls.text());
     }
     if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
         return format!("no load line: {reason}{disturbed}", reason = gone.text());
@@ -77,14 +77,14 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
         (true, Some(upper)) => {
             let longer = findings.provable_in_s.map_or_else(String::new, |s| {
                 format!(
-                    "; a search of about {time} would be long enough (--budget {budget})",
+                    "; a search of about {time} would be long enough to prove the load line (--budget {budget})",
                     time = duration(s * 1e9),
                     budget = budget_text(s)
                 )
             });
             format!(
                 "load line: not provable in {time}; so far {log_multiple}{lower_per_s} to {upper_per_s} {counted}/s \
-                 under {slo} (90 %; {arrivals}{seen}){longer}",
+                 under {slo} (90 % interval; {arrivals}{seen}){longer}",
                 time = duration((findings.elapsed_s * 1e9).round()),
                 log_multiple = times(lower),
                 lower_per_s = rate(lower),
@@ -123,7 +123,7 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
     format!(
-        "load line: {log_multiple}{rate_per_s} {counted}/s under {slo} (90 %: {lower_per_s} to {upper_per_s}; \
+        "load line: {log_multiple}{rate_per_s} {counted}/s under {slo} (90 % interval: {lower_per_s} to {upper_per_s}; \
          {arrivals}{seen})",
         log_multiple = log_times(findings, rps),
         rate_per_s = rate(rps),
@@ -271,37 +271,44 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
         LoadShape::Closed { .. } => format!("{} users at once", count(level as u64)),
         LoadShape::Open { .. } | LoadShape::Given { .. } => format!("{} {counted}/s", rate(level)),
     };
-    let line = match (so_far.rps > 0.0, so_far.upper) {
-        (true, Some(upper)) => format!("so far {} to {}/s", rate(so_far.lower), rate(upper)),
-        (true, None) => format!("so far at least {lower_per_s}/s", lower_per_s = rate(so_far.lower)),
-        (false, Some(upper)) => format!("so far below {}/s", rate(upper)),
-        (false, None) => "no bracket yet".to_owned(),
+    let estimate = match (so_far.rps > 0.0, so_far.upper) {
+        (true, Some(upper)) => format!(
+            "load line so far: {lower_per_s} to {upper_per_s}/s",
+            lower_per_s = rate(so_far.lower),
+            upper_per_s = rate(upper)
+        ),
+        (true, None) => format!("load line so far: at least {lower_per_s}/s", lower_per_s = rate(so_far.lower)),
+        (false, Some(upper)) => format!("load line so far: below {upper_per_s}/s", upper_per_s = rate(upper)),
+        (false, None) => "no estimate of the load line yet".to_owned(),
     };
     match purpose {
         Purpose::Peak => {
             (format!("finding the peak: {load}"), "the peak throughput shows where to search for the load line".into())
         }
         Purpose::Saturate => {
-            (format!("saturating: {load}"), "measures the server's throughput while requests always queue".into())
+            (format!("saturating: {load}"), "this trial measures the throughput while requests always queue".into())
         }
         Purpose::Climb => (
             format!("climbing: {load}"),
-            format!("rates rise until the SLO is violated, then approach the load line; {line}"),
+            format!("rates rise until the SLO is violated, then approach the load line; {estimate}"),
         ),
-        Purpose::Line => {
-            (format!("near the line: {load}"), format!("measures the share of late requests at this rate; {line}"))
-        }
-        Purpose::Confirm => {
-            (format!("confirming: {load}"), format!("a longer trial at the lower end of the interval; {line}"))
-        }
+        Purpose::Line => (
+            format!("near the line: {load}"),
+            format!("this trial measures the share of late requests at this rate; {estimate}"),
+        ),
+        Purpose::Confirm => (
+            format!("confirming: {load}"),
+            format!("this longer trial tests the lower end of the load line's interval; {estimate}"),
+        ),
         Purpose::Settle => (
             format!("settling: {load}, not measured"),
-            "bringing the server into the same state before the next trial".into(),
+            "this load brings the server into the same state before each trial".into(),
         ),
-        Purpose::Overload => (load, "throughput past the load line, and recovery".into()),
-        Purpose::Soak => {
-            (format!("soaking: {load}"), format!("does the server sustain the load line for a long time?; {line}"))
-        }
+        Purpose::Overload => (load, "this load measures the throughput past the load line, and the recovery".into()),
+        Purpose::Soak => (
+            format!("soaking: {load}"),
+            format!("this load tests whether the server sustains the load line for a long time; {estimate}"),
+        ),
         Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
     }
 }
@@ -343,13 +350,16 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
 /// Formats how many instances of the server are required for a rate.
 pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
-    let many = match instances {
+    let servers = match instances {
         1.0 => "1 instance like this server".to_owned(),
         _ if instances_min < instances => format!("{instances_min:.0} to {instances:.0} instances like this server"),
         _ => format!("{instances:.0} instances like this server"),
     };
-    let cores = cores.map_or_else(String::new, |cores| format!(", which use {cores:.1} cores together"));
-    format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
+    let rate = rate(rate_rps);
+    match cores {
+        Some(cores) => format!("{servers} for {rate} {counted}/s, which use {cores:.1} cores together"),
+        None => format!("{servers} for {rate} {counted}/s"),
+    }
 }
 
 /// Formats the probable bottleneck at the load line, and the command that would verify it.
@@ -380,7 +390,7 @@ pub(crate) fn find_report(
     let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
         let text = format!(
-            "{rate_per_s} {counted}/s while requests always queue (90 %: {lower_per_s} to {upper_per_s})",
+            "{rate_per_s} {counted}/s while requests always queue (90 % interval: {lower_per_s} to {upper_per_s})",
             rate_per_s = rate(capacity.rps),
             lower_per_s = rate(capacity.rps - INTERVAL_90 * capacity.error_rps),
             upper_per_s = rate(capacity.rps + INTERVAL_90 * capacity.error_rps)

@@ -103,7 +103,7 @@ fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     }
     for (name, before, after) in &moved.functions {
         parts.push(format!(
-            "{name} {share_before} -> {share_after} of the CPU time",
+            "the function {name} {share_before} -> {share_after} of the CPU time",
             share_before = share(*before),
             share_after = share(*after)
         ));

@@ -68,7 +68,7 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     facts.push((
         "profiles",
         format!(
-            "at {rates}, {seconds} s of CPU each, from {url}",
+            "CPU profiles of {seconds} s from {url}, at {rates}",
             rates = rates.join(" and "),
             seconds = profiles.seconds,
             url = profiles.base
@@ -94,7 +94,8 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     }
     report.add_facts(facts);
     if let Some(comparison) = &profiles.comparison {
-        add_functions(&mut report, comparison, names, "profile for longer (--pprof-seconds)");
+        let few_samples = "too few samples to tell differences from chance: profile for longer (--pprof-seconds)";
+        add_functions(&mut report, comparison, names, few_samples);
     }
     report
 }
@@ -142,8 +143,13 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
 const PASSED_ON_SHARE_MIN: f64 = 0.97;
 
 /// Adds the table of the functions with the highest cost, and a sentence about functions whose cost
-/// changed significantly. `longer` is the advice on how to get more samples.
-pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
+/// changed significantly. `few_samples` is the sentence for a comparison with too few samples.
+pub(crate) fn add_functions(
+    report: &mut Report,
+    comparison: &ProfileDiff,
+    [first, second]: [&str; 2],
+    few_samples: &str,
+) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.retain(|DiffRow { flat, cum, costliest_callee: handed_on, .. }| {
@@ -175,13 +181,16 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
             )
         })
         .collect();
-    let of = format!("of {} tested", comparison.tested_flat);
     let text = match (comparison.tested_flat, named.is_empty()) {
-        (0, _) => format!("too few samples to tell differences from chance: {longer}"),
-        (_, true) => {
-            format!("no function's own cost per request differs significantly from its cost at the {first} load, {of}")
+        (0, _) => few_samples.to_owned(),
+        (tested, true) => format!(
+            "no function's own cost per request differs significantly from its cost at the {first} load ({tested} \
+             functions were tested)"
+        ),
+        (tested, false) => {
+            let (changed, functions) = (changed.len(), named.join(", "));
+            format!("changed beyond chance, {changed} of {tested} tested: {functions}")
         }
-        _ => format!("changed beyond chance, {} {of}: {}", changed.len(), named.join(", ")),
     };
     report.text(Tone::Plain, text);
 }
@@ -362,7 +371,7 @@ mod tests {
         for part in [
             "warning: line: mutex: answers 404",
             "warning: line: no steady state",
-            "at 10.0 requests/s (low) and 100 requests/s (line), 10 s of CPU each, from http://h/debug/pprof",
+            "CPU profiles of 10 s from http://h/debug/pprof, at 10.0 requests/s (low) and 100 requests/s (line)",
             "goodput 99.0/s with, 100/s without (-1.00 %); p50 1.10 us with, 1.00 us without",
             "10 low, 19 line (+9, ",
             "alloc_space 256 B a request low",

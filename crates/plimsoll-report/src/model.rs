@@ -232,8 +232,8 @@ pub fn model_report(shown: &ModelReport) -> Report {
         rows.push((
             "withheld",
             format!(
-                "{path_parts} parts of paths look like secret keys and are replaced: --keep-keys writes the original \
-                 parts",
+                "{path_parts} parts of paths look like secret keys, and the model replaces these parts: --keep-keys \
+                 writes the original parts",
                 path_parts = count(facts.keys_withheld as u64)
             ),
         ));
@@ -244,7 +244,7 @@ pub fn model_report(shown: &ModelReport) -> Report {
         report.add_table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
         report.text(
             Tone::Plain,
-            "Requests drawn from the model, compared with the log. Quantiles of pauses and of sequences are \
+            "The table compares requests drawn from the model with the log. Quantiles of pauses and of sequences are \
              shown, but have no bound.",
         );
     }
@@ -274,7 +274,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         rows.push(vec![name, short(*log), short(*model), share((model / log.max(1.0) - 1.0).abs()), bound]);
     }
     for (quantile, log, model) in &distances.waits_ns {
-        let name = format!("wait before a request, p{percentile}", percentile = quantile * 100.0);
+        let name = format!("wait of a visitor before a request, p{percentile}", percentile = quantile * 100.0);
         rows.push(vec![name, duration(*log), duration(*model), String::new(), String::new()]);
     }
     if let Some(tv) = distances.transitions_tv {

@@ -99,10 +99,13 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     ];
     if found.retries > 0 {
         let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
-        facts.push(("clients", format!("repeat failed requests {times}, after 0.1 s, 0.2 s, 0.4 s, ...")));
+        facts.push(("clients", format!("plimsoll repeats a failed request {times}, after 0.1 s, 0.2 s, 0.4 s, ...")));
     }
     facts.extend(found.overload.retry_after.map(|says| {
-        let text = if says { "sent with rejections" } else { "not sent with rejections" };
+        let text = match says {
+            true => "the server sends this header with its rejections",
+            false => "the server does not send this header with its rejections",
+        };
         ("Retry-After", text.to_owned())
     }));
     report.add_facts(facts);
@@ -128,7 +131,8 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
     }
 }
 
-pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
+pub(crate) const STEP_HEADINGS: [&str; 6] =
+    ["load", "offered", "in time", "kept", "p99 of accepted", "failed or not sent"];
 
 /// Renders the page of an overload test, with a chart of offered rate and goodput over time.
 pub(crate) fn overload_page(

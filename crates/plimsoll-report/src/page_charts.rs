@@ -254,7 +254,7 @@ pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report
     let searched = [a, b].map(|(name, findings)| NamedSearch { name, findings });
     let heading = Heading {
         title: format!("{} and {}", a.0, b.0),
-        subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
+        subtitle: "Two separate searches cannot show how much of their difference is due to chance.".into(),
     };
     let line = |findings: &Findings| {
         let line = findings.load_line_rps;

@@ -44,7 +44,10 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
         if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
-                title: &format!("CPU a request: low load against the {high_load}", high_load = profiles.level_name),
+                title: &format!(
+                    "CPU time per request: low load compared with the {high_load}",
+                    high_load = profiles.level_name
+                ),
                 subtitle: "red: costs more than at low load; blue: less; grey: may be chance",
                 unit: &comparison.sample_type.unit,
                 per: Some("request"),

@@ -204,11 +204,11 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     if tested == 0 {
         report.text(Tone::Warning, "too few samples to tell differences from chance: profile for longer, under load");
     } else if findings.is_empty() {
-        report.text(Tone::Plain, format!("no function changed by more than chance, of {tested} tested"));
+        report.text(Tone::Plain, format!("none of the {tested} tested functions changed by more than chance"));
     } else {
         let what = format!(
-            "{changed} of {tested} functions changed by more than chance (false discovery rate {FINDING_Q}); \
-             {kind}{per_text}, {column}:",
+            "{changed} of {tested} functions changed by more than chance (false discovery rate {FINDING_Q}); the table \
+             shows {kind}{per_text}, {column}:",
             changed = findings.len()
         );
         report.text(Tone::Plain, what);

@@ -54,7 +54,7 @@ fn relative_change_interval_text(interval: Option<ConfidenceInterval>) -> String
 /// verdict.
 fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
-        ProveVerdict::Same => format!("90 %: {}", relative_change_interval_text(one.equivalence_interval)),
+        ProveVerdict::Same => format!("90 % interval: {}", relative_change_interval_text(one.equivalence_interval)),
         _ => relative_change_interval_text(one.ratio_interval),
     }
 }
@@ -112,15 +112,15 @@ pub fn abort_reason_text(broken: &StudyFailure) -> String {
 /// Formats the interim result of a comparison as one sentence. `budget_enough_ns` is the time
 /// budget in ns that would probably lead to a verdict, if the present budget is too small.
 pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
-    let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
+    let advice = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
-        "after {blocks} blocks, {measure} of B differs from A by {change} ({interval}); the margin is {margin}{enough}",
+        "after {blocks} blocks, {measure} of B differs from A by {change} ({interval}); the margin is {margin}{advice}",
         blocks = standing.blocks,
         measure = measure_text(settings.primary),
         change = relative_change_text(standing.ratio),
         interval = relative_change_interval_text(standing.ratio_interval),
         margin = percent_text(settings.margin),
-        enough = enough.unwrap_or_default(),
+        advice = advice.unwrap_or_default(),
     )
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
     answer_of(proof, "")
 }
 
-fn answer_of(proof: &Proof, of_what: &str) -> String {
+fn answer_of(proof: &Proof, scope: &str) -> String {
     let verdict = match proof.verdict {
         ProveVerdict::Better => "B is better than A",
         ProveVerdict::Worse => "B is worse than A",
@@ -190,23 +190,23 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
         ProveVerdict::Inconclusive => return inconclusive_text(proof),
     };
     let primary = proof.measures.first().filter(|one| one.primary);
-    let seen = primary.map(|one| {
+    let estimate = primary.map(|one| {
         format!("{} {} ({})", measure_text(one.measure), relative_change_text(one.ratio), interval_text(one))
     });
-    let seen = seen.unwrap_or_default();
+    let estimate = estimate.unwrap_or_default();
     if let (Some(Reason::Fails), Some(success)) = (&proof.reason, &proof.success) {
         let [a, b] = success.rates.map(|rate| share(1.0 - rate));
-        let seen = if seen.is_empty() { seen } else { format!("; {seen}") };
-        return format!("{verdict}{of_what}: B fails {b} of its requests, A fails {a}{seen}");
+        let estimate = if estimate.is_empty() { estimate } else { format!("; {estimate}") };
+        return format!("{verdict}{scope}: B fails {b} of its requests, A fails {a}{estimate}");
     }
     let margin = primary.map_or_else(String::new, |one| percent_text(one.margin));
     match proof.verdict {
         ProveVerdict::Better | ProveVerdict::Worse => {
-            format!("{verdict}{of_what}: {seen}, beyond the margin of {margin}")
+            format!("{verdict}{scope}: {estimate}, beyond the margin of {margin}")
         }
-        ProveVerdict::Same => format!("{verdict}{of_what}: {seen}, inside the margin of {margin}"),
+        ProveVerdict::Same => format!("{verdict}{scope}: {estimate}, inside the margin of {margin}"),
         ProveVerdict::Small | ProveVerdict::Inconclusive => {
-            format!("{verdict}{of_what}: {seen}; the margin is {margin}")
+            format!("{verdict}{scope}: {estimate}; the margin is {margin}")
         }
     }
 }
@@ -219,23 +219,23 @@ fn inconclusive_text(proof: &Proof) -> String {
         let interval = interval_text(one);
         format!("{} {} ({interval})", measure_text(one.measure), relative_change_text(one.ratio))
     });
-    let enough = budget_advice_text(proof).map(|enough| format!("; {enough}")).unwrap_or_default();
+    let advice = budget_advice_text(proof).map(|advice| format!("; {advice}")).unwrap_or_default();
     match (&proof.reason, primary, seen) {
         (Some(Reason::Ended(why)), _, Some(seen)) => format!("inconclusive: {why}; until then {seen}"),
         (Some(Reason::Ended(why)), _, None) => format!("inconclusive: {why}"),
-        (Some(Reason::Against(said, why)), _, Some(seen)) => {
-            let way_out = match said {
+        (Some(Reason::Against(verdict, reason)), _, Some(estimate)) => {
+            let way_out = match verdict {
                 ProveVerdict::Better => "; --allow-different-answers compares the sides anyway",
                 _ => "",
             };
-            format!("inconclusive: {seen}. That would be {said}, but {why}{way_out}")
+            format!("inconclusive: {estimate}. The verdict would be {verdict}, but {reason}{way_out}")
         }
-        (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", missing_measure_text(*why)),
-        (_, Some(one), Some(seen)) => {
+        (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{advice}", missing_measure_text(*why)),
+        (_, Some(one), Some(estimate)) => {
             // A 95 % interval of the ratio that excludes 1 (no change) is not enough for a verdict,
             // because the verdict requires stronger evidence.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
-                return format!("inconclusive, though a difference is likely: {seen}{enough}");
+                return format!("inconclusive, though a difference is likely: {estimate}{advice}");
             }
             let at_most = one.at_most().filter(|most| most.is_finite()).map(|most| {
                 format!(
@@ -244,18 +244,18 @@ fn inconclusive_text(proof: &Proof) -> String {
                     margin = percent_text(one.margin)
                 )
             });
-            format!("inconclusive: {seen}{}{enough}", at_most.unwrap_or_default())
+            format!("inconclusive: {estimate}{}{advice}", at_most.unwrap_or_default())
         }
-        _ => format!("inconclusive: no block was measured{enough}"),
+        _ => format!("inconclusive: no block was measured{advice}"),
     }
 }
 
 /// Formats the reason why a measure of the comparison has no estimate.
 fn missing_measure_text(why: EffectUnavailable) -> String {
     match why {
-        EffectUnavailable::NotTaken => "the measure could not be taken".into(),
+        EffectUnavailable::NotTaken => "the compared measure could not be taken".into(),
         EffectUnavailable::TooFew { q, requests } => format!(
-            "p{percentile:.0} needs {requests_needed} requests on each side, and there were {requests_measured}",
+            "p{percentile:.0} needs {requests_needed} requests on each side, and there were only {requests_measured}",
             percentile = q * 100.0,
             requests_needed = count(requests_needed(q) as u64),
             requests_measured = count(requests as u64)
@@ -288,10 +288,10 @@ fn budget_advice_text(proof: &Proof) -> Option<String> {
 /// Returns in words the reason why a comparison ended.
 pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
-        ComparisonEnd::Verdict => "ended because the verdict was certain",
+        ComparisonEnd::Verdict => "the verdict was certain",
         ComparisonEnd::Blocks => "all requested blocks are done",
         ComparisonEnd::Budget => "the budget was exhausted",
-        ComparisonEnd::Void => "ended because too few blocks were valid",
+        ComparisonEnd::Void => "too few blocks were valid",
         ComparisonEnd::Broken(_) => "broken off",
     }
 }
@@ -306,7 +306,7 @@ fn elapsed_text(context: &ProveContext) -> String {
 pub(crate) fn compared_load(context: &ProveContext) -> String {
     match loads_text(context).as_slice() {
         [] => "none".into(),
-        [one] => format!("{one} on each side of a block"),
+        [load] => format!("{load} on each side of a block"),
         each => {
             each.iter().zip(0..).map(|(load, arm)| format!("{}: {load}", arm_name(arm))).collect::<Vec<_>>().join("; ")
         }
@@ -348,7 +348,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     facts.push((
         "blocks",
         format!(
-            "{} valid, {} void{}; {} (seed {})",
+            "{} valid, {} void{}; stopped: {} (seed {})",
             proof.blocks,
             proof.blocks_void,
             elapsed_text(context),
@@ -419,16 +419,17 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
 
 /// Formats how much the goodput varies between the loads of one side, as a standard deviation.
 fn spread_text(proof: &Proof) -> String {
-    let what = match proof.fresh {
-        true => "goodput varies between starts of the same build",
-        false => "goodput varies from load to load",
-    };
-    match proof.spread {
-        [Some(a), Some(b)] => {
-            let (a, b) = (percent_text(a), percent_text(b));
-            format!("{what} by {a} on A and {b} on B (standard deviation); the intervals include this variation")
-        }
-        _ => "too few blocks".into(),
+    let [Some(a), Some(b)] = proof.spread else { return "too few blocks".into() };
+    let (a, b) = (percent_text(a), percent_text(b));
+    match proof.fresh {
+        true => format!(
+            "goodput varies between starts of the same build by {a} on A and {b} on B (standard deviation); the \
+             intervals include this variation"
+        ),
+        false => format!(
+            "goodput varies from load to load by {a} on A and {b} on B (standard deviation); the intervals include \
+             this variation"
+        ),
     }
 }
 
@@ -463,9 +464,9 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!all.is_empty()).then(|| format!("{verdict}: {}", all.join(", ")))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
-    let told =
+    let changes =
         if told.is_empty() { "no request is better or worse on B than on A".to_owned() } else { told.join("; ") };
-    format!("{told}; these results are secondary, and corrected for the number of comparisons (Holm)")
+    format!("{changes}; these results are secondary, and corrected for the number of comparisons (Holm)")
 }
 
 /// Formats the table rows of one route (a kind of request). The row of success rates is omitted if
@@ -486,7 +487,7 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let is_success = |one: &MeasureComparison<RouteMeasure>| one.measure == RouteMeasure::Success;
     if route.blocks == 0 {
         let none = String::new;
-        rows = vec![["not requested on both sides".into(), none(), none(), none(), none(), none(), none()]];
+        rows = vec![["no block has this request on both sides".into(), none(), none(), none(), none(), none(), none()]];
     } else if !route.measures.iter().any(is_success) {
         let [a, b] = route.success_rate.map(percent_text);
         rows.insert(0, ["success".into(), a, b, "-".into(), "-".into(), "-".into(), "-".into()]);

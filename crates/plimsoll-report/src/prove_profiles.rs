@@ -35,7 +35,7 @@ pub fn prove_profiles_report(profiles: &Assessment<ProveProfiles>) -> Report {
         (
             "load",
             format!(
-                "{rate} {counted}/s, the same on both sides, after the blocks",
+                "{rate} {counted}/s on both sides, after the blocks of the comparison",
                 rate = rate(profiles.rate_rps),
                 counted = profiles.counted
             ),

@@ -101,7 +101,7 @@ pub(crate) fn replay_fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'sta
     let answered: u64 = summary.whole.statuses.iter().map(|(_, count)| count).sum();
     let changed = summary.whole.status_changed;
     parts.push(match changed {
-        0 => "every response has the status of the log".to_owned(),
+        0 => "every response has the status that the log contains".to_owned(),
         _ => format!(
             "{changed_responses} responses ({responses_share}) have another status than in the log",
             changed_responses = count(changed),

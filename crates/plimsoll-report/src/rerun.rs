@@ -16,10 +16,10 @@ fn flag_for_withheld(kind: TextKind) -> String {
 
 /// Formats the values that the run file withholds, as the flags that the user must add.
 pub fn inputs_text(missing: &[MissingInput]) -> String {
-    let text = |MissingInput { kind, record_text: was }: &MissingInput| match kind {
-        TextKind::Header => format!("-H '{was}: ...'"),
-        TextKind::Body => format!("-b TEXT or -b @FILE (the body was {was})"),
-        kind => format!("{} ... (it was {was})", flag_for_withheld(*kind)),
+    let text = |MissingInput { kind, record_text: recorded }: &MissingInput| match kind {
+        TextKind::Header => format!("-H '{recorded}: ...'"),
+        TextKind::Body => format!("-b TEXT or -b @FILE (the recorded body was {recorded})"),
+        kind => format!("{} ... (it was {recorded})", flag_for_withheld(*kind)),
     };
     missing.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -31,17 +31,18 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
         Incomplete::Unread => "the file of traffic differs from the recorded file; give the original file".to_owned(),
         Incomplete::Missing => {
             format!(
-                "the record of plimsoll {command} withholds a value: give it again with {flags}",
+                "the run file of plimsoll {command} withholds a value: give this value again with {flags}",
                 flags = inputs_text(missing)
             )
         }
         Incomplete::Superfluous(kind) => format!(
-            "{flag}: the record already has this value, or does not use this value: leave the value out, or start \
-             a new run with it",
+            "{flag}: the run file already contains this value, or does not use this value: leave {flag} out, or start \
+             a new run",
             flag = flag_for_withheld(*kind)
         ),
-        Incomplete::Differs(MissingInput { kind, record_text: was }) => format!(
-            "{flag}: this differs from the record ({was}): give the recorded value, or start a new run",
+        Incomplete::Differs(MissingInput { kind, record_text: recorded }) => format!(
+            "{flag}: the value differs from the recorded value ({recorded}): give the recorded value, or start a new \
+             run",
             flag = flag_for_withheld(*kind)
         ),
         Incomplete::Alike => "--url: equal recorded targets need equal URLs, and different targets need different \

@@ -347,7 +347,10 @@ fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> 
 fn doubt_sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
-            format!("{doubt_text}. These figures are about plimsoll.", doubt_text = sentence_text(&doubt.text))
+            format!(
+                "{doubt_text}. The figures describe plimsoll, not the server.",
+                doubt_text = sentence_text(&doubt.text)
+            )
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // The sentence about a load that was stopped names the flag that caused the stop.

@@ -210,7 +210,7 @@ pub(crate) fn others_text(others: &Interference) -> String {
     match (others.cores, &others.reason) {
         (Some(cores), _) => {
             format!(
-                "{cores:.2} of {machine_cores:.0} cores used by neither the server nor plimsoll{stolen}",
+                "processes other than the server and plimsoll used {cores:.2} of {machine_cores:.0} cores{stolen}",
                 machine_cores = others.machine_cores
             )
         }
@@ -301,7 +301,10 @@ pub(crate) fn run_answer(plan: &PlanRecord, summary: &Summary) -> String {
     let (in_window, in_the_end) = match late as f64 > LATE_SHARE_REPORTED_MIN * ledger.succeeded as f64 {
         true => (
             " in the window",
-            format!(", {late_requests} of them completed after the measured window", late_requests = count(late)),
+            format!(
+                ", {late_requests} of these requests completed after the measured window",
+                late_requests = count(late)
+            ),
         ),
         false => ("", String::new()),
     };
@@ -377,7 +380,7 @@ pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     (!few.is_empty() && response.count > 0).then(|| {
         let requests = count(summary.whole.ledger.scheduled);
         let text = format!(
-            "{quantiles}: fewer than {BEYOND_MIN} of {requests} requests are slower",
+            "{quantiles} unknown: fewer than {BEYOND_MIN} of {requests} requests are slower",
             quantiles = few.join(", ")
         );
         ("not shown", text)
@@ -426,9 +429,11 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
         return text;
     }
     match plan.carriage.streams_max {
-        1 => text.push_str(" with one request at a time"),
-        streams => text
-            .push_str(&format!(" with up to {requests_max} requests at a time", requests_max = count(streams.into()))),
+        1 => text.push_str(" with one request at a time on each connection"),
+        streams => text.push_str(&format!(
+            " with up to {requests_max} requests at a time on each connection",
+            requests_max = count(streams.into())
+        )),
     }
     let of = |requests: u64| share(requests as f64 / summary.whole.ledger.scheduled.max(1) as f64);
     if summary.load.stream_waits > 0 {
@@ -445,7 +450,7 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     }
     if summary.load.resent > 0 {
         text.push_str(&format!(
-            ", {requests} requests sent again because the server had not accepted them",
+            ", plimsoll sent {requests} requests again because the server had not accepted these requests",
             requests = count(summary.load.resent)
         ));
     }
@@ -501,7 +506,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
             ),
         };
         let text = format!(
-            "{calls_by_status}; messages in their responses: {messages}{large}",
+            "{calls_by_status}; messages in the responses: {messages}{large}",
             calls_by_status = calls.join(", ")
         );
         facts.push(("calls", text));
@@ -546,7 +551,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     // If each connection closes after one request, the number of open connections has no meaning,
     // so it is omitted.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
-        true => format!(", at most {connections} at once", connections = count(summary.load.connections_open)),
+        true => format!(", at most {connections} open at once", connections = count(summary.load.connections_open)),
         false => String::new(),
     };
     let opened = count(summary.load.connections_opened);

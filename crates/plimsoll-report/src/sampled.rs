@@ -11,13 +11,14 @@ use serde::Serialize;
 pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
-        FunctionObservation::Refused(why) => {
-            report.text(Tone::Plain, format!("the costs of the server's functions are not known: {why}"));
+        FunctionObservation::Refused(reason) => {
+            report.text(Tone::Plain, format!("the costs of the server's functions are not known: {reason}"));
         }
         FunctionObservation::Costs(costs) => {
             let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();
             let caught = format!(
-                "by kernel samples: {samples_low} {name_low}, {samples_high} {name_high}{left_out}",
+                "{samples_low} kernel samples at the load '{name_low}', {samples_high} at the load \
+                 '{name_high}'{left_out}",
                 samples_low = samples[0],
                 name_low = level_names[0],
                 samples_high = samples[1],
@@ -25,7 +26,8 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
                 left_out = left_out(costs)
             );
             report.add_facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
-            add_functions(&mut report, comparison, *level_names, "give explain a longer --budget");
+            let few_samples = "too few samples to tell differences from chance: give explain a longer --budget";
+            add_functions(&mut report, comparison, *level_names, few_samples);
         }
     }
     report
@@ -33,8 +35,8 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
 
 /// Formats which samples are missing in the costs, and why; empty if no sample is missing.
 fn left_out(costs: &FunctionCosts) -> String {
-    let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
-    let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
+    let kernel = if costs.in_kernel { "" } else { "; the samples contain no kernel time, which only root may sample" };
+    let lost = if costs.lost > 0 { format!("; {lost} samples were lost", lost = costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
 
@@ -100,7 +102,8 @@ mod tests {
     fn sampled_functions_are_reported() {
         let shown = text::render(&functions_report(&example_costs()), false);
         for part in [
-            "by kernel samples: 1000 low, 19000 line; without kernel time, which only root may sample; 3 were lost",
+            "1000 kernel samples at the load 'low', 19000 at the load 'line'; the samples contain no kernel time, \
+             which only root may sample; 3 samples were lost",
             "10 low, 19 line (+9, ",
             "changed beyond chance, 1 of 2 tested: json +9",
         ] {

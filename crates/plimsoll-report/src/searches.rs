@@ -282,7 +282,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
 pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
     Heading {
         title: load_line_sentence(sides),
-        subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
+        subtitle: "Two separate searches cannot show how much of their difference is due to chance.".into(),
     }
 }
 

@@ -61,7 +61,7 @@ pub fn study_status(
         }
         Study::Find(search) if trial.tag == planned_tag() => {
             let doing = format!("testing the rate with headroom: {load}", load = load_text(&trial.plan));
-            ((doing, "the load line minus the headroom".to_owned()), Some(search.whole_ns()))
+            ((doing, "this load tests the load line minus the headroom".to_owned()), Some(search.whole_ns()))
         }
         Study::Find(search) => (trial_text(search, trial, history), Some(search.whole_ns())),
         Study::Explain(explain) => (explain_text(explain, trial, history), Some(explain.budget_ns)),
@@ -101,7 +101,9 @@ fn explain_text(explain: &Explain, trial: &TrialPlan, history: &History) -> (Str
         return (format!("{}: {load}", intervention.text()), prediction_text(intervention, &predicted));
     }
     match varied_number(&trial.tag).and_then(|number| explain.varied.get(number)) {
-        Some(value) => (format!("setting {value}: {load}"), "the effect of a setting of the server".to_owned()),
+        Some(value) => {
+            (format!("setting {value}: {load}"), "this load measures the effect of a setting of the server".to_owned())
+        }
         None => trial_text(&explain.search, trial, history),
     }
 }
@@ -113,12 +115,12 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
         None => {
             let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.arrivals_word());
             let doing = format!("profiling at {rate} {counted}/s ({})", asked.profile_name(&trial.tag));
-            (doing, "after the measurement, so that profiles do not disturb the measurement")
+            (doing, "profiles are taken after the measurement, so that they do not disturb the measurement")
         }
         Some(arm) => {
             let turn = side_turn_index(&trial.tag).map_or(0, |turn| turn + 1);
             let doing = format!("profile {turn} of {TURNS_OF_SIDES}: {}", arm.letter());
-            (doing, "after the blocks, so that profiles do not disturb the blocks")
+            (doing, "profiles are taken after the blocks, so that they do not disturb the blocks")
         }
     };
     let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
@@ -139,8 +141,8 @@ pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, hi
         }
         Some(_) if study.is_profiling(history) => None,
         Some(_) => {
-            let all = format::duration(length_ns * TURNS_OF_SIDES as f64);
-            Some(format!("profiling both sides in turn at {rate} {counted}/s, {all}"))
+            let time = format::duration(length_ns * TURNS_OF_SIDES as f64);
+            Some(format!("profiling both sides in turn at {rate} {counted}/s, for {time}"))
         }
     }
 }

@@ -129,8 +129,8 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let (levels, measured) = (&found.levels, found.measured());
     let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
         return match measured.is_empty() {
-            true => "no level was measured".into(),
-            false => "no request succeeded at any level".into(),
+            true => "no level of the sweep was measured".into(),
+            false => "no request succeeded at any level of the sweep".into(),
         };
     };
     let limited = levels.iter().any(|level| {
@@ -174,14 +174,20 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();
-    const WITHIN_RUN_TEXT: &str = "within this run only (one load each), without variation between runs";
     Some(match (visits().min().zip(visits().max()), once) {
         (None, 0) => return None,
-        (None, _) => format!("95 %, {WITHIN_RUN_TEXT}"),
+        (None, _) => "95 % interval, valid within this run only: each user count had one load, so the variation \
+                      between runs is unknown"
+            .to_owned(),
         (Some((least, most)), once) => {
             let visits = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            let rest = if once > 0 { format!("; of {once} user counts {WITHIN_RUN_TEXT}") } else { String::new() };
-            format!("95 %, from {visits} loads with each user count{rest}")
+            let rest = match once {
+                0 => String::new(),
+                once => {
+                    format!("; for {once} user counts with only one load, the interval is valid within this run only")
+                }
+            };
+            format!("95 % interval, from {visits} loads with each user count{rest}")
         }
     })
 }
@@ -355,8 +361,8 @@ mod tests {
                  growing: more users may give a higher peak",
             ),
             (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer users do not reach 95 % of the peak"),
-            (vec![(1, 0)], "no request succeeded at any level"),
-            (vec![], "no level was measured"),
+            (vec![(1, 0)], "no request succeeded at any level of the sweep"),
+            (vec![], "no level of the sweep was measured"),
         ] {
             let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| load(users, rps)).collect();
             let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::measured).collect();

@@ -82,7 +82,7 @@ pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Dou
         let first =
             context.first_unparsed.map_or(String::new(), |(place, text)| format!("; the first is {place}: \"{text}\""));
         let (lines, read) = (format::count(context.lines_unparsed), format::count(context.lines_read));
-        doubts.add(DoubtKind::Unmeasured, format!("{lines} of {read} lines could not be parsed{first}"));
+        doubts.add(DoubtKind::Unmeasured, format!("{lines} of {read} log lines could not be parsed{first}"));
     }
     if figures.late > 0 {
         let text = format!(
@@ -103,7 +103,10 @@ pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Dou
         doubts.add(DoubtKind::Rough, text);
     }
     if figures.sessions.closed_early {
-        doubts.add(DoubtKind::Rough, "too many visitors at once: plimsoll counted some sessions as ended too early");
+        doubts.add(
+            DoubtKind::Rough,
+            "the log has too many visitors at once, so plimsoll counted some sessions as ended too early",
+        );
     }
     doubts
 }
@@ -115,7 +118,7 @@ pub(crate) fn traffic_notes(figures: &Figures) -> Vec<String> {
     let resolution = format::duration(figures.resolution_ns as f64);
     if figures.resolution_ns > 100_000_000 {
         notes.push(format!(
-            "Timestamps have a resolution of {resolution}, and hide faster changes. In nginx, $msec and \
+            "The log's timestamps have a resolution of {resolution}, and hide faster changes. In nginx, $msec and \
              $request_time are finer."
         ));
     }
@@ -179,9 +182,9 @@ fn window_text(width_ns: u64) -> String {
 
 fn popularity_text(popularity: &Popularity) -> Option<String> {
     let exponent = popularity.zipf_exponent?;
-    let least = if popularity.exact { "" } else { "more than " };
+    let more_than = if popularity.exact { "" } else { "more than " };
     Some(format!(
-        "Zipf exponent {exponent:.2} over {least}{ids} ids of {endpoint}",
+        "Zipf exponent {exponent:.2} over {more_than}{ids} ids of {endpoint}",
         ids = format::count(popularity.ids),
         endpoint = endpoint_text(&popularity.method, &popularity.template)
     ))
@@ -211,10 +214,10 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
     statuses.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     facts.push(("statuses", shares(statuses.into_iter().map(|(s, count)| (status_text(s), count)), whole, 8)));
     if let Some((_, most)) = figures.clients.first() {
-        let some = if figures.clients_error_max > 0 { "more than " } else { "" };
-        let count = format::count(figures.clients.len() as u64);
+        let more_than = if figures.clients_error_max > 0 { "more than " } else { "" };
+        let clients = format::count(figures.clients.len() as u64);
         let text = format!(
-            "{some}{count}; the busiest client sent {share_percent} of the requests",
+            "{more_than}{clients}; the busiest client sent {share_percent} of the requests",
             share_percent = percentage_text(*most, whole)
         );
         facts.push(("clients", text));

@@ -54,12 +54,16 @@ pub fn check_text(check: &TrafficCheck) -> String {
         count => format!("{} of {asked} at {origin}{drawn}\n", of(count, "scenario")),
     };
     match (is_grpc, has_schema) {
-        (true, true) => text.push_str("calls over HTTP/2; their bodies, shown as JSON, fit their message types"),
+        (true, true) => {
+            text.push_str("the calls use HTTP/2; the bodies, shown as JSON, fit the message types of the calls\n")
+        }
         (true, false) => text.push_str(
-            "calls over HTTP/2; their bodies are shown as JSON (--proto or --descriptor-set checks the bodies)",
+            "the calls use HTTP/2; the bodies are shown as JSON (--proto or --descriptor-set checks the bodies)\n",
         ),
         (false, _) if chooses_http && origin.is_secure() => {
-            text.push_str("over HTTP/2 if the server offers HTTP/2, else HTTP/1.1 as shown (--http 2 shows HTTP/2)");
+            text.push_str(
+                "the requests use HTTP/2 if the server offers HTTP/2, else HTTP/1.1 as shown (--http 2 shows HTTP/2)\n",
+            );
         }
         (false, _) => {}
     }
@@ -128,7 +132,7 @@ fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
                 lines.push(format!("... ({} bytes in all)", body.len()));
             }
         }
-        Err(_) => lines.push(format!("({length} bytes of binary data)", length = body.len())),
+        Err(_) => lines.push(format!("(the body has {length} bytes of binary data)", length = body.len())),
     }
     lines
 }

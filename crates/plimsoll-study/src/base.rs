@@ -70,7 +70,7 @@ impl Base {
             (None, [only, ..]) => {
                 plimsoll_engine::encode_request(&plan, &only.as_sent()).map_err(|e| Failure::usage(e.to_string()))?;
             }
-            (None, []) => return Err(Failure::usage("there is no request to send")),
+            (None, []) => return Err(Failure::usage("the traffic has no request to send")),
         }
         let fixed =
             FixedSettings { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };

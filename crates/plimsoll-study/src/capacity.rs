@@ -164,8 +164,8 @@ fn fit_files(
     }
     injector.workers = threads as u32;
     Ok(Some(format!(
-        "{threads} threads for {connections} connections, with up to {files} open files each \
-        (ulimit -n)"
+        "plimsoll uses {threads} threads for {connections} connections, with up to {files} open files each \
+         (ulimit -n)"
     )))
 }
 

@@ -148,10 +148,10 @@ pub fn intervention_variants(
             Intervention::LargerBody | Intervention::SmallerBody => {
                 let Some((bytes, longer)) = other_body(plan, terms)? else { continue };
                 if longer != (*change == Intervention::LargerBody) {
-                    let was = if longer { "shorter" } else { "longer" };
+                    let shorter_or_longer = if longer { "shorter" } else { "longer" };
                     return Err(Failure::usage(format!(
-                        "--other-body: in the recorded run this body was {was} than the request's own body: give \
-                         the recorded body"
+                        "--other-body: in the recorded run, the other body was {shorter_or_longer} than the request's \
+                         own body: give the recorded body"
                     )));
                 }
                 Some((plan_with_other_body(plan, &bytes, terms)?, injector.clone()))

@@ -43,7 +43,8 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
         (Some(address), true) => {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             Err(Failure::usage(format!(
-                "--source-ip: {target_address} needs an {family} address; add an {family} address",
+                "--source-ip: the target {target_address} needs an {family} address: add an {family} address of this \
+                 machine",
                 target_address = address.ip()
             )))
         }
@@ -56,7 +57,9 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
 pub fn tls_failure(error: &ConfigError) -> Failure {
     Failure::usage(match error {
         ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
-        ConfigError::NoRoots => format!("{error}: give an issuer with --cacert, or skip the check with --insecure"),
+        ConfigError::NoRoots => {
+            format!("{error}: give an issuer with --cacert, or skip the check of certificates with --insecure")
+        }
         ConfigError::Roots => format!("--cacert: {error}"),
         ConfigError::Certificate => format!("--cert: {error}"),
         ConfigError::Key => format!("--key: {error}"),

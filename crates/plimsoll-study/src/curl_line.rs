@@ -46,7 +46,8 @@ impl CurlInput {
         };
         let (url, body) = match (curl.in_query, body) {
             (true, Some((_, bytes))) => {
-                let query = String::from_utf8(bytes).map_err(|_| wrong(&"the data of -G are not UTF-8"))?;
+                let query =
+                    String::from_utf8(bytes).map_err(|_| wrong(&"the data for the curl option -G are not UTF-8"))?;
                 (with_query(&curl.url, &query), None)
             }
             (_, body) => (curl.url.clone(), body),

@@ -66,7 +66,9 @@ pub fn parse_tag(text: &str) -> Result<(String, String), Failure> {
         return Err(refused("the value of a tag has 1 to 120 characters, without control characters"));
     }
     if redact::is_secret_name(key) {
-        return Err(refused("the key names a secret, and a tag is recorded unredacted: choose another key"));
+        return Err(refused(
+            "the key of the tag names a secret, and run files contain tags unredacted: choose another key",
+        ));
     }
     Ok((key.to_owned(), value.to_owned()))
 }

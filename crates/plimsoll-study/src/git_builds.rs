@@ -101,7 +101,7 @@ pub fn build_revisions(
     let compares_head = commits.iter().flatten().any(|commit| *commit == head);
     let warnings = if compares_head { repository.uncommitted_changes_warning()? } else { None };
     let worktrees = repository.create_worktree_folder().map_err(|error| {
-        Failure::start(format!("a folder for worktrees could not be made: {reason}", reason = system_text(&error)))
+        Failure::start(format!("a folder for git worktrees could not be made: {reason}", reason = system_text(&error)))
     })?;
     let mut sides = [None, None];
     for (number, (side, commit)) in [&builds.a, &builds.b].into_iter().zip(&commits).enumerate() {
@@ -197,7 +197,7 @@ impl Repository {
     fn check_out(&self, side: &str, commit: &str, tree: &Path) -> Result<(), Failure> {
         let tree = tree.to_string_lossy();
         let done = self.run_git_in_repository(&["worktree", "add", "--quiet", "--force", "--detach", &tree, commit]);
-        done.map(|_| ()).map_err(|why| Failure::start(format!("{side}: no worktree could be made: {why}")))
+        done.map(|_| ()).map_err(|reason| Failure::start(format!("{side}: no git worktree could be made: {reason}")))
     }
 }
 

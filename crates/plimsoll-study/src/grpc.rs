@@ -108,7 +108,7 @@ pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure>
     Schema::from_protos(&names, text).map_err(|error| {
         let said = error.to_string();
         let places = match said.contains("import") {
-            true => " (imports are read from the file's folder, or from --proto-path)",
+            true => " (plimsoll looks for imports in the folder of the .proto file, or in --proto-path)",
             false => "",
         };
         Failure::usage(format!("--proto: {said}{places}"))
@@ -130,7 +130,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
         [] => DescriptorCollector::for_all_services(),
         named => DescriptorCollector::for_services(named.iter().copied()),
     };
-    let mut why = "the server does not describe its messages (no reflection)".to_owned();
+    let mut reason = "the server does not describe its messages (no reflection)".to_owned();
     let until = Instant::now() + REFLECTION_TOTAL_TIMEOUT;
     for path in REFLECTION_PATHS {
         match reflected_schema_by(plan, path, learner(), until) {
@@ -140,11 +140,12 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
             Err(ReflectionFailure::Unimplemented) => {}
             // Gateways send UNAVAILABLE for an unknown service, so the next version of the
             // reflection service is tried.
-            Err(ReflectionFailure::Unavailable(said)) => why = said,
+            Err(ReflectionFailure::Unavailable(said)) => reason = said,
             Err(ReflectionFailure::Unreached(why)) => return Err(Failure::start(why)),
-            Err(ReflectionFailure::Unspoken(why)) => {
+            Err(ReflectionFailure::Unspoken(reason)) => {
                 return Err(Failure::usage(format!(
-                    "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
+                    "{reason} (if the server speaks gRPC without reflection, give --proto FILE or --descriptor-set \
+                     FILE)"
                 )));
             }
             // If the called service is unknown, the types of all services let the caller show the
@@ -153,18 +154,18 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
                 match reflected_schema_by(plan, path, DescriptorCollector::for_all_services(), until) {
                     Ok(schema) => return Ok(schema),
                     Err(_) => {
-                        why = said;
+                        reason = said;
                         break;
                     }
                 }
             }
             Err(ReflectionFailure::Other(said)) => {
-                why = said;
+                reason = said;
                 break;
             }
         }
     }
-    Err(Failure::usage(format!("{why}: give --proto FILE or --descriptor-set FILE")))
+    Err(Failure::usage(format!("{reason}: give --proto FILE or --descriptor-set FILE")))
 }
 
 /// The reason why the server's reflection service gave no message types.
@@ -293,10 +294,10 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
                 let ended = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
                 return Ok(CallEnd { ended, is_stated: said.is_some(), http_status: reply.status, heard });
             }
-            Err(error) => reasons.push(error.text(GRPC_QUERY_TIMEOUT, true)),
+            Err(error) => reasons.push(error.text(&plan.traffic.origin.to_string(), GRPC_QUERY_TIMEOUT, true)),
         }
     }
-    Err(format!("{} {}", plan.traffic.origin, reasons.join("; ")))
+    Err(reasons.join("; "))
 }
 
 /// Whether a header field controls message compression.

@@ -23,8 +23,10 @@ pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result
     // A run file is untrusted input: the profile's name must not leave the folder of the run file.
     let bare =
         Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(PROFILE_FILE_SUFFIX));
-    let bare = bare.ok_or_else(|| "the run file names no profile".to_owned())?;
-    let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
+    let bare = bare.ok_or_else(|| "the run file names no profile next to the run file".to_owned())?;
+    let file = path
+        .ok_or_else(|| "the run has no run file, next to which profiles are stored".to_owned())?
+        .with_file_name(bare);
     let profile = files::read(&file, Use::Profile)
         .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
         .map_err(|why| format!("'{}' {why}", file.display()))?;
@@ -69,7 +71,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     }
     let mut profile = |level: &str, kind: &str| -> Option<Profile> {
         let taken = experiment.profiles().find(|taken| name_of(&taken.tag) == level && taken.kind == kind);
-        let cut = || Err("the recording was cut off before the profile".to_owned());
+        let cut = || Err("the recording of the run was cut off before the profile was taken".to_owned());
         match taken.map_or_else(cut, |taken| read_stored_profile(path, taken)) {
             Ok((profile, file)) => {
                 files.push(StoredProfile { level: level.to_owned(), kind: kind.to_owned(), file });
@@ -149,9 +151,9 @@ fn profile_doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> 
     } else if level.is_steady() {
         return None;
     } else {
-        let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without_profiling.goodput_rps));
+        let (offered, completed) = (format::rate(level.offered_rps), format::rate(level.without_profiling.goodput_rps));
         let text = format!(
-            "{name}: no steady state: the server completed {held} of {offered} requests/s even without \
+            "{name}: no steady state: the server completed {completed} of {offered} requests/s even without \
             profiling, so the costs are those of an overloaded server"
         );
         (DoubtKind::Server, Sentence::from(text))

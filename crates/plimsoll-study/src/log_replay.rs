@@ -79,7 +79,7 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
         return Err(Failure::start(format!(
-            "no line of the {all_lines} lines can be parsed: describe the format with --log-format or \
+            "none of the {all_lines} log lines can be parsed: describe the format with --log-format or \
              --field{first}",
             all_lines = format::count(counts.read)
         )));
@@ -188,15 +188,16 @@ fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_met
         ReplayError::Nothing if without_method > 0 => {
             let lines = format::count(without_method);
             return Failure::start(format!(
-                "{logs}: {error}: {lines} lines have no method: name the place of the method with --field \
+                "{logs}: {error}: {lines} log lines have no method: name the place of the method with --field \
                  method=.PATH or --log-format",
                 logs = replay.logs.join(", ")
             ));
         }
         ReplayError::Nothing if !replay.with_unsafe => {
-            "methods other than GET and HEAD need --allow-unsafe, and --only, --skip and -d leave requests out"
+            "add --allow-unsafe for methods other than GET and HEAD, or check --only, --skip and -d, which exclude \
+             requests"
         }
-        ReplayError::Nothing => "--only, --skip and -d leave requests out",
+        ReplayError::Nothing => "check --only, --skip and -d, which exclude requests of the log",
     };
     Failure::start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
 }

@@ -91,7 +91,7 @@ pub fn fetch_profile(
             Err(Failure::start(format!("'{name}' has status {status}{}", refusal_text(status, &body))))
         }
         Err(error) => {
-            Err(Failure::start(format!("'{name}': the profile could not be fetched: {reason}", reason = error.text())))
+            Err(Failure::start(format!("the profile '{name}' could not be fetched: {reason}", reason = error.text())))
         }
     }
 }
@@ -114,14 +114,14 @@ fn refusal_text(status: u16, body: &[u8]) -> String {
         400 if lower.contains("writetimeout") || lower.contains("write timeout") => {
             "the server's WriteTimeout is shorter than the profile: give fewer seconds"
         }
-        400 => "give another number of seconds, or leave the number out",
+        400 => "give another number of seconds for the profile, or leave the number out",
         401 | 403 => "the address needs credentials: write http://USER:PASSWORD@HOST",
         404 => "there is no profile: a Go server that imports net/http/pprof serves profiles under /debug/pprof/",
         500 if lower.contains("already") || lower.contains("in use") => {
             "another CPU profile is being taken: wait until it ends, then try again"
         }
         300..=399 => "the address has moved: give the new address",
-        _ => "the server's own log shows the reason",
+        _ => "the server's own log shows the reason of this status",
     };
     format!("{quoted}: {way_out}")
 }

@@ -94,17 +94,18 @@ fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) 
     };
     let mut reasons = Vec::new();
     if let Some(path) = &plan.carriage.unix {
-        match first.send_request(|| Socket::connect_unix(path)) {
+        match first.send_request(&format!("the unix socket {path}"), || Socket::connect_unix(path)) {
             Ok(answer) => return Ok(Some(answer)),
-            Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
+            Err(reason) => reasons.push(reason),
         }
     }
     for address in plan.carriage.addresses.iter().filter(|_| plan.carriage.unix.is_none()) {
         let sources: Vec<AddressRange> =
             injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
-        match first.send_request(|| Socket::connect_from(AddressRange::nth_address(&sources, 0), address)) {
+        let connect = || Socket::connect_from(AddressRange::nth_address(&sources, 0), address);
+        match first.send_request(&address.to_string(), connect) {
             Ok(answer) => return Ok(Some(answer)),
-            Err(reason) => reasons.push(format!("{address} {reason}")),
+            Err(reason) => reasons.push(reason),
         }
     }
     Err(Failure::start(format!(
@@ -145,7 +146,9 @@ struct PreflightRequest {
 }
 
 impl PreflightRequest {
-    fn send_request(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
+    /// Sends the request to `server`, over the connection that `connect` starts. An error is a
+    /// sentence that names the server.
+    fn send_request(&self, server: &str, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
         let began = Instant::now();
         let deadline = began + self.timeout;
         let question = Question {
@@ -164,18 +167,16 @@ impl PreflightRequest {
             })
             .map_err(|error| match error {
                 NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                    NoResponse::LateAnswer.text(self.timeout, self.is_call)
+                    NoResponse::LateAnswer.text(server, self.timeout, self.is_call)
                 }
                 // The user allowed only one HTTP version, which the server does not speak.
-                error @ NoResponse::Tls(TlsFailure::NothingInCommon)
-                    if self.http != HttpChoice::Auto && !self.is_call =>
-                {
+                NoResponse::Tls(TlsFailure::NothingInCommon) if self.http != HttpChoice::Auto && !self.is_call => {
                     format!(
-                        "{reason} (leave --http out to allow any protocol)",
-                        reason = error.text(self.timeout, self.is_call)
+                        "the TLS connection to {server} failed, because the server has no TLS version, cipher or \
+                         HTTP version in common with plimsoll. Leave --http out to allow any HTTP version"
                     )
                 }
-                error => error.text(self.timeout, self.is_call),
+                error => error.text(server, self.timeout, self.is_call),
             })?;
         if reply.grpc_status.is_some() {
             // A gRPC body is binary, so the gRPC status message is shown instead.

@@ -95,8 +95,8 @@ pub fn compile_pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Re
         // reason.
         compiled.map_err(|error| {
             let text = error.to_string();
-            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Failure::usage(format!("{flag} '{pattern}' is not a regular expression: {why}"))
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Failure::usage(format!("{flag} '{pattern}' is not a regular expression: {reason}"))
         })
     };
     pattern.map(compile).transpose()
@@ -111,8 +111,10 @@ fn group_profile(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Re
     let matches = |name: &str| pattern.is_match(name);
     if !profile.functions().iter().any(|function| matches(&function.name)) {
         let keys = label_keys(profile);
-        let labels = if keys.is_empty() { "has no labels".into() } else { format!("has labels {}", keys.join(", ")) };
-        return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function matches")));
+        let labels = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+        return Err(Failure::usage(format!(
+            "--by {by}: no label and no function of '{file}' matches (labels of the file: {labels})"
+        )));
     }
     Ok(group_samples(profile, by, &SampleSplit::Function(&matches)))
 }
@@ -120,7 +122,7 @@ fn group_profile(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Re
 fn from_file(path: &str) -> Result<Vec<u8>, Failure> {
     files::read(path.as_ref(), Use::Profile).map_err(|why| {
         let is_none = path.contains(':') && !Path::new(path).exists();
-        let hint = if is_none { " (an address starts with http://)" } else { "" };
+        let hint = if is_none { " (the address of a profile starts with http://)" } else { "" };
         Failure::start(format!("'{path}' {why}{hint}"))
     })
 }

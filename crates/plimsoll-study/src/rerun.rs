@@ -69,7 +69,9 @@ pub fn environment_differences(experiment: &Experiment) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(_, then, now)| then != now)
-    .map(|(what, then, now)| format!("the machine differs from the record: {what} '{now}' instead of '{then}'"))
+    .map(|(property, recorded, now)| {
+        format!("this machine differs from the recorded machine: {property} '{now}' instead of '{recorded}'")
+    })
     .collect()
 }
 

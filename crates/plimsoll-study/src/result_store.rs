@@ -159,8 +159,8 @@ pub fn remove_oldest_runs(path: &Path) -> Option<String> {
     let runs = if removed == 1 { "run".to_owned() } else { format!("{removed} runs") };
     (removed > 0).then(|| {
         format!(
-            "removed the oldest {runs} in {FOLDER}, which keeps {RUNS_KEPT} runs (-o FILE \
-            writes elsewhere)"
+            "plimsoll removed the oldest {runs} in {FOLDER}, because plimsoll keeps at most {RUNS_KEPT} runs there \
+             (-o FILE writes elsewhere)"
         )
     })
 }

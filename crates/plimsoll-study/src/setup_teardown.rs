@@ -39,11 +39,11 @@ impl TeardownGuard {
         let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_failure(&e))?;
         let mut around = TeardownGuard { plan: plan.clone(), injector: injector.clone(), tls };
         for asked in around.plan.traffic.setup_teardown.setup.clone() {
-            if let Err(why) = around.send_and_capture(&asked, false)
+            if let Err(outcome) = around.send_and_capture(&asked, false)
                 && !asked.may_fail
             {
                 let name = &asked.route.label;
-                return Err(Failure::start(format!("the load was not started: the setup '{name}' {why}")));
+                return Err(Failure::start(format!("the load was not started: the setup '{name}' {outcome}")));
             }
         }
         plan.traffic.setup_teardown.captured_values.clone_from(&around.plan.traffic.setup_teardown.captured_values);
@@ -140,7 +140,7 @@ impl TeardownGuard {
             }
         };
         let mut reasons = Vec::new();
-        for (who, connect) in connects {
+        for (server, connect) in connects {
             let question = Question {
                 request,
                 tls: self.tls.as_ref(),
@@ -159,10 +159,10 @@ impl TeardownGuard {
                 Ok(reply) => reply,
                 // Without a connection no request was sent, so the next address is tried.
                 Err(error @ NoResponse::Connect(_)) => {
-                    reasons.push(format!("{who} {}", error.text(timeout, false)));
+                    reasons.push(error.text(&server, timeout, false));
                     continue;
                 }
-                Err(error) => return Err(format!("got no response: {who} {}", error.text(timeout, false))),
+                Err(error) => return Err(format!("got no response: {}", error.text(&server, timeout, false))),
             };
             if reply.is_h2 {
                 answer.told_apart(&reply.fields);

@@ -138,8 +138,8 @@ impl Subject {
         let mut running = RunningBuild { name: self.name, output: self.output.clone(), kept, is_h2: None };
         let deadline = Instant::now() + self.patience;
         loop {
-            if let Some(why) = running.exit_reason() {
-                return Err(Failure::start(format!("{why} before the server responded at {url}")));
+            if let Some(exit_reason) = running.exit_reason() {
+                return Err(Failure::start(format!("the server did not respond at {url}: {exit_reason}")));
             }
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted while {build} was starting", build = self.name)));
@@ -177,20 +177,22 @@ impl Subject {
             }
             if Instant::now() >= deadline {
                 let finder = Finder::find_listener_process(&base.watch_target(&base.url_resolver()));
-                let who = finder.first().as_ref().map(|found| {
+                let process = finder.first().as_ref().map(|found| {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
-                    format!("{name}, process {},", found.roots.first().unwrap_or(&0))
+                    format!("process {} ({name})", found.roots.first().unwrap_or(&0))
                 });
-                let who = who.unwrap_or_else(|_| "another process".into());
-                let still = match self.after_another {
-                    true => format!("{seconds} s after the last build was ended", seconds = patience.as_secs()),
-                    false => "already".into(),
-                };
-                return Err(Failure::start(format!(
-                    "{who} responds at {url} {still}: end this process first, so that plimsoll measures the build \
-                     of --{build}",
-                    build = self.name.to_ascii_lowercase()
-                )));
+                let process = process.unwrap_or_else(|_| "another process".into());
+                let (build, seconds) = (self.name.to_ascii_lowercase(), patience.as_secs());
+                return Err(Failure::start(match self.after_another {
+                    true => format!(
+                        "{process} still responds at {url}, {seconds} s after the last build was ended: end this \
+                         process first, so that plimsoll measures the build of --{build}"
+                    ),
+                    false => format!(
+                        "{process} already responds at {url}: end this process first, so that plimsoll measures the \
+                         build of --{build}"
+                    ),
+                }));
             }
             std::thread::sleep(WAIT_CHECK_INTERVAL);
         }
@@ -204,9 +206,9 @@ impl RunningBuild {
     pub fn exit_reason(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
-        let said = if line.is_empty() { String::new() } else { format!("; its last output: {line}") };
+        let last_output = if line.is_empty() { String::new() } else { format!("; its last output: {line}") };
         Some(format!(
-            "{build} ended unexpectedly with {exit_status}{said} ({output_file})",
+            "{build} ended unexpectedly with {exit_status}{last_output} ({output_file})",
             build = self.name,
             exit_status = status_text(status),
             output_file = self.output.display()
@@ -340,9 +342,9 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
             }
             Some(status) => {
                 let last = last_lines(output, LAST_LINES);
-                let said = if last.is_empty() { String::new() } else { format!("; its last output: {last}") };
+                let last_output = if last.is_empty() { String::new() } else { format!("; its last output: {last}") };
                 format!(
-                    "the command ended with {exit_status}{said} ({output_file})",
+                    "the command ended with {exit_status}{last_output} ({output_file})",
                     exit_status = status_text(status),
                     output_file = output.display()
                 )

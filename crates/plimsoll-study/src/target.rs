@@ -41,15 +41,17 @@ pub fn resolve_addresses(name: &str, port: u16, allow_public: bool) -> Result<(V
     if let Some(public) = addresses.iter().find(|a| !is_private(&a.ip()))
         && !allow_public
     {
-        let what = match is_metadata(&public.ip()) {
-            true => "link-local, where clouds serve a machine's credentials",
-            false => "neither loopback nor private",
-        };
         let ip = public.ip().to_string();
-        let is = if name == ip { "is".to_owned() } else { format!("is {ip}, which is") };
-        return Err(Failure::usage(format!(
-            "'{named}' {is} {what}: add --allow-public if you may put load on this address"
-        )));
+        let address = if name == ip { format!("'{named}'") } else { format!("'{named}' ({ip})") };
+        return Err(Failure::usage(match is_metadata(&public.ip()) {
+            true => format!(
+                "{address} is link-local, where clouds serve a machine's credentials: add --allow-public if you may \
+                 put load on this address"
+            ),
+            false => format!(
+                "{address} is neither loopback nor private: add --allow-public if you may put load on this address"
+            ),
+        }));
     }
     let local = addresses.iter().all(|address| is_address_of_this_machine(*address));
     Ok((addresses, local))

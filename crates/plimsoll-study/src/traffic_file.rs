@@ -72,16 +72,15 @@ pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
 /// Checks that data with unique rows has enough rows for `needed` requests or sessions. Unique rows
 /// are used at most once. The check succeeds if `needed` is unknown.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
-    let what = match (needed, plan.traffic.choice) {
-        (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),
-        (Some(needed), Choice::Scenarios) => format!("needs {needed} sessions"),
-        (None, _) => return Ok(()),
+    let counted = match plan.traffic.choice {
+        Choice::Weighted | Choice::Listed => "requests",
+        Choice::Scenarios => "sessions",
     };
     let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
     match unique.min_by_key(|data| data.rows()).zip(needed) {
         Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
-            "-f: the data '{data_name}' has {rows} rows, each used once, and this load {what}: add rows, or send \
-             fewer requests",
+            "-f: the data '{data_name}' has {rows} rows, each used once, and this load needs {needed} {counted}: add \
+             rows, or send fewer requests",
             data_name = data.name,
             rows = data.rows()
         ))),

@@ -66,12 +66,12 @@ impl Use {
             Use::Body => "a body",
             Use::Pem => "certificates and keys",
             Use::Profile => "a profile",
-            Use::Dat => "a run file or .dat file",
+            Use::Dat => "a run file or a .dat file of a sweep",
             Use::Traffic => "a file of traffic",
             Use::Script => "a script",
             Use::Rows => "rows of data",
             Use::Schema => "descriptions of messages",
-            Use::Import => "a file of another tool",
+            Use::Import => "a file to import from another tool",
         }
     }
 
@@ -151,7 +151,7 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     from.take(bytes_max + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > bytes_max {
         let mega = bytes_max >> 20;
-        let kind = if endless { " from a source that is not a regular file" } else { "" };
+        let kind = if endless { " from a pipe, a device or another source that is not a regular file" } else { "" };
         return Err(format!("has more than {mega} MiB, the limit for {content}{kind}", content = what.purpose_text()));
     }
     Ok(bytes)
@@ -168,7 +168,7 @@ fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'stati
         match receiver.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(read) => return read,
             Err(RecvTimeoutError::Timeout) if signal::interrupted() => {
-                return Err("was not read to its end: interrupted".into());
+                return Err("was not read to its end, because the user stopped plimsoll".into());
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err("cannot be read".into()),

@@ -110,7 +110,7 @@ impl NewDescendants {
                 return Ok(());
             }
             if began.elapsed() >= patience() + KILLED_EXIT_TIMEOUT {
-                return Err(io::Error::other("some processes of the command do not end"));
+                return Err(io::Error::other("some processes that the command started do not end"));
             }
             for pid in living {
                 if force {

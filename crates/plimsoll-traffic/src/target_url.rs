@@ -23,14 +23,16 @@ impl Url {
     /// Parses a URL; a URL without a scheme is read as `http://`. An error message never repeats
     /// the user info or the query, because both may contain secrets.
     pub fn read(url: &str) -> Result<Url, Failure> {
-        let shown = redact_query(url);
-        let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL that plimsoll can use: {why}"));
+        let redacted_url = redact_query(url);
+        let bad =
+            |reason: &str| Failure::usage(format!("'{redacted_url}' is not a URL that plimsoll can use: {reason}"));
         let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let whole = whole.split('#').next().unwrap_or_default();
         let (scheme, rest) = whole.split_once("://").unwrap_or_default();
         let scheme = scheme.to_ascii_lowercase();
-        let default_port = default_port(&scheme)
-            .ok_or_else(|| bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH (of gRPC: grpc://, grpcs://)"))?;
+        let default_port = default_port(&scheme).ok_or_else(|| {
+            bad("write the URL as http://HOST:PORT/PATH or https://HOST:PORT/PATH (for gRPC: grpc://, grpcs://)")
+        })?;
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let (user_info, authority) = match authority.rsplit_once('@') {
             Some((user_info, authority)) => (Some(user_info), authority),
@@ -45,7 +47,11 @@ impl Url {
         let host = host_to_ascii(host).map_err(bad)?;
         let port = match port_text {
             "" => default_port,
-            port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("the port is not between 1 and 65535"))?,
+            port => port
+                .parse()
+                .ok()
+                .filter(|p| *p > 0)
+                .ok_or_else(|| bad("the port of the URL is not between 1 and 65535"))?,
         };
         // Credentials for basic authentication need a colon after the user name, even without a
         // password (RFC 7617, section 2).

@@ -188,9 +188,17 @@ fn an_unsuitable_body_is_reported_with_its_position() {
             "{\"like\": {\"prices\": {\"EUR\": {\"cents\": \"x\"}}}}",
             &["at like.prices.EUR.cents: ", "(int64 is expected)"],
         ),
-        ("Get", "{\"like\": {\"color\": \"BLUE\"}}", &["at like.color: ", "'BLUE'", "(there is COLOR_NONE, RED)"]),
-        ("Get", "{\"idd\": 7}", &["'idd'", "(there is id, like)"]),
-        ("Get", "{\"like\": {\"part\": {\"nam\": 7}}}", &["at like.part", "'nam'", "(there is name, "]),
+        (
+            "Get",
+            "{\"like\": {\"color\": \"BLUE\"}}",
+            &["at like.color: ", "'BLUE'", "(the known enum values are COLOR_NONE, RED)"],
+        ),
+        ("Get", "{\"idd\": 7}", &["'idd'", "(the known message fields are id, like)"]),
+        (
+            "Get",
+            "{\"like\": {\"part\": {\"nam\": 7}}}",
+            &["at like.part", "'nam'", "(the known message fields are name, "],
+        ),
         ("Get", "{\"id\": 7", &["the body is no JSON: EOF"]),
         ("Get", "{} {}", &["the body is no JSON: "]),
         ("Put", "[{}, {]", &["the body is no JSON: "]),
@@ -211,8 +219,8 @@ fn an_unsuitable_body_is_reported_with_its_position() {
 #[test]
 fn unknown_services_and_methods_are_reported_with_alternatives() {
     for (path, said) in [
-        ("/shop.v1.Items/Gets", "Items has no method 'Gets'; there is Get,"),
-        ("/shop.v1.Item/Get", "no service 'shop.v1.Item'; there is shop.v1.Items"),
+        ("/shop.v1.Items/Gets", "Items has no method 'Gets'; the known service methods are Get,"),
+        ("/shop.v1.Item/Get", "no service 'shop.v1.Item'; the known gRPC services are shop.v1.Items"),
         ("/shop.v1.Items", "write /package.Service/Method"),
         ("/", "write /package.Service/Method"),
         ("//Get", "write /package.Service/Method"),

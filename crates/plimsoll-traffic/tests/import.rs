@@ -105,7 +105,7 @@ fn a_variable_can_contain_a_url_or_a_method() {
     let imported = jmx(&plan(&variables, "${unknown}")).expect("a plan");
     assert!(imported.text.contains("get = \"/a?b=1\""), "{}", imported.text);
     assert!(
-        imported.left_out.iter().any(|left| left.text.contains("its method is not known")),
+        imported.left_out.iter().any(|left| left.text.contains("the method of this request is not known")),
         "{:?}",
         imported.left_out
     );
@@ -247,11 +247,11 @@ fn unchanged_recorded_values_are_reported() {
         said,
         [
             "1 POST /login: the recorded value of 'password' of its body is sent: write {{ env.PASSWORD }} in its place, or capture the value from an earlier response",
-            "3 GET /me: the recorded value of the header authorization is sent: this value was returned by POST /login: add capture = { authorization = \"$.data[0]['a-token']\" } to that request, and write {{ authorization }} in this request (2 times)",
+            "3 GET /me: the recorded value of the header authorization is sent. POST /login returned this value: add capture = { authorization = \"$.data[0]['a-token']\" } to that request, and write {{ authorization }} in this request (2 times)",
             "7 POST /x: the recorded value of 'api_key' of its query is sent: write {{ env.API_KEY }} in its place, or capture the value from an earlier response",
-            "7 POST /x: the recorded value of the header x-xsrf-token is sent: this value was returned by GET /me: add capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } to that request, and write {{ x_xsrf_token }} in this request",
-            "9 POST /y: the recorded value of 'csrf_token' of its body is sent: this value was returned by GET /you: capture the value in that request, and write {{ csrf_token }} in this request",
-            "11 POST /z: the recorded value of the header next-token is sent: this value was returned by POST /x: add capture = { next_token = \"header:X-Next-Token\" } to that request, and write {{ next_token }} in this request",
+            "7 POST /x: the recorded value of the header x-xsrf-token is sent. GET /me returned this value: add capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } to that request, and write {{ x_xsrf_token }} in this request",
+            "9 POST /y: the recorded value of 'csrf_token' of its body is sent. GET /you returned this value: capture the value in that request, and write {{ csrf_token }} in this request",
+            "11 POST /z: the recorded value of the header next-token is sent. POST /x returned this value: add capture = { next_token = \"header:X-Next-Token\" } to that request, and write {{ next_token }} in this request",
         ]
     );
 }
@@ -319,8 +319,8 @@ fn invalid_request_parts_are_omitted() {
     assert_eq!(
         said,
         [
-            "a request whose method is not valid is not imported",
-            "a header whose name or value is not valid is not imported (2 times)",
+            "a request with an invalid method is not imported",
+            "a header with an invalid name or value is not imported (2 times)",
             "GET /c is not imported: its response is a stream of events without an end",
             "GET /d is not imported: its response is a stream of events without an end",
         ]
@@ -595,12 +595,12 @@ fn collections_define_authorization() {
             &["headers = { Host = \"x\" }"],
             "a second header Host",
         ),
-        (r#"{"url": "http://h/a?x={{missing}}"}"#, &["{{ env.missing | url }}"], "is not in the collection"),
+        (r#"{"url": "http://h/a?x={{missing}}"}"#, &["{{ env.missing | url }}"], "is not in the Postman collection"),
         (r#"{"url": "http://h/a", "method": "CONNECT"}"#, &[], ""),
         (
             r#"{"url": "http://h/a", "method": "POST", "header": [{"key": "Transfer-Encoding", "value": "chunked"}]}"#,
             &["post = \"/a\""],
-            "plimsoll sets it from the body",
+            "plimsoll sets this header from the body",
         ),
         (
             r#"{"url": "http://h/a", "method": "POST", "body": {"mode": "formdata", "formdata": [{"key": "t", "value": "@home"}]}}"#,
@@ -690,7 +690,7 @@ fn test_plans_keep_scopes_and_defaults() {
             vec![
                 "get = \"/once\"\non_fail = \"continue\"\n\n[[scenario.step]]\nname = \"LoopController\"\ntimes = 3\n",
             ],
-            "its steps that run once are executed before its other steps",
+            "the steps of this loop that run once are executed before its other steps",
         ),
         (once("/once") + &ask("/a", "", ""), vec!["once = true"], ""),
         (ask("/a", "", "") + &ask("/b", "", ""), vec!["cookies = false\n\n[[scenario.step]]", "get = \"/b\""], ""),
@@ -725,13 +725,17 @@ fn test_plans_keep_scopes_and_defaults() {
         ),
         (ask("/a", "", &boundary("0")), vec!["t = { from"], "the JMeter extractor takes a random match"),
         (ask("/a", "", &boundary("-1")), vec!["t_1 = { from", "t = { from"], "the JMeter extractor takes all matches"),
-        (ask("/a", "", &boundary("2")), vec!["get = \"/a\""], "the JMeter extractor does not take the first match"),
+        (ask("/a", "", &boundary("2")), vec!["get = \"/a\""], "it takes a match after the first match"),
         (
             ask("/a", &property("HTTPSampler.contentEncoding", "UTF-16"), ""),
             vec![],
             "HTTPSampler.contentEncoding = UTF-16",
         ),
-        (ask("/a?x=${__RandomString(3,ab)}", "", ""), vec!["{{ text(3)"], "__RandomString draws letters and digits"),
+        (
+            ask("/a?x=${__RandomString(3,ab)}", "", ""),
+            vec!["{{ text(3)"],
+            "the function __RandomString draws letters and digits",
+        ),
         (
             element("DNSCacheManager", "<boolProp name='DNSCacheManager.isCustomResolver'>true</boolProp>", "")
                 + &element("DNSCacheManager", "", "")
@@ -792,7 +796,7 @@ fn recordings_keep_the_recorded_body() {
             r#""mimeType": "multipart/form-data", "params": [{{"name": "f", "fileName": "C:\\\\a.csv", "contentType": "text/csv", "value": "{value}"}}]"#
         )
     };
-    let file = "its form uploads the file a.csv: put it beside the traffic file";
+    let file = "its form uploads the file a.csv: put this file beside the traffic file";
     for (data, parts, left_out) in [
         (bytes("aGVsbG8="), vec!["body = \"hello\""], ""),
         (bytes("//8="), vec!["post = \"/a\""], "its body is not text"),

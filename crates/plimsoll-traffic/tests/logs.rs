@@ -410,7 +410,7 @@ fn lines_without_times_use_the_prefix_time() {
             check(&format, &carried, Some(expect));
         }
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
-        assert!(error.contains("has no times"), "{line}: {error}");
+        assert!(error.contains("is an access log without times"), "{line}: {error}");
     }
     // The log lines have the formats of the loggers of uvicorn and gunicorn.
     for line in [
@@ -434,14 +434,14 @@ fn impossible_values_rule_out_a_format() {
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 2000 5"#,
     ] {
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
-        assert!(error.contains("no known format (common, combined"), "{line}: {error}");
+        assert!(error.contains("no known format (plimsoll knows the log formats common, combined"), "{line}: {error}");
     }
     for line in [
         r#"INFO:     127.0.0.1:52155 - "GET / HTTP/1.1" 200 OK"#,
         r#"web-1  | INFO: 10.0.0.1:1 - "GET / HTTP/1.1" 200"#,
     ] {
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
-        assert!(error.contains("has no times"), "{line}: {error}");
+        assert!(error.contains("is an access log without times"), "{line}: {error}");
     }
 }
 

@@ -20,7 +20,9 @@ pub fn runs_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     runs.reverse();
     let last = match query.get("last") {
         None => 100usize,
-        Some(last) => last.parse().map_err(|_| Problem::bad_request("last: expected a number of runs, such as 20"))?,
+        Some(last) => last
+            .parse()
+            .map_err(|_| Problem::bad_request("the query parameter 'last' must be a number of runs, such as 20"))?,
     };
     runs.truncate(last);
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))

@@ -31,12 +31,12 @@ pub fn change_marks(shared: &WebState, file: &str, query: &Query) -> Result<(), 
     match query.get("pin") {
         Some("yes") => marks.is_pinned = true,
         Some("no") => marks.is_pinned = false,
-        Some(_) => return Err(Problem::bad_request("pin: expected yes or no")),
+        Some(_) => return Err(Problem::bad_request("the field 'pin' must be yes or no")),
         None if marks == before
             && query.all_values("tag").next().is_none()
             && query.all_values("untag").next().is_none() =>
         {
-            return Err(Problem::bad_request("the request changes nothing: expected a field tag, untag or pin"));
+            return Err(Problem::bad_request("the request changes no mark of the run: add a field tag, untag or pin"));
         }
         None => {}
     }

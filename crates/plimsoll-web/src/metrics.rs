@@ -24,9 +24,11 @@ pub fn render(lanes: &[HistoryLane]) -> String {
             lane.points.last()?.interval.map(|it| it.1)
         }),
         ("plimsoll_runs", "Number of runs in the series", |lane| Some(lane.runs.len() as f64)),
-        ("plimsoll_last_change_ratio", "Ratio of the new level to the old level at the last change", |lane| {
-            lane.changes.last().map(|change| change.point.ratio)
-        }),
+        (
+            "plimsoll_last_change_ratio",
+            "Ratio of the load line or goodput after its last change to the value before the change",
+            |lane| lane.changes.last().map(|change| change.point.ratio),
+        ),
     ];
     for (name, help, figure) in families {
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge");

@@ -89,10 +89,10 @@ pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands:
             // Pages never send load to public addresses, even if the server has permission for
             // commands.
             true if flag == "--allow-public" => {
-                return Err(line("a page cannot start loads on public targets".to_owned()));
+                return Err(line("the web pages cannot start loads on public targets".to_owned()));
             }
             true if REPEATABLE_FLAGS.contains(&flag) || allows_commands => words.push(word.clone()),
-            true => return Err(line(format!("this run used {flag}, which a page may not set"))),
+            true => return Err(line(format!("this run used {flag}, which the web pages may not set"))),
             false => words.push(check_target_url("again", word).map_err(|problem| line(problem.text))?),
         }
     }

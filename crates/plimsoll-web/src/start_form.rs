@@ -120,7 +120,7 @@ impl StudyForm {
     pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
         if !STARTABLE_STUDIES.iter().any(|(known, _)| *known == study) {
-            return Err(Problem::bad_request("study: expected find, explain, run, overload or prove"));
+            return Err(Problem::bad_request("the field 'study' must be find, explain, run, overload or prove"));
         }
         let mut words = vec![study.to_owned()];
         let mut push = |fields: &[FormField]| -> Result<usize, Problem> {
@@ -138,14 +138,18 @@ impl StudyForm {
         {
             let name = field.name;
             return Err(Problem::bad_request(format!(
-                "{name}: commands are off: start plimsoll serve --allow-commands"
+                "{name}: shell commands are off: start plimsoll serve --allow-commands"
             )));
         }
         let commands = push(&COMMAND_FIELDS)?;
         let curl = query.get("curl");
         let traffic = query.get("traffic").map(|text| traffic_text(text, allows_commands)).transpose()?;
         match (curl, &traffic) {
-            (Some(_), Some(_)) => return Err(Problem::bad_request("curl and traffic: give only one of the two")),
+            (Some(_), Some(_)) => {
+                return Err(Problem::bad_request(
+                    "the form has a curl command and a traffic file: give only one of the two",
+                ));
+            }
             (Some(_), None) if query.get("url").is_some() => {
                 return Err(Problem::bad_request(
                     "curl: the curl command contains the address: leave the field for the address empty",
@@ -153,7 +157,7 @@ impl StudyForm {
             }
             (Some(_), None) if study == "prove" => {
                 return Err(Problem::bad_request(
-                    "curl: prove compares two addresses, and the curl command has only one",
+                    "curl: prove compares two addresses, and the curl command has only one address",
                 ));
             }
             (Some(line), None) => words.push(format!("--curl={}", check_curl(line, allows_commands)?)),
@@ -201,7 +205,9 @@ impl StudyForm {
 
 fn check_value<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
     match value.len() > VALUE_BYTES_MAX || value.chars().any(char::is_control) {
-        true => Err(Problem::bad_request(format!("{name}: at most {VALUE_BYTES_MAX} bytes in one line"))),
+        true => {
+            Err(Problem::bad_request(format!("{name}: a value can have at most {VALUE_BYTES_MAX} bytes, in one line")))
+        }
         false => Ok(value),
     }
 }
@@ -222,7 +228,7 @@ pub fn check_target_url(name: &str, url: &str) -> Result<String, Problem> {
 fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     let wrong = |why: String| Problem::bad_request(format!("curl: {why}"));
     if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
-        return Err(wrong(format!("at most {CURL_BYTES_MAX} bytes of text")));
+        return Err(wrong(format!("a curl command can have at most {CURL_BYTES_MAX} bytes of text")));
     }
     let request = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(error.to_string()))?;
     let is_text = |data: &CurlData| matches!(data, CurlData::Text(_));
@@ -244,7 +250,9 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
 /// files or environment variables and `allows_files` is false.
 fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
     if text.len() > TRAFFIC_BYTES_MAX {
-        return Err(Problem::bad_request(format!("traffic: at most {TRAFFIC_BYTES_MAX} bytes")));
+        return Err(Problem::bad_request(format!(
+            "traffic: a pasted traffic file can have at most {TRAFFIC_BYTES_MAX} bytes"
+        )));
     }
     let text = text.replace("\r\n", "\n");
     let (suffix, format) = match text.trim_start().chars().next() {
@@ -333,8 +341,8 @@ mod tests {
             ("study=find", Err("url: give the address")),
             ("study=find&url=--allow-public", Err("url: an address begins")),
             ("study=find&url=-o/etc/x", Err("url: an address begins")),
-            ("study=clean&url=http://h/", Err("study: expected")),
-            ("study=find&url=http://h/&slo=a%0Ab", Err("slo: at most")),
+            ("study=clean&url=http://h/", Err("the field 'study' must be")),
+            ("study=find&url=http://h/&slo=a%0Ab", Err("slo: a value can have at most")),
             ("study=find&curl=wget+http://h/", Err("curl: the text is not a curl command")),
             ("study=find&curl=curl+http://h/&url=http://h/", Err("curl: the curl command contains the address")),
             ("study=prove&curl=curl+http://h/", Err("curl: prove compares two addresses")),
@@ -342,8 +350,8 @@ mod tests {
             ("study=find&curl=curl+-F+a%3D%40/etc/passwd+http://h/", Err("curl: the curl command names files")),
             ("study=find&curl=curl+--cert+/x.pem+https://h/", Err("curl: the curl command names files")),
             ("study=find&curl=curl+--unix-socket+/run/x+http://h/", Err("curl: the curl command names files")),
-            ("study=prove&url=http://h/&a=./x&b=./y", Err("a: commands are off")),
-            ("study=explain&url=http://h/&vary=rm+-rf+x", Err("vary: commands are off")),
+            ("study=prove&url=http://h/&a=./x&b=./y", Err("a: shell commands are off")),
+            ("study=explain&url=http://h/&vary=rm+-rf+x", Err("vary: shell commands are off")),
         ] {
             match (parse_form_words(form, false), expect) {
                 (Ok(words), Ok(expect)) => assert_eq!(words, expect, "{form}"),
@@ -379,7 +387,7 @@ mod tests {
             ),
             ("base = \"http://h\"\n[[request]]\nget = \"/{{ env.HOME }}\"\n", "traffic: line"),
             ("nonsense", "traffic: line"),
-            (&"#".repeat(TRAFFIC_BYTES_MAX + 1), "traffic: at most"),
+            (&"#".repeat(TRAFFIC_BYTES_MAX + 1), "traffic: a pasted traffic file can have at most"),
         ] {
             let error = form(text, "").expect_err("refused");
             assert!(error.contains(part), "{text}: {error}");

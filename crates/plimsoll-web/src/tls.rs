@@ -50,7 +50,7 @@ impl WebTls {
             .map_err(|error| WebTlsError::Certificate(error.to_string()))?
             .with_no_client_auth()
             .with_single_cert(chain, key)
-            .map_err(|error| WebTlsError::Key(format!("does not fit the certificate: {error}")))?;
+            .map_err(|error| WebTlsError::Key(format!("is not the private key of the certificate: {error}")))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(WebTls(Arc::new(config)))
     }

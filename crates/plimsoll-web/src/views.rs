@@ -45,7 +45,7 @@ pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<HistoryL
     let order = match query.get("by") {
         None | Some("time") => LaneOrder::Time,
         Some("commit") => LaneOrder::Commit,
-        Some(_) => return Err(Problem::bad_request("by: expected commit or time")),
+        Some(_) => return Err(Problem::bad_request("the query parameter 'by' must be commit or time")),
     };
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
@@ -466,7 +466,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
             text(match (is_first, may) {
                 (true, _) => "",
                 (false, true) => interval_overlap_text(first, run),
-                (false, false) => "must not be compared",
+                (false, false) => "not comparable with run A",
             }),
             text(&p99(run).map_or_else(|| "-".to_owned(), duration)),
             if may { cell(ratio(&p99, run), true) } else { String::new() },
@@ -770,8 +770,8 @@ fn render_ended_loads(progress: &StudyProgress) -> String {
     if let Some(line) = line {
         let end = |name: &str| line.get(name).and_then(serde_json::Value::as_f64);
         if let Some(lower) = end("lower") {
-            let upper =
-                end("upper").map_or_else(|| "no upper end yet".to_owned(), |upper| format!("{}/s", rate(upper)));
+            let upper = end("upper")
+                .map_or_else(|| "an upper end that is not known yet".to_owned(), |upper| format!("{}/s", rate(upper)));
             let _ = writeln!(
                 out,
                 "<p class=\"answer\">The load line lies between {}/s and {}.</p>",

@@ -20,9 +20,9 @@ impl RedirectRefusal {
     pub fn reason(self) -> &'static str {
         match self {
             RedirectRefusal::Elsewhere => {
-                "the response redirects to another origin, and plimsoll does not follow this redirect"
+                "the response redirects to another origin (scheme, host or port), which plimsoll does not follow"
             }
-            RedirectRefusal::TooOften => "the response redirects more often than the limit",
+            RedirectRefusal::TooOften => "the request was redirected more often than the limit allows",
         }
     }
 }

@@ -24,15 +24,15 @@ impl Gate {
     /// errors decide.
     pub fn judge_conditions(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.limited {
-            Some("the generator was the limit")
+            Some("the load generator was the limit, not the server")
         } else {
-            summary.interference.disturbed.then_some("the machine was disturbed")
+            summary.interference.disturbed.then_some("interference disturbed the machine during the load")
         };
         let (mut gate, mut notes) = (Gate::Passed, Vec::new());
         for crossing in crossed {
             let decides = crossing.decides(void.is_some());
             gate = gate.max(if decides { Gate::Crossed } else { Gate::Undecided });
-            let more = void.filter(|_| !decides).map_or_else(String::new, |why| format!("; not decided: {why}"));
+            let more = void.filter(|_| !decides).map_or_else(String::new, |reason| format!("; not decided: {reason}"));
             notes.push(format!("--fail-if {crossing}{more}"));
         }
         (gate, notes)

@@ -439,8 +439,7 @@ fn connection_plan(
                 (flags.no_resumption, "--no-resumption"),
             ] {
                 if given {
-                    let way_out = "the flag needs TLS; write https:// in the URL";
-                    return Err(Failure::usage(format!("{flag}: {way_out}")));
+                    return Err(Failure::usage(format!("{flag}: this flag needs TLS; write https:// in the URL")));
                 }
             }
             None

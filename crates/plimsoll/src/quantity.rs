@@ -9,17 +9,17 @@ pub fn with_flag_name<T, E: std::fmt::Display>(name: &str, result: Result<T, E>)
 }
 
 /// Parses a count that must be above zero.
-pub fn parse_positive_count(name: &str, text: &str) -> Result<u64, Failure> {
-    match with_flag_name(name, parse_count(text))? {
-        0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
+pub fn parse_positive_count(flag: &str, text: &str) -> Result<u64, Failure> {
+    match with_flag_name(flag, parse_count(text))? {
+        0 => Err(Failure::usage(format!("{flag}: must be more than 0"))),
         count => Ok(count),
     }
 }
 
 /// Parses a time that must be above zero; returns ns.
-pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
-    match with_flag_name(name, parse_duration_ns(text))? {
-        0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
+pub fn positive_time(flag: &str, text: &str) -> Result<u64, Failure> {
+    match with_flag_name(flag, parse_duration_ns(text))? {
+        0 => Err(Failure::usage(format!("{flag}: must be more than 0"))),
         ns => Ok(ns),
     }
 }

@@ -81,22 +81,25 @@ pub fn error_sentence(cli: &Command, error: &Error) -> String {
         // An unexpected argument may be the second part of a secret that lost its quotation marks,
         // so only the argument's length is shown.
         ErrorKind::UnknownArgument => {
-            let which = match arg.contains("://") {
-                true => format!("'{}' is", redact::url(&arg, redact::Redact::All)),
+            let argument = match arg.contains("://") {
+                true => format!("'{}'", redact::url(&arg, redact::Redact::All)),
                 false => match arg.chars().count() {
-                    1 => "an argument of 1 character is".to_owned(),
-                    count => format!("an argument of {count} characters is"),
+                    1 => "with 1 character".to_owned(),
+                    count => format!("with {count} characters"),
                 },
             };
-            format!("{which} unexpected: put a value with blanks in quotation marks, and give one target at the end")
+            format!(
+                "the argument {argument} is unexpected: put a value with blanks in quotation marks, and give one \
+                 target at the end"
+            )
         }
         ErrorKind::InvalidSubcommand => {
             let given = first(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let way_out = match first(ContextKind::SuggestedSubcommand) {
-                Some(suggested) => format!("there is {suggested}"),
-                None => format!("{see_help}, and write a target as http://HOST:PORT/"),
-            };
-            format!("'{}' is no command: {way_out}", redact::word(&given))
+            let word = redact::word(&given);
+            match first(ContextKind::SuggestedSubcommand) {
+                Some(suggested) => format!("'{word}' is no command: there is {suggested}"),
+                None => format!("'{word}' is no command: {see_help}, and write a target as http://HOST:PORT/"),
+            }
         }
         ErrorKind::InvalidValue if context_texts(error, ContextKind::InvalidValue).iter().all(String::is_empty) => {
             format!("{arg}: the value is missing")
@@ -104,12 +107,12 @@ pub fn error_sentence(cli: &Command, error: &Error) -> String {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let value = first(ContextKind::InvalidValue).unwrap_or_default();
             let value =
-                if is_plain(cli, &arg) { format!("'{}' ", redact::word(&value)) } else { "what was given ".to_owned() };
+                if is_plain(cli, &arg) { format!("'{}'", redact::word(&value)) } else { "the given value".to_owned() };
             let known = context_texts(error, ContextKind::ValidValue);
             match (known.is_empty(), error.source()) {
-                (false, _) => format!("{arg}: {value}is not one of {values}", values = known.join(", ")),
-                (true, Some(reason)) => format!("{arg}: {value}is not valid: {reason}"),
-                (true, None) => format!("{arg}: {value}is not valid: {see_help}"),
+                (false, _) => format!("{arg}: {value} is not one of {values}", values = known.join(", ")),
+                (true, Some(reason)) => format!("{arg}: {value} is not valid: {reason}"),
+                (true, None) => format!("{arg}: {value} is not valid: {see_help}"),
             }
         }
         ErrorKind::MissingRequiredArgument => {

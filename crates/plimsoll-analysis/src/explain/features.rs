@@ -106,7 +106,7 @@ fn first_true_position<const N: usize>(answers: [Option<bool>; N]) -> Option<usi
 features! {
     /// Whether plimsoll was the limit: its workers, its connections, or its reading of responses.
     PlimsollLimited: "plimsoll_limited", true,
-        ["no": "plimsoll was not the limit",
+        ["no": "plimsoll did not limit the throughput",
          "yes": "plimsoll could not generate the load, or read responses later than the server sent them"],
         [Generator, ClientCores, InFlight, WindowLimited],
         |case| yes_no_index(Some(plimsoll_limited(case) || is_limited_by_own_connections(case) == Some(true)));
@@ -187,8 +187,8 @@ features! {
         ));
     /// Whether successful responses above the load line are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
-        ["no": "responses past the load line take longer than at a low load",
-         "yes": "responses past the load line take as long as at a low load"],
+        ["no": "above the load line, responses take longer than at a low load",
+         "yes": "above the load line, responses take as long as at a low load"],
         [Service],
         |case| {
             let low = case.low.get(Signal::Service)?;
@@ -203,9 +203,9 @@ features! {
         |case| yes_no_index(slow_at_low_load(case));
     /// Whether threads of the server are saturated.
     ThreadsFull: "threads_full", true,
-        ["no": "no thread is saturated",
-         "one": "one thread is saturated",
-         "several": "several threads are saturated"],
+        ["no": "no thread of the server is saturated",
+         "one": "one thread of the server is saturated",
+         "several": "several threads of the server are saturated"],
         [FullestThread, FullThreads, ServerCores],
         |case| {
             let full = case.thread_full()?;
@@ -228,10 +228,10 @@ features! {
     /// Which resource would be saturated at the highest throughput, by the utilisation law and the
     /// measured demand of a request.
     CeilingMet: "ceiling_met", false,
-        ["none": "no observed resource saturates at the peak throughput",
-         "thread": "at the peak throughput, the CPU time per request saturates the busiest thread",
-         "cores": "at the peak throughput, the CPU time per request saturates the cores",
-         "quota": "at the peak throughput, the CPU time per request exhausts the CPU quota",
+        ["none": "the peak throughput saturates no observed resource",
+         "thread": "at the peak throughput, the CPU time of the requests saturates the server's busiest thread",
+         "cores": "at the peak throughput, the CPU time of the requests saturates the cores that the server may use",
+         "quota": "at the peak throughput, the CPU time of the requests exhausts the server's CPU quota",
          "dependency": "at the peak throughput, the requests need a whole core of CPU time in a dependency"],
         [ServerCpu, FullestThread, ServerCores, DownstreamCores],
         |case| {
@@ -250,7 +250,8 @@ features! {
         };
     /// Whether more of the server's threads wait for a core than at a low load.
     WaitsForCores: "waits_for_cores", false,
-        ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
+        ["no": "the server's threads do not wait for cores",
+         "yes": "under high load, more of the server's threads wait for a core than at a low load"],
         [RunQueue],
         |case| yes_no_index(signal_has_risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
     /// Whether the server's threads run one at a time, so that all threads together use one core.
@@ -267,7 +268,7 @@ features! {
     /// Whether garbage collection takes a noticeable part of the CPU time from requests.
     Collects: "collects", true,
         ["no": "garbage collection takes little CPU time, or runs on idle cores",
-         "yes": "garbage collection takes a quarter or more of the CPU time, or stops the server"],
+         "yes": "garbage collection takes a quarter or more of the server's CPU time, or stops the server"],
         [Gc, GcPauses, Idle],
         |case| {
             let pauses = case.signal_max(Signal::GcPauses).map(|share| share >= SMALL_SHARE_MAX && case.collects_more_under_load());
@@ -281,14 +282,15 @@ features! {
         };
     /// Whether a quarter of the CPU time or more is spent waiting for locks.
     SpinsForLocks: "spins_for_locks", true,
-        ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
+        ["no": "waiting for locks takes little of the server's CPU time",
+         "yes": "waiting for locks takes a quarter or more of the server's CPU time"],
         [Spinning, ServerCpu],
         |case| yes_no_index(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
     /// Whether the server now sustains a higher rate than in the search, and was slower at the
     /// start of the search.
     WarmerNow: "warmer_now", true,
-        ["no": "no undisturbed load shows that the server is faster after the search than during the search",
-         "yes": "the server sustains more load after the search than during it, when single requests were slower"],
+        ["no": "there is no evidence that the server is faster after the search than during the search",
+         "yes": "the server sustains more load now than during the search, and single requests are faster now"],
         [Goodput, Service, Compiling],
         |case| {
             // A disturbed search looks like a server that had not warmed up, and no other feature
@@ -304,7 +306,7 @@ features! {
         };
     /// Whether a load above the load line gives no more throughput than a load at the load line.
     Plateau: "plateau", false,
-        ["no": "more load brought more responses", "yes": "more load brings no more responses"],
+        ["no": "a higher load raised the goodput", "yes": "a higher load does not raise the goodput"],
         [Goodput, Offered],
         |case| yes_no_index(case.plateau());
     /// How many requests are in service at once, by Little's law: throughput x service time.
@@ -357,14 +359,15 @@ features! {
         };
     /// Whether the server has one thread for each connection.
     ThreadEach: "thread_each", false,
-        ["no": "the server has no thread for each connection", "yes": "the server has a thread for each connection"],
+        ["no": "the server does not have one thread for each connection",
+         "yes": "the server has one thread for each connection"],
         [Threads, Accepted],
         |case| yes_no_index(thread_each(case));
     /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
-        ["no": "threads do not wait for each other",
-         "lock": "threads wait for each other",
-         "queue": "threads wait in a queue, and each thread is woken separately"],
+        ["no": "the server's threads do not wait for each other",
+         "lock": "the server's threads wait for each other",
+         "queue": "the server's threads wait in a queue, and each thread is woken separately"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
@@ -379,7 +382,7 @@ features! {
         };
     /// Whether threads poll: they sleep for short times and check again whether they may run.
     Polls: "polls", true,
-        ["no": "threads do not sleep for short times",
+        ["no": "the server's threads do not sleep for short times",
          "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
         [InSleep, InFlight],
         |case| yes_no_index(has_polling_threads(case));
@@ -390,7 +393,8 @@ features! {
         |case| yes_no_index(waits_unseen(case));
     /// Whether as many threads wait for data from a connection as requests are in flight.
     WaitsForData: "waits_for_data", false,
-        ["no": "threads do not wait for data", "yes": "as many threads wait for data as requests are in flight"],
+        ["no": "the server's threads do not wait for data",
+         "yes": "as many of the server's threads wait for data as requests are in flight"],
         [InRead, InFlight],
         |case| yes_no_index(waits_for_data(case));
     /// Whether statements in the server's database wait for locks of other statements.
@@ -401,7 +405,7 @@ features! {
         |case| yes_no_index(Some(database_locks(case).unwrap_or(false)));
     /// Whether threads of the server wait for storage.
     StorageWaits: "storage_waits", true,
-        ["no": "no thread waits for storage", "yes": "threads wait for storage"],
+        ["no": "no thread of the server waits for storage", "yes": "threads of the server wait for storage"],
         [Blocked, InDisk, IoPressure],
         |case| {
             let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, CONSIDERABLE_SHARE_MIN + SMALL_SHARE_MAX));
@@ -439,9 +443,9 @@ features! {
     /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
         ["no": "clients and dependencies read the server's data in time",
-         "window": "the reader's receive window was full for most of the time",
+         "window": "a client's receive window was full for most of the time",
          "dependency": "the server reads a dependency's data late, or a dependency reads the server's data late",
-         "pipe": "threads wait for a reader of a pipe or a unix socket"],
+         "pipe": "the server's threads wait for the reader of a pipe or a unix socket"],
         [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
         |case| {
             let by_others = case.line.read_by_others || case.past.read_by_others;

@@ -70,18 +70,18 @@ impl FunctionObservation {
     /// if a load is missing.
     pub(super) fn missing_samples_reason(loads: &Loads) -> Option<String> {
         let levels = [
-            (vec![loads.low, loads.half], "at the low load and at half the load line"),
-            (vec![loads.line, loads.past], "at and past the load line"),
+            (vec![loads.low, loads.half], "the low load and the load at half the load line"),
+            (vec![loads.line, loads.past], "the loads at the load line and above the load line"),
         ];
         let looked = |run: &Run| !run.probes.sampled.stretches.is_empty();
         let uncaught = |run: &Run| SampledProfile::from_run(run).is_none();
         let all = |runs: &[Option<&Run>], is: &dyn Fn(&Run) -> bool| {
             runs.iter().any(Option::is_some) && runs.iter().flatten().all(|run| is(run))
         };
-        let (_, when) = levels.iter().find(|(runs, _)| all(runs, &looked) && all(runs, &uncaught))?;
+        let (_, load_names) = levels.iter().find(|(runs, _)| all(runs, &looked) && all(runs, &uncaught))?;
         Some(format!(
-            "the CPU cost of the server's functions is not known: the profiler took no sample while the server ran \
-             {when}; longer loads take more samples"
+            "the CPU cost of the server's functions is not known: during {load_names}, the profiler took no sample \
+             while the server ran. Longer loads take more samples"
         ))
     }
 }

@@ -76,10 +76,10 @@ impl RequestPlace {
             RequestPlace::ForCore => "waiting for a core",
             RequestPlace::Throttled => "stopped by a quota",
             RequestPlace::ForLock => "waiting for a thread",
-            RequestPlace::BeforeDependency => "not accepted by a dependency",
+            RequestPlace::BeforeDependency => "waiting to be accepted by a dependency",
             RequestPlace::AtDependency => "at a dependency",
             RequestPlace::AtStorage => "at storage",
-            RequestPlace::BeforeReader => "waiting for a reader or link",
+            RequestPlace::BeforeReader => "waiting for the reader or the network",
             RequestPlace::Asleep => "asleep",
             RequestPlace::Unobserved => "not observed",
         }

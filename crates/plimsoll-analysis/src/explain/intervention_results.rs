@@ -127,16 +127,17 @@ impl InterventionOutcomes {
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
-                (None, Some("no request succeeded without the change".to_owned()))
+                (None, Some("no request succeeded in the loads without the change".to_owned()))
             } else if changed_rps <= 0.0 {
                 // A load without any success, for example because of its path or client, has no
                 // information about limits of the server.
-                (None, Some("no request succeeded with the change".to_owned()))
+                (None, Some("no request succeeded in the load with the change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
                 let effect = match intervention {
                     Intervention::Stopped => effect_of_pauses(change, noise, users, control_rps),
-                    _ => effect_of_change(change, noise).ok_or("the difference is within the noise"),
+                    _ => effect_of_change(change, noise)
+                        .ok_or("the difference between the loads with and without the change is within the noise"),
                 };
                 let disturbed = controls.iter().chain([&sight]).find_map(disturbance_reason);
                 match (effect, held_back.clone().or_else(|| invalid_load_reason(&sight))) {
@@ -188,7 +189,8 @@ pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> 
 
 /// Returns the reason why a load has no information about the server; `None` for a valid load.
 fn invalid_load_reason(sight: &LoadSignals) -> Option<String> {
-    disturbance_reason(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
+    disturbance_reason(sight)
+        .or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit, not the server".to_owned()))
 }
 
 fn disturbance_reason(sight: &LoadSignals) -> Option<String> {
@@ -207,11 +209,13 @@ fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Re
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {
-        _ if noise > -stays_above.ln() => Err("the difference is within the noise"),
+        _ if noise > -stays_above.ln() => {
+            Err("the difference between the loads with and without the change is within the noise")
+        }
         change if change <= falls_below && bridged => Ok(Effect::Falls),
         change if change <= falls_below => Err("with so few users, all users wait while the dependency is paused"),
         change if change >= stays_above => Ok(Effect::Stays),
-        _ => Err("the difference is not clear"),
+        _ => Err("the effect is neither clearly present nor clearly absent"),
     }
 }
 
@@ -238,7 +242,7 @@ fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Interven
         (true, more) if more <= 0.002 => Some(Effect::Stays),
         _ => None,
     };
-    let unclear = effect.is_none().then(|| "the difference is not clear".to_owned());
+    let unclear = effect.is_none().then(|| "the effect is neither clearly present nor clearly absent".to_owned());
     let figures = ChangeFigures::Answered { control_rps, changed_rps };
     InterventionOutcome { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
 }
@@ -307,16 +311,18 @@ fn result_of_simultaneous_requests(
             let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
             let (share, is_abreast) = (waited_ns / (before / full_rps * 1e9), intervention == Intervention::Abreast);
             match share {
-                _ if answers < SIMULTANEOUS_RESPONSES_MIN => Err("too few requests completed".to_owned()),
+                _ if answers < SIMULTANEOUS_RESPONSES_MIN => {
+                    Err("too few requests of the experiment completed".to_owned())
+                }
                 _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some requests failed".to_owned()),
                 share if share <= NO_WAIT_MAX => Ok(Effect::Rises),
                 share if is_abreast && share >= LOCK_QUEUE_WAIT_MIN => Ok(Effect::Falls),
                 share if !is_abreast && share <= HALF_SERVED_WAIT_MAX => Ok(Effect::Stays),
                 share if !is_abreast && share >= SERIAL_WAIT_MIN => Ok(Effect::Falls),
-                _ => Err("the difference is not clear".to_owned()),
+                _ => Err("the effect is neither clearly present nor clearly absent".to_owned()),
             }
         }
-        _ => Err("a load that the comparison needs was not measured".to_owned()),
+        _ => Err("a load with which the experiment must be compared was not measured".to_owned()),
     };
     let (effect, void) = match effect {
         Ok(effect) => (Some(effect), None),
@@ -337,21 +343,25 @@ impl InterventionOutcome {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
                 format!(
-                    "{control_rate}/s without the change, {changed_rate}/s with the change",
+                    "goodput {control_rate}/s without the change, {changed_rate}/s with the change",
                     control_rate = format::rate(control_rps),
                     changed_rate = format::rate(changed_rps)
                 )
             }
             ChangeFigures::Taken { alone_ns, together_ns, count } => {
                 let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
-                format!("on average, {alone} for a request alone, {together} with {count} requests at once")
+                format!(
+                    "on average, a request alone takes {alone}, and each of {count} simultaneous requests {together}"
+                )
             }
         };
         match (self.effect, &self.void) {
             (Some(effect), _) => {
                 let word = match (effect, self.intervention) {
-                    (Effect::Falls, Intervention::Bursts) => "some requests are rejected",
-                    (Effect::Stays, Intervention::Bursts) => "no further requests are rejected",
+                    (Effect::Falls, Intervention::Bursts) => "the bursts make the server reject some requests",
+                    (Effect::Stays, Intervention::Bursts) => {
+                        "the bursts do not make the server reject further requests"
+                    }
                     (effect, intervention) => effect.text_for_intervention(intervention),
                 };
                 format!("{word}: {rates}")
@@ -405,7 +415,7 @@ mod tests {
             (0.80, 0.02, 64.0, 200.0, Ok(Effect::Falls)),
             (0.97, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
             (1.10, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
-            (0.87, 0.0, 64.0, 200.0, Err("not clear")),
+            (0.87, 0.0, 64.0, 200.0, Err("neither clearly present")),
             (0.67, 0.2, 64.0, 200.0, Err("noise")),
             // At 10 000 requests/s, each of 64 users sends a request within 6 ms. During a longer
             // pause of the dependency, all users wait.

@@ -163,9 +163,9 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
     let sentence = match limits {
         true => {
-            let setting = "; but the server setting that the study varied limits the load line: throughput follows \
+            let setting = "The server setting that the study varied limits the load line: the throughput follows \
                            this setting";
-            explanation.sentence.words(setting)
+            explanation.sentence.words(". ").words(setting)
         }
         false => explanation.sentence,
     };
@@ -279,11 +279,13 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
             given.is_some_and(|given| given <= SMALL_SHARE_MAX)
         })?;
         let predicted = it.candidate.card.predicts.for_intervention(denied.intervention).text(denied.intervention);
-        let change = denied.intervention.text();
-        Some((
-            it.cause,
-            format!("with {change} it predicts that what succeeds {predicted}; measured: {}", denied.measured_text()),
-        ))
+        let reason = format!(
+            "this cause predicts the effect '{predicted}' for the experiment '{experiment}', but the measured effect \
+             is '{measured}'",
+            experiment = denied.intervention.text(),
+            measured = denied.measured_text()
+        );
+        Some((it.cause, reason))
     };
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
@@ -291,18 +293,20 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
 /// Formats the answer to a feature together with the measured figure that the answer depends on.
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
-    let why = card.values[value].text;
+    let answer = card.values[value].text;
     let Some(signal) = card.signals.iter().find(|signal| case.signal_max(**signal).is_some()) else {
-        return why.to_owned();
+        return answer.to_owned();
     };
     let value = |value: Option<f64>| value.map(|value| displayed_value(*signal, value));
-    let words = signal.text().words;
+    let signal_name = signal.text().words;
     let [low, line, past] = case.values_at_each_load(*signal);
     let top = line.into_iter().chain(past).reduce(f64::max);
     match (value(low), value(top)) {
-        (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at or above the load line)"),
-        (None, Some(top)) => format!("{why} ({words}: {top})"),
-        (_, None) => why.to_owned(),
+        (Some(low), Some(high)) => {
+            format!("{answer} ({signal_name}: {low} at a low load, {high} at or above the load line)")
+        }
+        (None, Some(high)) => format!("{answer} ({signal_name}: {high})"),
+        (_, None) => answer.to_owned(),
     }
 }
 
@@ -376,8 +380,9 @@ fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
 /// missing loads.
 fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
-    let steady = [("low load", loads.low), ("half the load line", loads.half), ("the load line", loads.line)];
-    let steady = steady.into_iter().chain([("past the line", loads.past)]);
+    let steady = [("low load", loads.low), ("load at half the load line", loads.half)];
+    let steady = steady.into_iter().chain([("load at the load line", loads.line)]);
+    let steady = steady.chain([("load above the load line", loads.past)]);
     let disturbed: Vec<(&str, Interference)> = steady
         .filter_map(|(name, run)| Some((name, Interference::from_run(run?))))
         .filter(|(_, others)| others.disturbed)
@@ -386,11 +391,11 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let text = match findings.interference.disturbed {
             // This text continues the sentence about the disturbed search.
-            true => format!("steady loads were disturbed, too ({names})"),
+            true => format!("the machine was also disturbed during steady loads ({names})"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
                 format!(
-                    "steady loads were disturbed ({names}): {disturbance}",
+                    "the machine was disturbed during steady loads ({names}): {disturbance}",
                     disturbance = Interference::mean_disturbance_text(&all)
                 )
             }
@@ -398,20 +403,23 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
         doubts.add(DoubtKind::Others, text);
     }
     let missing: Vec<&str> =
-        [("low load", loads.low), ("load at the load line", loads.line), ("load past the load line", loads.past)]
+        [("low load", loads.low), ("load at the load line", loads.line), ("load above the load line", loads.past)]
             .into_iter()
             .filter(|(_, run)| run.is_none())
             .map(|(what, _)| what)
             .collect();
     if !missing.is_empty() {
         let text = format!(
-            "there was no {missing_loads}: the change between the loads is not known",
-            missing_loads = missing.join(", no ")
+            "the study has no {missing_loads}, so the change of the figures between the loads is not known",
+            missing_loads = missing.join(" and no ")
         );
         doubts.add(DoubtKind::Unmeasured, text);
     }
     if findings.load_line_rps.rps <= 0.0 {
-        doubts.add(DoubtKind::Nothing, "there is no load line: the study's loads are shares of the peak throughput");
+        doubts.add(
+            DoubtKind::Nothing,
+            "there is no load line, so the rates of the study's loads are shares of the peak throughput",
+        );
     }
     if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))
         && case.cores_full() == Some(true)

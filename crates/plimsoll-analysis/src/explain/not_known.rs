@@ -10,42 +10,48 @@ use crate::sentence::{Remedy, Sentence};
 
 /// Returns the sentence that the cause is not known, with the reason or with the possible causes.
 pub(super) fn unknown_cause_sentence(case: &Contrast, possible: &[Cause]) -> String {
-    if let Some(gone) = &case.target_loss {
-        return format!("not known: {gone}");
+    if let Some(server_loss) = &case.target_loss {
+        return format!("the bottleneck is not known: {server_loss}");
     }
     if let Some(answered_rps) = case.goodput_of_broken_server_rps() {
         return format!(
-            "not known: the server has not recovered from the search: the load line was {load_line}, and \
-             {success_rps} of {offered_load} succeed now",
+            "the bottleneck is not known: the server has not recovered from the search: the load line was \
+             {load_line}, and only {success_rps} of {offered_load} succeed now",
             load_line = case.offered_text(case.lower_rps),
             success_rps = format::rate(answered_rps),
             offered_load = case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
     }
     if let Some(failing) = &case.constant_failure {
-        return format!("not known: {failure}: this breaks the SLO at any load", failure = failing.text);
+        return format!("the bottleneck is not known: {failure}, so no load meets the SLO", failure = failing.text);
     }
     if let Some(share) = case.constant_failure_share() {
-        let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
+        let kind = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
         return format!(
-            "not known: {share_percent} of the requests fail even at a low load ({most}), where no request queues: \
-             this breaks the SLO at any load",
+            "the bottleneck is not known: {share_percent} of the requests fail even at a low load ({kind}) without \
+             a queue, so no load meets the SLO",
             share_percent = format::share(share)
         );
     }
     if case.best_rps > 0.0 && !case.is_seen() {
-        return "not known: the budget was too short for the steady loads that reveal the cause".to_owned();
+        return "the bottleneck is not known: the budget was too short for the steady loads that reveal the bottleneck"
+            .to_owned();
     }
     if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
-        let held = case.offered_text(held_rps);
-        return format!("not known: the server met the SLO up to {held}, and the budget ended there");
+        let rate = case.offered_text(held_rps);
+        return format!(
+            "the bottleneck is not known: the server met the SLO at all rates up to {rate}, and the budget allowed no \
+             higher rate"
+        );
     }
     match possible {
-        [] if case.best_rps <= 0.0 => "not known: no request succeeded".to_owned(),
-        [] => "not known: no observed resource is saturated".to_owned(),
-        [one] => format!("not known; {one} is possible, but the evidence is too weak"),
-        [one, other, ..] => {
-            format!("not known: {one} and {other} are possible, and the observations fit both")
+        [] if case.best_rps <= 0.0 => "the bottleneck is not known: no request succeeded".to_owned(),
+        [] => "the bottleneck is not known: no observed resource is saturated".to_owned(),
+        [cause] => {
+            format!("the bottleneck is not known: the cause '{cause}' is possible, but the evidence is too weak")
+        }
+        [cause_a, cause_b, ..] => {
+            format!("the bottleneck is not known: the observations fit the causes '{cause_a}' and '{cause_b}'")
         }
     }
 }
@@ -67,8 +73,9 @@ pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sente
         return vec![Sentence::from("first make a request succeed: plimsoll run shows the server's responses")];
     }
     if !case.is_seen() {
-        let more =
-            Sentence::from("loads at a low rate, at the load line and past the load line: give the study more time (");
+        let more = Sentence::from(
+            "for loads at a low rate, at the load line and above the load line, give the study more time (",
+        );
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
     let of = |cause: &Cause| {
@@ -79,8 +86,8 @@ pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sente
     told.dedup();
     if case.line.get(Signal::ServerCores).is_none() {
         let reasons = case.line.unseen.iter().chain(&case.low.unseen).chain(&case.past.unseen);
-        let why = reasons.into_iter().next().cloned().unwrap_or_else(|| "no probe ran".to_owned());
-        told.insert(0, format!("the server's process was not observed: {why}").into());
+        let reason = reasons.into_iter().next().cloned().unwrap_or_else(|| "no probe ran".to_owned());
+        told.insert(0, format!("the server's process was not observed: {reason}").into());
     }
     told
 }

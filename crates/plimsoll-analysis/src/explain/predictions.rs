@@ -25,10 +25,12 @@ impl Effect {
     /// Returns the word for the effect on throughput, or on simultaneous requests.
     pub(super) fn text_for_intervention(self, intervention: Intervention) -> &'static str {
         match (intervention, self) {
-            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
-            (Intervention::Together, Effect::Stays) => "two groups, one after the other",
-            (Intervention::Together, Effect::Falls) => "one request after the other",
-            (Intervention::Abreast, Effect::Falls) => "requests wait in a queue",
+            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each request takes as long as alone",
+            (Intervention::Together, Effect::Stays) => {
+                "the server handles two groups of requests, one group after the other"
+            }
+            (Intervention::Together, Effect::Falls) => "the server handles one request after the other",
+            (Intervention::Abreast, Effect::Falls) => "the simultaneous requests wait in a queue",
             (_, Effect::Rises) => "rises",
             (_, Effect::Stays) => "unchanged",
             (_, Effect::Falls) => "falls",

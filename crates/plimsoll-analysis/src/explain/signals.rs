@@ -86,10 +86,10 @@ signals! {
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
     /// Index of dispersion of the responses: variance divided by mean of their counts per tick. The
     /// index is 1 for random completions, and 0 for completions at even intervals.
-    Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
+    Dispersion: "dispersion", "", "unevenness of response arrivals (1: random, 0: even)", "the load";
     /// Share of the measured time without responses although requests are in flight. The value is 0
     /// unless responses come in batches of about equal size at about equal intervals.
-    Lumps: "lumps", "share", "time without completions between batches", "the load";
+    Lumps: "lumps", "share", "time without responses between batches", "the load";
     /// Rate of bytes that plimsoll received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
     /// Utilisation of plimsoll's busiest worker thread: the share of the time in which the thread
@@ -97,7 +97,7 @@ signals! {
     Generator: "generator", "share", "plimsoll's busiest worker", "plimsoll";
     /// Cores that plimsoll uses for its work. Cores that plimsoll uses for busy waiting do not
     /// count.
-    ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
+    ClientCores: "client_cores", "cores", "cores used by plimsoll, without busy waiting", "plimsoll";
     /// Cores that the server's processes used.
     ServerCores: "server_cores", "cores", "cores used by the server", "the server's processes";
     /// CPU time of the server for each response.
@@ -105,7 +105,7 @@ signals! {
     /// Cores that the server's processes may run on.
     CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes";
     /// Share of one core that the busiest thread used.
-    FullestThread: "fullest_thread", "share", "the server's busiest thread", "the server's threads";
+    FullestThread: "fullest_thread", "share", "CPU use of the server's busiest thread", "the server's threads";
     /// Number of saturated threads of the server, each with at least 92 % of a core.
     FullThreads: "full_threads", "", "saturated threads", "the server's threads";
     /// Number of threads of the server.
@@ -113,20 +113,20 @@ signals! {
     /// Number of processes of the server.
     Processes: "processes", "", "processes of the server", "the server's processes";
     /// Mean number of server threads that wait for a core.
-    RunQueue: "run_queue", "", "threads that wait for a core", "the server's threads";
+    RunQueue: "run_queue", "", "server threads that wait for a core", "the server's threads";
     /// Voluntary context switches of the server for each response.
-    Switches: "switches", "", "sleeps of a thread per request", "the server's threads";
+    Switches: "switches", "", "voluntary context switches per request", "the server's threads";
     /// Mean number of server threads in uninterruptible waits, mostly for storage.
-    Blocked: "blocked", "", "threads blocked in the kernel", "the server's threads";
+    Blocked: "blocked", "", "server threads blocked in the kernel", "the server's threads";
     /// Memory pages of the server that were read back from storage.
-    MajorFaults: "major_faults", "1/s", "pages read from storage", "the server's processes";
+    MajorFaults: "major_faults", "1/s", "memory pages read back from storage", "the server's processes";
     /// Open files of the server as a share of its limit.
-    Files: "files", "share", "open files, as a share of the limit", "the server's processes";
+    Files: "files", "share", "server's open files, as a share of its limit", "the server's processes";
     /// Connections in the server's accept queue, as a share of the queue's maximum length; the
     /// maximum over time.
-    ListenQueue: "listen_queue", "share", "connections waiting for accept, as a share of the backlog limit", "sockets";
+    ListenQueue: "listen_queue", "share", "accept queue length, as a share of its limit", "sockets";
     /// Mean number of connections in the server's accept queue.
-    Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
+    Unaccepted: "unaccepted", "", "connections not yet accepted by the server", "sockets";
     /// Connections that the kernel rejected because the server's accept queue was full.
     ListenOverflows: "listen_overflows", "1/s", "connections refused because of a full accept queue", "the kernel's TCP";
     /// Number of open connections that the server has accepted; the maximum over time.
@@ -135,16 +135,16 @@ signals! {
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the server's sending time in which the receive window of the client was full (TCP
     /// flow control).
-    WindowLimited: "window_limited", "share", "time in which the reader's receive window was full", "sockets";
+    WindowLimited: "window_limited", "share", "time in which a client's receive window was full", "sockets";
     /// Mean number of the server's connections that cannot send because the client's receive window
     /// is full.
-    WindowWaiting: "window_waiting", "", "connections whose reader has a full receive window", "sockets";
+    WindowWaiting: "window_waiting", "", "connections whose client has a full receive window", "sockets";
     /// Cores that the server's dependencies used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores used by dependencies", "processes";
     /// Cores that dependencies used among the cores that the server may use. Only dependencies that
     /// are bound to the same cores count.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores",
-        "cores used by dependencies, counting only the cores that the server may use", "processes";
+        "cores used by dependencies, of the cores that the server may use", "processes";
     /// Number of processes of the server's dependencies on this machine.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
     /// Mean number of database processes whose title says that they wait for a lock of another
@@ -152,7 +152,7 @@ signals! {
     DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes";
     /// Mean number of a database's session threads that wait to be woken. A session thread that
     /// waits to be woken either waits for a lock of another session, or has no work.
-    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken",
+    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "database threads that wait for a lock or for work",
         "the wait states of the database's threads";
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
@@ -168,7 +168,7 @@ signals! {
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
     /// Mean number of bytes that the server has written to receivers other than its clients, and
     /// that the receivers have not read.
-    PeerUnsent: "peer_unsent", "bytes", "bytes that receivers other than clients have not read", "sockets";
+    PeerUnsent: "peer_unsent", "bytes", "server output that receivers other than clients have not read", "sockets";
     /// Mean number of bytes in transit from a dependency: sent, but not arrived at the server.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
     /// Mean number of connections that wait to be accepted by a dependency.
@@ -178,51 +178,51 @@ signals! {
     /// Bytes received from dependencies, a second.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that garbage collection uses.
-    Gc: "gc", "share", "CPU time for garbage collection", "the runtime, or its functions";
+    Gc: "gc", "share", "server's CPU time used for garbage collection", "the server's runtime, or sampled functions";
     /// Share of the server's CPU time that waiting for locks uses.
-    Spinning: "spinning", "share", "CPU time waiting for locks", "the server's functions";
+    Spinning: "spinning", "share", "server's CPU time used for waiting for locks", "the server's functions";
     /// Share of the time in which garbage collection stopped the runtime.
     GcPauses: "gc_pauses", "share", "time in which garbage collection stopped the server", "the runtime";
     /// Share of the server's CPU time that compiling its own code uses (just-in-time compilers).
-    Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
+    Compiling: "compiling", "share", "server's CPU time used for compiling code", "the runtime's threads";
     /// Cores that were idle, or that plimsoll used only for busy waiting.
     Idle: "idle", "cores", "idle cores", "the machine";
     /// Number of cores of the machine.
-    Cores: "cores", "cores", "cores of the machine", "the machine";
+    Cores: "cores", "cores", "cores of the server's machine", "the machine";
     /// Share of the time in which some task waited for storage.
-    IoPressure: "io_pressure", "share", "time waiting for storage", "the machine";
+    IoPressure: "io_pressure", "share", "time in which any task waited for storage", "the machine";
     /// Share of the time in which some task waited for memory.
-    MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
+    MemoryPressure: "memory_pressure", "share", "time in which any task waited for memory", "the machine";
     /// Cores that processes other than plimsoll, the server and its dependencies used.
     Others: "others", "cores", "cores used by other processes", "the machine";
     /// Share of the CPU time that this virtual machine wanted but did not get from its host (steal
     /// time).
     Steal: "steal", "share", "CPU time that the machine's host took (steal)", "the machine";
     /// Share of the CPU quota's periods in which the server's control group was throttled.
-    Throttled: "throttled", "share", "periods in which the CPU quota was exhausted", "the control group";
+    Throttled: "throttled", "share", "periods in which the server's CPU quota was exhausted", "the control group";
     /// CPU quota of the server's control group.
     Quota: "quota", "cores", "the quota", "the control group";
     /// Memory of the server's control group as a share of its limit.
-    GroupMemory: "group_memory", "share", "memory, as a share of the limit", "the control group";
+    GroupMemory: "group_memory", "share", "server's memory, as a share of its limit", "the control group";
     /// Share of TCP segments that were retransmitted.
     Retransmits: "retransmits", "share", "TCP segments sent again", "the kernel's TCP";
     /// Share of the local ports for one peer that are in TIME-WAIT, after their connection was
     /// closed.
     TimeWait: "time_wait", "share", "local ports to one peer in TIME-WAIT", "the kernel's TCP";
     /// Mean number of the server's threads that wait for another thread.
-    InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
+    InLock: "in_lock", "", "server threads that wait for another thread", "wait states of the server's threads";
     /// Mean number of the server's threads that wait at one common address in memory, such as a
     /// lock; the maximum over addresses.
-    InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
+    InSameLock: "in_same_lock", "", "server threads that wait for the same lock", "wait states of the server's threads";
     /// Mean number of the server's threads that sleep for a fixed time.
-    InSleep: "in_sleep", "", "threads that sleep until a timer ends", "the wait states of threads";
+    InSleep: "in_sleep", "", "server threads that sleep until a timer ends", "wait states of the server's threads";
     /// Mean number of the server's threads that wait for data from a connection.
-    InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
+    InRead: "in_read", "", "server threads that wait for data", "wait states of the server's threads";
     /// Mean number of the server's threads that wait until the reader of a pipe or unix socket
     /// reads their output.
-    InWrite: "in_write", "", "threads that wait for a reader of their output", "the wait states of threads";
+    InWrite: "in_write", "", "server threads whose output waits to be read", "wait states of the server's threads";
     /// Mean number of the server's threads that wait for storage.
-    InDisk: "in_disk", "", "threads that wait for storage", "the wait states of threads";
+    InDisk: "in_disk", "", "server threads that wait for storage", "wait states of the server's threads";
 }
 
 /// Formats the value of a signal with its unit, for people.

@@ -70,13 +70,15 @@ impl ConstantFailure {
     /// Formats the failure in a few words:
     /// `0.5 % of the requests fail at any load (both at 250 a second and at 4 000 a second)`.
     pub fn text(&self) -> String {
-        let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
+        let (lower_rate, higher_rate) = (format::rate(self.from_rps), format::rate(self.to_rps));
         let share = format::short_percent(format::rounded(self.share, 2));
-        let how = match self.how {
+        let problem = match self.how {
             SloBreakKind::Failed => "fail".to_owned(),
             SloBreakKind::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
         };
-        format!("{share} of the requests {how} at any load (both at {from} a second and at {to} a second)")
+        format!(
+            "{share} of the requests {problem} at any load (both at {lower_rate} a second and at {higher_rate} a second)"
+        )
     }
 
     /// Finds the constant failure in these loads. `allowed` is the share of the requests that the

@@ -180,8 +180,8 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
-        "Within {budget}, a load line of 1 000 requests/s is precise to about {precision}; a load line below about \
-         {lowest_rate}/s may not be provable.",
+        "Within {budget}, plimsoll can measure a load line of 1 000 requests/s to within about {precision}. The search \
+         may not prove a load line below about {lowest_rate}/s.",
         precision = format::short_percent(width),
         lowest_rate = format::rate(provable_from_rps.ceil())
     )];
@@ -206,7 +206,10 @@ pub fn forecast(settings: &Settings) -> Forecast {
             success_share = share_syntax(settings.slo.success_min),
             rate_rps = format::rate(rps.ceil())
         )),
-        None => sentences.push("No number of requests can prove that no request will ever fail.".to_owned()),
+        None => {
+            let text = "No number of requests can prove success>=100%, because any later request may fail.";
+            sentences.push(text.to_owned());
+        }
     }
     Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
 }
@@ -338,11 +341,11 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         let seen = match findings.longest_pass_at_line_s {
             s if s > 0.0 => {
                 format!(
-                    "the longest trial at this rate took {trial_s} s",
+                    "the longest trial at the load line took {trial_s} s",
                     trial_s = format_number((s * 10.0).round() / 10.0)
                 )
             }
-            _ => "no trial at this rate met the SLO".to_owned(),
+            _ => "no trial at the load line met the SLO; the estimate follows from trials at other rates".to_owned(),
         };
         doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
     }
@@ -430,8 +433,11 @@ fn end_doubts(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Beyond, text);
         }
         StopReason::MaxRate => {
-            let text = Sentence::from("The highest load allowed (").remedy(Remedy::MaxRate);
-            doubts.add(DoubtKind::Beyond, text.words(") still meets the SLO: the load line is higher than this load."));
+            let text = Sentence::from(
+                "The server still meets the SLO at the highest load allowed, so the load line is higher than this \
+                 load. Allow a higher load (",
+            );
+            doubts.add(DoubtKind::Beyond, text.remedy(Remedy::MaxRate).words(")."));
         }
         StopReason::LowestFails => {
             let lowest = findings
@@ -441,8 +447,8 @@ fn end_doubts(findings: &Findings) -> Doubts {
                 .filter_map(TrialOutcome::offered_rps)
                 .fold(f64::INFINITY, f64::min);
             let text = format!(
-                "Even the lowest load tried, {requests} a second, violates the SLO.",
-                requests = format::rate(lowest)
+                "Even the lowest load tried, {lowest_rate} a second, violates the SLO.",
+                lowest_rate = format::rate(lowest)
             );
             doubts.add(DoubtKind::Beyond, text);
         }
@@ -452,8 +458,9 @@ fn end_doubts(findings: &Findings) -> Doubts {
         StopReason::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
             let waited = format::duration(waited as f64);
-            let text = format!("No response arrived within {waited}, so there is no load line; a larger ");
-            doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
+            let text =
+                format!("No response arrived within {waited}, so there is no load line. Give the search more time (");
+            doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(")."));
         }
         StopReason::Gone => {
             // If there is no load line, the loss of the server is itself the result of the search,
@@ -467,12 +474,12 @@ fn end_doubts(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
         StopReason::Disturbed => {
-            let basis = match findings.load_line_rps.rps > 0.0 {
+            let consequence = match findings.load_line_rps.rps > 0.0 {
                 true => "the load line comes from the loads that met the SLO despite the disturbance",
-                false => "no load near the load line met the SLO",
+                false => "no load near the estimated load line met the SLO",
             };
             let text = format!(
-                "Other processes disturbed most of the trials: {basis}. Stop other programs, and search again; a \
+                "Other processes disturbed most of the trials: {consequence}. Stop other programs, and search again; a \
                  longer budget helps too."
             );
             doubts.add(DoubtKind::Others, text);
@@ -510,7 +517,7 @@ fn trial_doubts(
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.impossible_bound, findings.load_line_rps.rps > 0.0) {
             (Some(bound), _) => format!("no rate meets {bound}"),
-            (None, true) => "the load line includes the stalls".to_owned(),
+            (None, true) => "the measured load line takes the stalls into account".to_owned(),
             (None, false) => {
                 "no trial within this budget was long enough to find a rate that meets the SLO despite the \
                  stalls"
@@ -521,10 +528,10 @@ fn trial_doubts(
     }
     if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
         let text = if capacity.set_aside == 1 {
-            "A saturated trial was far slower than the rest and counts as disturbed.".to_owned()
+            "A saturated trial was far slower than the other saturated trials and counts as disturbed.".to_owned()
         } else {
             format!(
-                "{slow_trials} saturated trials were far slower than the rest and count as disturbed.",
+                "{slow_trials} saturated trials were far slower than the other saturated trials and count as disturbed.",
                 slow_trials = capacity.set_aside
             )
         };
@@ -575,7 +582,7 @@ fn trial_doubts(
     if quota.is_none() && peak::is_still_growing(trials) {
         doubts.add(
             DoubtKind::Beyond,
-            "Goodput was still growing with the number of users when the search for the peak ended; the peak is \
+            "Goodput was still growing with the number of users when the search for the peak ended; the real peak is \
              higher.",
         );
     }

@@ -69,7 +69,11 @@ impl DemandError {
     pub fn sentence(&self) -> Sentence {
         let said = Sentence::from(self.to_string());
         match self {
-            DemandError::Figure(_) => said.words(" (set the SLO with ").remedy(Remedy::Slo).words(")"),
+            DemandError::Figure(_) => said
+                .words(". ")
+                .words("A bound on response times or success belongs in the SLO (")
+                .remedy(Remedy::Slo)
+                .words(")"),
             DemandError::Shape(_) | DemandError::Value(_) => said,
         }
     }
@@ -135,9 +139,16 @@ impl Demand {
         if self.op.holds(lower, self.value) == self.op.holds(upper.unwrap_or(f64::INFINITY), self.value) {
             return None;
         }
-        let upper_text = upper.map_or_else(|| "an unknown rate (no higher rate was tried)".to_owned(), format::rate);
-        let (from, value) = (format::rate(lower), format::rate(self.value));
-        let why = format!("the load line lies between {from} and {upper_text}, and {value} is inside this interval");
+        let (lower_rate, value) = (format::rate(lower), format::rate(self.value));
+        let why = match upper.map(format::rate) {
+            Some(upper_rate) => {
+                format!("the load line lies between {lower_rate} and {upper_rate}, and {value} is inside this interval")
+            }
+            None => format!(
+                "the load line is at least {lower_rate}, but no higher rate was tried, so {value} may be above or \
+                 below the load line"
+            ),
+        };
         // The load line's interval narrows with the square root of the search time.
         let needed = upper.map(|upper| {
             let distance = (self.value - (lower + upper) / 2.0).abs().max((upper - lower) / 100.0);

@@ -156,24 +156,35 @@ impl PresentCapacityTrials {
 
     /// Returns the doubt that describes the change and its consequence for the load line.
     pub(super) fn capacity_change_doubt(&self) -> (DoubtKind, Sentence) {
-        let (how, like) = match (self.has_fallen(), self.is_trend()) {
-            (true, false) => ("fell", "as with an exhausted CPU credit"),
-            (true, true) => ("fell repeatedly, most recently", "as with a leak or growing data"),
-            (false, false) => ("rose", "as with scaling or a warm cache"),
-            (false, true) => ("rose repeatedly, most recently", "as with a cache that fills"),
+        let (before_rps, present_rps) = (format::rate(self.before_rps), format::rate(self.present_rps));
+        let change = match (self.has_fallen(), self.is_trend()) {
+            (true, false) => format!(
+                "The server's capacity fell from {before_rps} to {present_rps} a second during the search. An \
+                 exhausted CPU credit may be the reason."
+            ),
+            (true, true) => format!(
+                "The server's capacity fell repeatedly during the search, most recently from {before_rps} to \
+                 {present_rps} a second. A leak or growing data may be the reason."
+            ),
+            (false, false) => format!(
+                "The server's capacity rose from {before_rps} to {present_rps} a second during the search. Scaling \
+                 or a warm cache may be the reason."
+            ),
+            (false, true) => format!(
+                "The server's capacity rose repeatedly during the search, most recently from {before_rps} to \
+                 {present_rps} a second. A cache that fills may be the reason."
+            ),
         };
-        let then = match self.is_trend() {
-            true => "and the trend may continue",
-            false => "and earlier trials do not count",
+        let consequence = match self.is_trend() {
+            true => "The server's capacity may change further.",
+            false => "Trials before the change of the capacity do not count.",
         };
         let text = format!(
-            "The server's capacity {how} from {before_rps} to {present_rps} a second during the search, {like}, \
-             {then}. The load line is from the last {recent_time}. A larger ",
-            before_rps = format::rate(self.before_rps),
-            present_rps = format::rate(self.present_rps),
+            "{change} {consequence} The load line is from the last {recent_time} of the search. Give the search \
+             more time to observe more of this change (",
             recent_time = format::duration(self.seconds.round() * 1e9),
         );
-        (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(" shows more of this change."))
+        (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(")."))
     }
 }
 

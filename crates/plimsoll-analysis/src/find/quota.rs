@@ -179,17 +179,18 @@ impl Quota {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
             Some(window_s) => Sentence::from(format!(
-                "The server allows {granted} requests in {window} and refuses all further requests: the load line \
-                 equals this quota.",
+                "The server allows {granted} requests in each time window of {window} and refuses all further \
+                 requests: the load line equals this quota.",
                 window = format::duration((window_s * 10.0).round() * 1e8)
             )),
             None => Sentence::from(format!(
-                "The server refused all requests for {refused_time} after {granted} requests, as with a quota \
-                 per time window. The search saw no whole window. A larger ",
+                "The server refused all requests for {refused_time} after {granted} requests. A quota per time \
+                 window may be the reason, but the search observed no whole window. Give the search more \
+                 time to observe a whole window (",
                 refused_time = format::duration(self.rejected_s * 1e9)
             ))
             .remedy(Remedy::Budget)
-            .words(" shows a whole window."),
+            .words(")."),
         }
     }
 

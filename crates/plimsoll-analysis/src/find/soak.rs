@@ -144,56 +144,65 @@ impl Soak {
     /// Formats the result of the soak as a sentence without a full stop.
     pub fn text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
-        let void = match self.void_pieces {
+        let void_note = match self.void_pieces {
             0 => String::new(),
-            1 => "; one segment was void".to_owned(),
-            many => format!("; {many} segments were void"),
+            1 => " (one segment of the soak was void)".to_owned(),
+            void_segments => format!(" ({void_segments} segments of the soak were void)"),
         };
         let rate = format::rate(self.rate_rps);
         let Some(broke) = &self.broke else {
             return match self.met_s > 0.0 {
-                true => format!("{rate} a second met the SLO for {met_time}{void}", met_time = time(self.met_s)),
+                true => format!(
+                    "the server met the SLO at a rate of {rate} a second for {met_time}{void_note}",
+                    met_time = time(self.met_s)
+                ),
                 false => format!(
-                    "{rate} a second: all segments of the soak were void (plimsoll or other processes were the \
-                     limit){void}"
+                    "all segments of the soak at {rate} a second were void, because plimsoll or other processes were \
+                     the limit"
                 ),
             };
         };
         let goodput = format::rate(broke.goodput_rps);
-        let how = match broke.manner {
+        let violation = match broke.manner {
             SoakBreakManner::Refuses(share) => format!(
-                "then {refused_share} of the requests got an error status and {goodput} a second succeeded, as with \
-                 an exhausted request quota",
+                "{refused_share} of the requests got an error status, and {goodput} a second succeeded: an exhausted \
+                 request quota may be the reason",
                 refused_share = format::share(share)
             ),
             SoakBreakManner::Fails(share) => format!(
-                "then {failed_share} of the requests failed and {goodput} a second succeeded",
+                "{failed_share} of the requests failed, and {goodput} a second succeeded",
                 failed_share = format::share(share)
             ),
             SoakBreakManner::SlowedDown(from_ns, to_ns) => format!(
-                "response times rose gradually (p50 {first_p50} to {last_p50}), as with a leak or growing data; at \
-                 the end {goodput} a second succeeded",
+                "response times rose gradually (p50 {first_p50} to {last_p50}), and the goodput was {goodput}/s \
+                 at the end: a leak or growing data may be the reason",
                 first_p50 = format::duration(from_ns as f64),
                 last_p50 = format::duration(to_ns as f64)
             ),
             SoakBreakManner::CompletesLess => format!(
-                "then the server completed only {goodput} a second, as with an exhausted CPU credit or a background \
-                 task"
+                "the server's goodput was only {goodput}/s: an exhausted CPU credit or a background task \
+                 may be the reason"
             ),
-            SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
+            SoakBreakManner::Late => "more requests were late than the SLO allows".to_owned(),
             SoakBreakManner::InTotal => {
                 return format!(
-                    "{rate} a second violated the SLO over {soak_time} as a whole, but in no two consecutive \
-                     segments{void}",
+                    "the server violated the SLO at a rate of {rate} a second over {soak_time} as a whole, but in no \
+                     two consecutive segments{void_note}",
                     soak_time = time(self.seconds)
                 );
             }
         };
+        // A gradual rise of response times began before the violation of the SLO.
+        let then = if matches!(broke.manner, SoakBreakManner::SlowedDown(..)) { "" } else { "then " };
         match self.met_s > 0.0 {
-            true => format!("{rate} a second met the SLO for {met_time}; {how}{void}", met_time = time(self.met_s)),
+            true => format!(
+                "the server met the SLO at a rate of {rate} a second for {met_time}; {then}{violation}{void_note}",
+                met_time = time(self.met_s)
+            ),
             false => {
-                let how = how.strip_prefix("then ").unwrap_or(&how);
-                format!("{rate} a second violated the SLO from the start: {how}{void}")
+                format!(
+                    "the server violated the SLO at a rate of {rate} a second from the start: {violation}{void_note}"
+                )
             }
         }
     }

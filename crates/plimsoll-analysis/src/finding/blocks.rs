@@ -94,7 +94,7 @@ impl<'a> MeasuredBlocks<'a> {
         let count = spec.arms.len();
         let (blocks, found) = prove::blocks(&experiment.trials, count);
         let broken_off = || experiment.broken().map(str::to_owned);
-        let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
+        let cut = || experiment.elapsed_ns.is_none().then(|| "the recording in the run file was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);
         let measured = MeasuredBlocks {
             arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),

@@ -117,11 +117,12 @@ fn untried_experiment_doubts(
     let unheld = |tag: Tag| is_skipped(&experiment.remarks, tag);
     let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
-        let why = match worth.contains(change) {
-            true => "the budget left no time for the change",
-            false => "the change would not help to decide between the possible causes",
+        let reason = match worth.contains(change) {
+            true => "the budget left no time for this experiment",
+            false => "this experiment would not help to decide between the possible causes",
         };
-        doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
+        let text = format!("the experiment '{experiment}' was not tried: {reason}", experiment = change.text());
+        doubts.add(DoubtKind::Unmeasured, text);
     }
     let values = spec.setting_values.iter().enumerate().filter(|(number, value)| {
         experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(varied_tag(*number))
@@ -129,7 +130,7 @@ fn untried_experiment_doubts(
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
         let text = format!(
-            "the server setting was not tried with {values}: the budget left no time for the change",
+            "the server setting was not tried with {values}: the budget left no time for these loads",
             values = values.join(", ")
         );
         doubts.add(DoubtKind::Unmeasured, text);
@@ -144,8 +145,8 @@ fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::skipped_load) {
         let value = varied_number(&tag).and_then(|number| spec.setting_values.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
-            (Some(intervention), _) => intervention.text().to_owned(),
-            (None, Some(value)) => format!("the setting at {value}"),
+            (Some(intervention), _) => format!("the experiment '{}'", intervention.text()),
+            (None, Some(value)) => format!("the server setting with the value {value}"),
             (None, None) => continue,
         };
         doubts.add(DoubtKind::Unmeasured, Sentence::from(format!("{what} was not tried: ")).then(&skip_reason(reason)));

@@ -25,6 +25,8 @@ pub struct OverloadFinding<'a> {
     /// The plan of a second target, and the second target's result under the same overload; `None`
     /// without a second target.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
+    /// Whether plimsoll itself was at its limit, so that the figures may not be the server's.
+    pub generator_was_limit: bool,
     /// What probes observed of the server and its machine during the overload.
     pub server: ServerView<'a>,
 }
@@ -49,7 +51,7 @@ pub(super) fn overload_finding<'a>(
     })?;
     let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
         kind: DoubtKind::Nothing,
-        text: "there is no load line: the study's loads are shares of the peak throughput".into(),
+        text: "there is no load line, so the rates of the study's loads are shares of the peak throughput".into(),
     });
     let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded =
@@ -73,6 +75,7 @@ pub(super) fn overload_finding<'a>(
         .chain(cut_off_doubt(experiment))
         .chain(Doubts::from_warnings(&experiment.start_notes.warnings))
         .collect();
+    let generator_was_limit = doubts.has(DoubtKind::Generator);
     let plan = &trial.run.plan;
     Ok(Assessment::new(
         doubts,
@@ -82,6 +85,7 @@ pub(super) fn overload_finding<'a>(
             retries: spec.retries,
             overload: overloaded,
             against,
+            generator_was_limit,
             server,
         },
     ))

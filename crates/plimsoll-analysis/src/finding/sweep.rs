@@ -120,21 +120,22 @@ impl<'a> SweepFinding<'a> {
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
         let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
         if let Some((users, first)) = limits.next() {
-            let other_levels = match limits.count() {
-                0 => String::new(),
-                1 => " (and at one further level)".to_owned(),
-                more => format!(" (and at {more} further levels)"),
-            };
             let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
-            let text = format!("with {users}{other_levels}, plimsoll was the limit, not the server: ");
-            let reason =
-                first.summary.generator.reason.clone().unwrap_or_else(|| "the generator could not keep up".into());
+            let text = match limits.count() {
+                0 => format!("with {users}, plimsoll was the limit, not the server: "),
+                1 => format!("with {users} and at one further level, plimsoll was the limit, not the server: "),
+                more => {
+                    format!("with {users} and at {more} further levels, plimsoll was the limit, not the server: ")
+                }
+            };
+            let reason = first.summary.generator.reason.clone();
+            let reason = reason.unwrap_or_else(|| "plimsoll could not generate the load fast enough".into());
             doubts.add(DoubtKind::Generator, Sentence::from(text).then(&reason));
         }
         for SweepLevel { concurrency, outcome } in &self.levels {
             if let Err(reason) = outcome {
                 let (users, reason) = (format::count(*concurrency), format::skip_reason(reason));
-                let text = Sentence::from(format!("concurrency {users} was not measured: ")).then(&reason);
+                let text = Sentence::from(format!("the level with {users} users was not measured: ")).then(&reason);
                 doubts.add(DoubtKind::Unmeasured, text);
             }
         }
@@ -145,13 +146,13 @@ impl<'a> SweepFinding<'a> {
         if let Some(worst) = rough.iter().map(|(_, error)| *error).reduce(f64::max) {
             let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
             let text = format!(
-                "goodput varied: with {users} users its error is up to {error_percent:.0} %, so small differences \
-                 between levels carry no information; more time (",
+                "the goodput varied: with {users} users, its error is up to {error_percent:.0} %. Small differences \
+                 between levels carry no information. More time reduces this error (",
                 users = at.join(", "),
                 error_percent = worst * 100.0
             );
             let text = Sentence::from(text).remedy(Remedy::LoadTime).words(", ").remedy(Remedy::Budget);
-            doubts.add(DoubtKind::Rough, text.words(") reduces this error"));
+            doubts.add(DoubtKind::Rough, text.words(")"));
         }
         doubts
     }

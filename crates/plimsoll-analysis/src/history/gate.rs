@@ -106,11 +106,11 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         }
     }
     if candidate.series_value_rps().is_none() {
-        let why = candidate.reason_without_value();
+        let reason = candidate.reason_without_value();
         return no_verdict(
             before.len(),
             0,
-            format!("the run {file} has no {measure}: {why}", file = candidate.file, measure = candidate.measure()),
+            format!("the run {file} has no {measure}: {reason}", file = candidate.file, measure = candidate.measure()),
         );
     }
     let (reference, new) = (logs(before), logs(candidates));
@@ -139,8 +139,8 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
             n,
             m,
             format!(
-                "{branch} has {n} comparable {runs} since its last change in performance, and the gate needs \
-                {REFERENCE_MIN}"
+                "branch {branch} has {n} comparable {runs} since its last change in performance, and the gate needs \
+                 at least {REFERENCE_MIN} runs"
             ),
         );
     }

@@ -25,17 +25,24 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     if a.measure() != b.measure() {
         return vec![format!(
-            "one run has a {measure_a}, the other run has a {measure_b}",
+            "the runs have different figures: {measure_a} and {measure_b}",
             measure_a = a.measure(),
             measure_b = b.measure()
         )];
     }
     let reasons = [
-        (a.traffic != b.traffic, "the traffic differs: other requests, connections, protocol or arrivals".to_owned()),
-        (a.slo != b.slo, format!("the SLO differs: {slo_a} and {slo_b}", slo_a = slo(a), slo_b = slo(b))),
+        (
+            a.traffic != b.traffic,
+            "the runs have different traffic: requests, connections, protocol or arrivals differ".to_owned(),
+        ),
+        (a.slo != b.slo, format!("the runs have different SLOs: {slo_a} and {slo_b}", slo_a = slo(a), slo_b = slo(b))),
         (
             a.machine != b.machine,
-            format!("the machine differs: {machine_a} and {machine_b}", machine_a = a.machine, machine_b = b.machine),
+            format!(
+                "the runs come from different machines: {machine_a} and {machine_b}",
+                machine_a = a.machine,
+                machine_b = b.machine
+            ),
         ),
     ];
     reasons.into_iter().filter(|(differs, _)| *differs).map(|(_, reason)| reason).collect()

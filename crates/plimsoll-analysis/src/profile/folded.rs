@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError
         let (stack, count) = line.rsplit_once([' ', '\t']).unwrap_or(("", line));
         let count: i64 = count.parse().map_err(|_| ReadError::Line {
             line: number + 1,
-            what: "does not end with a whole count, as folded stacks do ('main;serve;encode 42')",
+            what: "the line does not end with a whole count, as folded stacks do ('main;serve;encode 42')",
         })?;
         for name in stack.trim_end().rsplit(';').filter(|name| !name.is_empty()) {
             let place = *places.entry(name).or_insert_with(|| {

@@ -147,7 +147,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
                 None if events.len() == EVENTS_MAX => {
-                    let what = "has more than 64 different events";
+                    let what = "the 'perf script' text has more than 64 different events";
                     return Err(ReadError::Line { line: number + 1, what });
                 }
                 None => {
@@ -168,7 +168,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             room.take(1, 3 * size_of::<u32>())?;
             sample.stack.push(names.intern_name(name, &mut room)?);
         } else {
-            let what = "is neither the head of a sample nor a frame, as 'perf script' prints them";
+            let what = "the line is neither the first line of a sample nor a frame, as 'perf script' prints them";
             return Err(ReadError::Line { line: number + 1, what });
         }
     }
@@ -256,7 +256,7 @@ mod tests {
         };
         assert!(given(text(64).as_bytes()).is_ok_and(|profile| profile.sample_types.len() == 65));
         let refused = given(text(100_000).as_bytes()).expect_err("too many").to_string();
-        assert!(refused.contains("line 129 has more than 64 different events"), "{refused}");
+        assert!(refused.contains("line 129: the 'perf script' text has more than 64 different events"), "{refused}");
     }
 
     #[test]

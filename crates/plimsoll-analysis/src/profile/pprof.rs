@@ -28,8 +28,8 @@ struct Fields<'a> {
     end: usize,
 }
 
-fn pprof_error(at: usize, what: &'static str) -> ReadError {
-    ReadError::Pprof { at, what }
+fn pprof_error(at: usize, fault: &'static str) -> ReadError {
+    ReadError::Pprof { at, fault }
 }
 
 impl<'a> Fields<'a> {
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             if self.at == self.end {
-                return Err(pprof_error(self.at, "a number is cut off"));
+                return Err(pprof_error(self.at, "a number in the profile is cut off"));
             }
             let byte = self.input[self.at];
             self.at += 1;
@@ -58,13 +58,13 @@ impl<'a> Fields<'a> {
                 return Ok(value);
             }
         }
-        Err(pprof_error(self.at, "a number is too long"))
+        Err(pprof_error(self.at, "a number in the profile has more than 10 bytes"))
     }
 
     fn skip(&mut self, bytes: u64) -> Result<&'a [u8], ReadError> {
         let start = self.at;
         if bytes > (self.end - start) as u64 {
-            return Err(pprof_error(start, "a field is longer than the rest of the file"));
+            return Err(pprof_error(start, "a protobuf field is longer than the rest of the file"));
         }
         self.at += bytes as usize;
         Ok(&self.input[start..self.at])
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
         }
         let key = self.read_varint()?;
         if key >> 3 == 0 {
-            return Err(pprof_error(self.at, "a field has the number 0"));
+            return Err(pprof_error(self.at, "a protobuf field has the invalid number 0"));
         }
         let content = match key & 7 {
             0 => Wire::Varint(self.read_varint()?),
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
                 Wire::Bytes(self.skip(length)?)
             }
             5 => self.skip(4).map(|_| Wire::Fixed)?,
-            _ => return Err(pprof_error(self.at, "a field has an unknown type")),
+            _ => return Err(pprof_error(self.at, "a protobuf field has an unknown type")),
         };
         Ok(Some((key >> 3, content)))
     }
@@ -122,7 +122,7 @@ impl Strings<'_> {
         let bytes = usize::try_from(index).ok().and_then(|index| self.0.get(index));
         bytes
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-            .ok_or_else(|| pprof_error(0, "a name refers to a missing string"))
+            .ok_or_else(|| pprof_error(0, "a name refers to a string that is missing in the profile's string table"))
     }
 }
 
@@ -227,10 +227,10 @@ fn read_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>,
         }
     }
     if parts.strings.first().is_none_or(|first| !first.is_empty()) {
-        return Err(pprof_error(input.len(), "there is no table of strings"));
+        return Err(pprof_error(input.len(), "the profile has no string table"));
     }
     if parts.sample_types.is_empty() {
-        return Err(pprof_error(input.len(), "the profile does not name its values"));
+        return Err(pprof_error(input.len(), "the profile does not name the types of its sample values"));
     }
     Ok(parts)
 }
@@ -292,7 +292,9 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
                     let function = message_id(input, line)?;
                     if function != 0 {
                         let known = functions.get(function);
-                        inlined.push(known.ok_or_else(|| pprof_error(fields.at, "a line names no function"))?);
+                        inlined.push(known.ok_or_else(|| {
+                            pprof_error(fields.at, "a code line refers to a function that is missing in the profile")
+                        })?);
                         room.check_memory(&builder, TABLE_GROWTH_FACTOR * size_of::<FunctionId>() * inlined.len())?;
                     }
                 }
@@ -391,7 +393,9 @@ fn read_samples(
             room.check_memory(builder, if field == 1 { TABLE_GROWTH_FACTOR * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
                 (1, content) => fields.for_each_number(content, |id| {
-                    let place = places.get(id).ok_or_else(|| pprof_error(fields.at, "a stack names no location"))?;
+                    let place = places.get(id).ok_or_else(|| {
+                        pprof_error(fields.at, "a stack refers to a location that is missing in the profile")
+                    })?;
                     builder.push_place(place);
                     Ok(())
                 })?,
@@ -399,7 +403,7 @@ fn read_samples(
                     if values.len() == width {
                         return Err(pprof_error(
                             fields.at,
-                            "a sample has fewer or more values than the profile has types",
+                            "a sample has fewer or more values than the profile has value types",
                         ));
                     }
                     values.push(value as i64);
@@ -414,7 +418,7 @@ fn read_samples(
             }
         }
         if values.len() != width {
-            return Err(pprof_error(fields.end, "a sample has fewer or more values than the profile has types"));
+            return Err(pprof_error(fields.end, "a sample has fewer or more values than the profile has value types"));
         }
         builder.sample(&values);
     }

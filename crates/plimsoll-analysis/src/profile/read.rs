@@ -101,15 +101,21 @@ fn foreign_format_error(bytes: &[u8]) -> Option<ReadError> {
         return Some(ReadError::Empty);
     }
     let kinds: [(&[u8], &'static str); 9] = [
-        (b"PERFILE2", "is raw perf data: run `perf script -i FILE > FILE.txt` and give FILE.txt"),
-        (b"go 1.", "is an execution trace of Go, not a profile: fetch /debug/pprof/profile instead of trace"),
-        (b"FLR\0", "is a Java flight recording: convert the recording to pprof or collapsed stacks with jfrconv"),
-        (b"heap profile:", "is a profile in debug text: fetch the profile without debug="),
-        (b"goroutine profile:", "is a profile in debug text: fetch the profile without debug="),
-        (b"goroutine ", "is a dump of goroutines in debug text: fetch the profile without debug="),
-        (b"--- ", "is a profile in debug text: fetch the profile without debug="),
-        (b"{", "is JSON: export the profile as pprof or as folded (collapsed) stacks"),
-        (b"<", "is a page of HTML or XML: give the address of the profile itself, such as /debug/pprof/profile"),
+        (b"PERFILE2", "the content is raw perf data. Run `perf script -i FILE > FILE.txt` and give FILE.txt"),
+        (b"go 1.", "the content is an execution trace of Go. Fetch /debug/pprof/profile instead of trace"),
+        (
+            b"FLR\0",
+            "the content is a Java flight recording. Convert the recording to pprof or collapsed stacks with jfrconv",
+        ),
+        (b"heap profile:", "the content is the text form of a profile. Fetch the profile without debug= in the URL"),
+        (
+            b"goroutine profile:",
+            "the content is the text form of a profile. Fetch the profile without debug= in the URL",
+        ),
+        (b"goroutine ", "the content is a text dump of goroutines. Fetch the profile without debug= in the URL"),
+        (b"--- ", "the content is the text form of a profile. Fetch the profile without debug= in the URL"),
+        (b"{", "the content is JSON. Export the profile as pprof or as folded (collapsed) stacks"),
+        (b"<", "the content is HTML or XML. Give the address of the profile itself, such as /debug/pprof/profile"),
     ];
     kinds.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| ReadError::Other(what))
 }

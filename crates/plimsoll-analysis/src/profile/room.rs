@@ -11,7 +11,7 @@ pub enum ReadError {
     #[error("is empty: fetch the profile again")]
     Empty,
     /// The input is a file of another known format. The text names the format and says what to do.
-    #[error("{0}")]
+    #[error("cannot be read as a profile: {0}")]
     Other(&'static str),
     /// The gzip stream ends early.
     #[error("is cut off in the middle of its gzip data: fetch or copy the profile again")]
@@ -27,22 +27,21 @@ pub enum ReadError {
     TooMany(usize),
     /// The input is not the complete protobuf of a pprof profile.
     #[error(
-        "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch the \
-         profile again, or convert the profile"
+        "cannot be read as a profile: the content is neither pprof, folded stacks nor 'perf script' text, or was cut \
+         off (byte {at}: {fault}). Fetch the profile again, or convert the profile"
     )]
     Pprof {
         /// Approximate offset of the fault in the unpacked bytes.
         at: usize,
         /// The fault in words.
-        what: &'static str,
+        fault: &'static str,
     },
     /// A line of text does not fit the format.
-    #[error("is no profile: line {line} {what}")]
+    #[error("is no profile: line {line}: {what}")]
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// The fault in words, which complete a sentence that begins with "line" and the number of
-        /// the line.
+        /// The fault as a sentence without a full stop.
         what: &'static str,
     },
 }

@@ -158,11 +158,11 @@ pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     };
     let (route, side) =
         routes.iter().find_map(|route| (0..2).find(|side| never(route, *side)).map(|side| (route, side)))?;
-    let letter = ["A", "B"][side];
-    let other = ["A", "B"][1 - side];
+    let failing_side = ["A", "B"][side];
+    let other_side = ["A", "B"][1 - side];
     let text = format!(
-        "the targets respond differently: '{request}' never succeeds on {letter}, but succeeds on {other} \
-         ({success_percent:.1} %)",
+        "the sides respond differently: request '{request}' never succeeds on side {failing_side}, but \
+         {success_percent:.1} % of its requests succeed on side {other_side}",
         request = route.name,
         success_percent = route.success_rate[1 - side] * 100.0
     );

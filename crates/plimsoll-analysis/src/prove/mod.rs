@@ -178,8 +178,9 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     let mut routes = by_route::compare_routes(settings, &counted, look);
     let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
-        let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
-        doubts.add(DoubtKind::Unlike, format!("side B fails {b} of its requests, side A fails {a}"));
+        let [failed_a, failed_b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
+        let text = format!("{failed_b} of the requests to side B fail, but only {failed_a} of the requests to side A");
+        doubts.add(DoubtKind::Unlike, text);
     }
     // If more requests of B fail, its responses differ as well, so the warning about the failures
     // is enough.
@@ -191,11 +192,13 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     doubts.extend(by_route::succeed_on_one_side(&routes));
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.interference);
     if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::combine(loads, "loads") {
-        let text = format!("the machine was disturbed: {reason}; the intervals stay valid, and are wider");
+        let text = format!(
+            "the machine was disturbed: {reason}; the intervals stay valid, but are wider than without the disturbance"
+        );
         doubts.add(DoubtKind::Others, text);
     }
     let refused = match &stopped_by {
-        ComparisonEnd::Broken(why) => Some(format!("the comparison ended early: {why}")),
+        ComparisonEnd::Broken(reason) => Some(format!("the comparison ended early: {reason}")),
         ComparisonEnd::Void => Some("too few blocks were valid (a block is one load on each side)".to_owned()),
         ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
     };

@@ -43,21 +43,29 @@ fn format_seconds(s: f64) -> String {
 pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = is_clearly_different(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
     let cpu = is_clearly_different(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
-    let of = |past: &ProcessAge| match age {
+    let history = |side: char, past: &ProcessAge| match age {
         true => format!(
-            "was started {age} ago and has used {cpu_time} of CPU time",
+            "the process of side {side} was started {age} ago and has used {cpu_time} of CPU time",
             age = format_seconds(past.age_s),
             cpu_time = format_seconds(past.cpu_s)
         ),
-        false => format!("has used {cpu_time} of CPU time", cpu_time = format_seconds(past.cpu_s)),
+        false => {
+            format!("the process of side {side} has used {cpu_time} of CPU time", cpu_time = format_seconds(past.cpu_s))
+        }
     };
     (age || cpu).then(|| {
-        let differing = if age { "age or past work" } else { "past work" };
-        let text =
-            format!("the two processes differ in {differing}, which can matter more than the difference of the builds");
-        Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
+        let text = match age {
+            true => {
+                "the two processes differ in age or past work, which can matter more than the difference of the builds"
+            }
+            false => "the two processes differ in past work, which can matter more than the difference of the builds",
+        };
+        let histories = format!("{text}: {}, {}", history('A', a), history('B', b));
+        Sentence::from(histories)
+            .words(". ")
+            .words("Let plimsoll start both builds anew for each load (")
             .remedy(Remedy::Builds)
-            .words(" starts both builds anew for each load")
+            .words(")")
     })
 }
 
@@ -75,14 +83,14 @@ mod tests {
                 (40.0, 2.0),
                 (41.0, 0.1),
                 Some(
-                    "differ in past work, which can matter more than the difference of the builds: A has used 2.0 s of CPU time, B has used 0.1 s",
+                    "differ in past work, which can matter more than the difference of the builds: the process of side A has used 2.0 s of CPU time, the process of side B has used 0.1 s",
                 ),
             ),
             ((40.0, 0.3), (41.0, 0.01), None),
-            ((40.0, 0.01), (41.0, 400.0), Some("B has used 7 min of CPU time;")),
+            ((40.0, 0.01), (41.0, 400.0), Some("side B has used 7 min of CPU time.")),
             // The process of A is much older than the process of B, although it has used little CPU
             // time.
-            ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
+            ((86_400.0, 0.4), (5.0, 0.3), Some("side A was started 24 h ago")),
             ((3600.0, 9.0), (3000.0, 8.0), None),
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),
         ] {

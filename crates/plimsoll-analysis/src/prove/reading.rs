@@ -75,7 +75,7 @@ impl Reading {
         let waits = (client_wait_share > CLIENT_WAIT_SHARE_MAX).then(|| {
             Sentence::from(format!(
                 "responses waited in plimsoll for {wait_percent:.0} % of the response time, before plimsoll read them \
-                 (a worker was busy {busy_percent:.0} % of the time)",
+                 (a worker thread of plimsoll was busy {busy_percent:.0} % of the time)",
                 wait_percent = client_wait_share * 100.0,
                 busy_percent = summary.generator.work_share * 100.0
             ))
@@ -239,7 +239,7 @@ impl Blocks {
                 let length_ns = reading.goodput.per * 1e9;
                 reading.void = (usual_ns * 3.0 > length_ns).then(|| {
                     let text = format!(
-                        "no response arrived within {load_ms:.0} ms (longer loads: ",
+                        "no response arrived within a load of {load_ms:.0} ms: make the loads longer (",
                         load_ms = length_ns / 1e6
                     );
                     Sentence::from(text).remedy(Remedy::LoadTime).words(")")
@@ -252,7 +252,7 @@ impl Blocks {
         match &trial.run.ending {
             Some(LoadEnd::Finished) => {}
             Some(LoadEnd::Stopped(stop)) => return Err(format::stop(stop).to_owned()),
-            None => return Err("the recording was cut off".into()),
+            None => return Err("the recording in the run file was cut off".into()),
         }
         let reading = Reading::from_trial(trial);
         if let Some(place) = self.next.get_mut(arm.index()) {

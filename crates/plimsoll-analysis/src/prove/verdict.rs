@@ -214,8 +214,11 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
         };
         let Some((effect, shares)) = compared(&share) else { continue };
         if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_credible(&effect) {
-            let [a, b] = shares.map(format::share);
-            let text = format!("the sides respond differently: status {status} is {b} of B's responses and {a} of A's");
+            let [share_a, share_b] = shares.map(format::share);
+            let text = format!(
+                "the sides respond differently: {share_b} of B's responses have status {status}, but {share_a} of A's \
+                 responses"
+            );
             return Some(AnswerMismatch { text, much: true });
         }
     }
@@ -226,8 +229,8 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     let much = (sizes[1] / sizes[0] - 1.0).abs() > SIZE_TOLERANCE;
     let digits = usize::from((sizes[1] - sizes[0]).abs() < 10.0);
     let text = format!(
-        "the sides respond differently: a response of A has {bytes_of_a:.digits$} bytes on average, one of B \
-         {bytes_of_b:.digits$}",
+        "the sides respond differently: on average, a response of A has {bytes_of_a:.digits$} bytes, and a response \
+         of B has {bytes_of_b:.digits$} bytes",
         bytes_of_a = sizes[0],
         bytes_of_b = sizes[1]
     );
@@ -256,8 +259,10 @@ fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, 
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
     let text = format!(
-        "{side} is sometimes much worse: {most} of {all_blocks} blocks are outliers against {side}, {least} \
-         blocks are outliers in its favour",
+        "side {side} is sometimes much worse: {against} of {all_blocks} blocks are outliers against this side, and \
+         only {in_favour} in its favour",
+        against = most,
+        in_favour = least,
         all_blocks = ratios_by_block.len()
     );
     Some((side, text))
@@ -277,6 +282,7 @@ fn describe_trend(counted: &[Block], measure: Criterion) -> Option<String> {
         |blocks: &[Block]| effect_of_measure(blocks, measure).ok().map(|effect| (effect.estimate.exp() - 1.0) * 100.0);
     let (first, second) = (half(first)?, half(second)?);
     Some(format!(
-        "the difference changes while it is measured: {first:+.1} % in the first half of the blocks, {second:+.1} % in the second"
+        "the difference between A and B changes with time: {first:+.1} % in the first half of the blocks, {second:+.1} \
+         % in the second half"
     ))
 }

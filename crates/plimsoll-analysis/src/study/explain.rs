@@ -59,7 +59,7 @@ impl HoldLevel {
             HoldLevel::Low => "a low load",
             HoldLevel::Half => "half the line",
             HoldLevel::Line => "the line",
-            HoldLevel::Past => "just past the load line",
+            HoldLevel::Past => "a load just above the load line",
         }
     }
 

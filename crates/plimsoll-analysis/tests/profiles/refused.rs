@@ -27,7 +27,7 @@ fn bytes_without_a_profile_are_refused() {
     check(b"# A note\nOnce upon a time\n", "line 2");
     check(b"\x7fELF\x02\x01\x01\0\0\0\0\0", "neither pprof");
     check(&[0; 64], "neither pprof");
-    check(&[0x0a, 0x02, 0x08, 0x01], "no table of strings");
+    check(&[0x0a, 0x02, 0x08, 0x01], "no string table");
 }
 
 #[test]
@@ -59,16 +59,16 @@ fn inconsistent_profiles_are_refused() {
     };
     read(&with(&|_| ())).expect("good");
     check(&with(&|p| p.samples[0].values.push(2)), "fewer or more values");
-    check(&with(&|p| p.samples[0].stack.push(1)), "names no location");
-    check(&with(&|p| p.types.clear()), "does not name its values");
+    check(&with(&|p| p.samples[0].stack.push(1)), "refers to a location");
+    check(&with(&|p| p.types.clear()), "does not name the types");
     let mut location = Vec::new();
     bytes(&mut location, 4, &[0x08, 0x63]);
     let mut bad = with(&|_| ());
     bytes(&mut bad, 4, &location);
-    check(&bad, "names no function");
+    check(&bad, "refers to a function");
     let mut bad = with(&|_| ());
     bytes(&mut bad, 1, &[0x08, 0x63]);
-    check(&bad, "a missing string");
+    check(&bad, "refers to a string");
     let mut bad = with(&|_| ());
     varint(&mut bad, 2 << 3 | 2);
     varint(&mut bad, u64::MAX);

@@ -266,7 +266,7 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     // warning.
     let proof = told(&with_routes(1, 5, 1.0, 1.0));
     assert!(
-        proof.doubts.banner_texts().any(|warning| warning.contains("'r0' never succeeds on B")),
+        proof.doubts.banner_texts().any(|warning| warning.contains("'r0' never succeeds on side B")),
         "{:?}",
         proof.doubts
     );

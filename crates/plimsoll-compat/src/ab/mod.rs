@@ -27,15 +27,15 @@ use words::{AbCommand, AbOptions, parse};
 
 const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
     -n N   requests [1]                     -c N   concurrency [1]
-    -t S   seconds at most; -n 50000        -s S   timeout of a request [30]
+    -t S   maximum seconds; sets -n 50000   -s S   timeout of a request [30]
     -k     keep connections                 -r     continue after a failed request
     -p FILE, -u FILE, -T TYPE   body of a POST, of a PUT, and its type
-    -m METHOD, -i               another method, HEAD
+    -m METHOD, -i               another method; the method HEAD
     -H 'Name: value', -C name=value, -A user:password
     -l     allow responses of any length    -B IP  send from this address
     -v N   2: headers, 4: all received data -q     no progress
     -d     no percentages                   -S     no deviations
-    -e FILE, -g FILE            percentages as CSV, a line for each request for gnuplot
+    -e FILE, -g FILE            write percentages as CSV; write a line for each request, for gnuplot
     -E FILE  certificate and key            -V, -h
 
     --http11         HTTP/1.1 instead of 1.0
@@ -156,7 +156,8 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if let (Some(path), true) = (&asked.gnuplot, tally.response_count() > 0) {
         if tally.omitted_rows > 0 {
             output::print_to_stderr(&format!(
-                "warning: -g: '{path}' has its maximum number of lines; {requests} further requests are not in it",
+                "warning: -g: the file '{path}' has reached its maximum number of lines; {requests} further requests \
+                 are not in the file",
                 requests = tally.omitted_rows
             ));
         }

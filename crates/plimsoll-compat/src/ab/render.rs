@@ -30,7 +30,7 @@ pub struct AbReport<'a> {
 pub const BANNER: &str = concat!(
     "This is plimsoll ",
     env!("CARGO_PKG_VERSION"),
-    " with the command line and the output of ApacheBench\n",
+    ". The command line and the output are those of ApacheBench (ab).\n",
     "Times count from the scheduled start of each request\n",
     "Other differences: docs/how-to/coming-from.md\n\n"
 );

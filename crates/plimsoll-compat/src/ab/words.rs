@@ -56,19 +56,19 @@ pub struct AbOptions {
 const FLAGS_WITH_VALUE: &str = "nctspuTvCHAgemBEbPXZfxyz";
 /// The letters of ab's flags that have no value.
 const FLAGS_WITHOUT_VALUE: &str = "kiqlrdSVhIw";
-/// The letters of ab's flags that plimsoll does not support, each with the reason or an alternative
-/// to the flag.
+/// The letters of ab's flags that plimsoll does not support, each with the error message. The
+/// message states the reason or an alternative to the flag.
 const UNSUPPORTED_FLAGS: [(char, &str); 10] = [
-    ('b', "the system sets the size of socket buffers"),
-    ('P', "plimsoll does not use proxies"),
-    ('X', "plimsoll does not use proxies"),
-    ('w', "--output FILE records the run, and plimsoll report makes a page of it"),
-    ('x', "--output FILE records the run, and plimsoll report makes a page of it"),
-    ('y', "--output FILE records the run, and plimsoll report makes a page of it"),
-    ('z', "--output FILE records the run, and plimsoll report makes a page of it"),
-    ('Z', "the TLS library chooses the ciphers"),
-    ('f', "the server chooses TLS 1.2 or 1.3"),
-    ('I', "TLS always sends the server's name"),
+    ('b', "-b is not supported: the system sets the size of socket buffers"),
+    ('P', "-P is not supported: plimsoll does not use proxies"),
+    ('X', "-X is not supported: plimsoll does not use proxies"),
+    ('w', "-w is not supported: record the run with --output FILE, and make a page with plimsoll report"),
+    ('x', "-x is not supported: record the run with --output FILE, and make a page with plimsoll report"),
+    ('y', "-y is not supported: record the run with --output FILE, and make a page with plimsoll report"),
+    ('z', "-z is not supported: record the run with --output FILE, and make a page with plimsoll report"),
+    ('Z', "-Z is not supported: the TLS library chooses the ciphers"),
+    ('f', "-f is not supported: the server chooses TLS 1.2 or 1.3"),
+    ('I', "-I is not supported: plimsoll always sends the server's name in the TLS handshake (SNI)"),
 ];
 /// The default number of requests in ab if `-t` limits the load's duration. The load ends after
 /// this number of requests, even if the time of `-t` has not passed yet.
@@ -131,8 +131,8 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
                         rest
                     }
                 };
-            if let Some((_, why)) = UNSUPPORTED_FLAGS.iter().find(|(refused, _)| *refused == letter) {
-                return Err(format!("-{letter} is not supported: {why}"));
+            if let Some((_, message)) = UNSUPPORTED_FLAGS.iter().find(|(refused, _)| *refused == letter) {
+                return Err((*message).to_owned());
             }
             match letter {
                 'h' => return Ok(AbCommand::Usage),
@@ -177,7 +177,8 @@ impl AbOptions {
             ("allow-public", None) => self.passed_flags.push("--allow-public".to_owned()),
             ("help", None) => return Err("ab -h lists the flags".to_owned()),
             ("output", _) => {
-                self.output = Some(value.or_else(|| words.next().cloned()).ok_or("--output: the file is missing")?);
+                self.output =
+                    Some(value.or_else(|| words.next().cloned()).ok_or("--output: the name of the file is missing")?);
             }
             _ => return Err(format!("ab: invalid option --{name}")),
         }
@@ -187,7 +188,7 @@ impl AbOptions {
     fn apply_flag(&mut self, letter: char, value: &str) -> Result<(), String> {
         let number = || value.parse::<u64>().map_err(|_| format!("-{letter}: '{value}' is no whole number"));
         let positive = || match number()? {
-            0 => Err(format!("-{letter}: must be more than 0")),
+            0 => Err(format!("-{letter}: the value must be more than 0")),
             number => Ok(number),
         };
         match letter {
@@ -207,7 +208,10 @@ impl AbOptions {
             }
             'p' | 'u' => {
                 if self.body.is_some() {
-                    return Err("-p and -u: a request has one body; leave one out".to_owned());
+                    return Err(
+                        "-p, -u: a request can have only one body; give only one of these flags, and only once"
+                            .to_owned(),
+                    );
                 }
                 // A method that the user set explicitly is not replaced by POST or PUT.
                 if ["GET", "HEAD"].contains(&self.method.as_str()) {
@@ -238,7 +242,7 @@ impl AbOptions {
 
     fn set_method(&mut self, method: &str) -> Result<(), String> {
         if method == "HEAD" && self.body.is_some() || self.method == "HEAD" && method != "HEAD" {
-            return Err("-i: a HEAD request has no body".to_owned());
+            return Err("-i: a HEAD request cannot have a body; leave -i out, or leave -p and -u out".to_owned());
         }
         self.method = method.to_owned();
         Ok(())
@@ -375,7 +379,7 @@ mod tests {
         for (line, expect) in [
             ("-n 1", "URL is missing"),
             ("-n x h", "-n: 'x'"),
-            ("-n 0 h", "-n: must be more than 0"),
+            ("-n 0 h", "-n: the value must be more than 0"),
             ("-n", "-n: the value is missing"),
             ("-n 1 -c 2 h", "-c: the concurrency exceeds"),
             ("h -n 5", "'-n' follows the URL"),

@@ -25,7 +25,7 @@ const REDIRECTED_MAX: u64 = 10;
 const USAGE: &str = "Usage: hey [options...] <url>
 
   -n N     requests [200]               -c N   workers [50]
-  -z T     as long as that, such as 10s, instead of -n
+  -z T     duration of the load, such as 10s, instead of -n
   -q N     requests a second of each worker
   -t S     timeout of a request [20]; 0: none
   -o csv   a line for each answer instead of the summary
@@ -108,8 +108,8 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         output::print(&format_csv(&tally.rows, began_us));
         if tally.omitted_rows > 0 {
             output::print_to_stderr(&format!(
-                "warning: -o csv: the output has its maximum number of lines; {responses} further responses are not \
-                 in it",
+                "warning: -o csv: the output has reached its maximum number of lines; {responses} further responses \
+                 are not in the output",
                 responses = tally.omitted_rows
             ));
         }
@@ -130,7 +130,14 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,
     };
-    let warning = format!("warning: {redirects} responses were redirects, and plimsoll does not follow redirects");
+    let warning = match asked.is_2 {
+        true => {
+            format!("warning: {redirects} responses were redirects, and plimsoll does not follow redirects over HTTP/2")
+        }
+        false => format!(
+            "warning: {redirects} responses redirect to another server, and plimsoll does not follow these redirects"
+        ),
+    };
     drop(print_results);
     measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
     // As in hey, the exit code is 0 even if requests failed or ^C ended the load.

@@ -93,7 +93,11 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
                 asked.duration_ns = Some(ns).filter(|ns| *ns > 0);
             }
             "o" if value == "csv" => asked.is_csv = true,
-            "o" => return Err(format!("-o: '{value}' is not csv; --output FILE records a run")),
+            "o" => {
+                return Err(format!(
+                    "-o: the output format must be csv, not '{value}'; to record the run in a file, use -output FILE"
+                ));
+            }
             "m" => {
                 if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
                 {
@@ -147,7 +151,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         return Err("-n, -c: 0 is too few".to_owned());
     }
     if asked.duration_ns.is_none() && asked.requests < asked.workers {
-        return Err("-n: fewer requests than workers (-c)".to_owned());
+        return Err("-n: the number of requests is less than the number of workers (-c)".to_owned());
     }
     asked.headers = said.headers();
     let is_wrong = |text: &String| text.chars().any(char::is_control);
@@ -330,11 +334,11 @@ mod tests {
             ("-n 1", "URL is missing"),
             ("-n x h", "-n: 'x'"),
             ("-n 0 h", "too few"),
-            ("-n 1 -c 2 h", "-n: fewer requests than workers"),
+            ("-n 1 -c 2 h", "-n: the number of requests is less than"),
             ("h -n 5", "'-n' follows the URL"),
             ("-Q 5 h", "unknown flag -Q"),
             ("-x http://p h", "-x is not supported"),
-            ("-o json h", "-o: 'json'"),
+            ("-o json h", "csv, not 'json'"),
             ("-q fast h", "-q: 'fast'"),
             ("-z 10 h", "-z: '10'"),
             ("-a nobody h", "-a"),

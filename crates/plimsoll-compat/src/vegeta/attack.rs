@@ -125,7 +125,8 @@ impl Targets {
             self.host = host;
         } else if self.host != host {
             return Err(format!(
-                "{place}: '{host}' is not '{first_host}': all targets of an attack must have the same server",
+                "{place}: the server is '{host}', but the first target has '{first_host}': all targets of an attack \
+                 must have the same server",
                 first_host = self.host
             ));
         }

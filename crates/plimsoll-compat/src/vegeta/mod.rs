@@ -148,7 +148,9 @@ fn for_each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Resul
                 }
                 // As in vegeta, an input without any result is an error. Without this error, a
                 // failed attack at the other end of a pipe would look like a valid report.
-                None if first => return Err(Failure::usage(format!("'{name}': the input contains no result"))),
+                None if first => {
+                    return Err(Failure::usage(format!("'{name}': the input contains no result of a vegeta attack")));
+                }
                 None => {}
             }
         }

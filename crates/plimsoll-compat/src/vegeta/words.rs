@@ -250,7 +250,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
         return Err(format!("vegeta attack: '{word}' is no flag"));
     }
     if asked.rate_rps == 0.0 && asked.workers_max.is_none() {
-        return Err("-rate 0: set the concurrency with -max-workers".into());
+        return Err("-rate 0 means no rate limit: set the concurrency with -max-workers".into());
     }
     if !asked.keep_alive {
         asked.passed_flags.push("--no-keepalive".to_owned());
@@ -313,7 +313,8 @@ fn parse_plot(words: &[String]) -> Result<VegetaCommand, String> {
             "title" => asked.title = value.to_owned(),
             "threshold" => {
                 let points = value.parse().ok().filter(|points| *points > 0);
-                asked.points_max = points.ok_or_else(|| format!("-threshold: '{value}' is no number of points"))?;
+                asked.points_max =
+                    points.ok_or_else(|| format!("-threshold: '{value}' is not a number of points, such as 4000"))?;
             }
             "output" => asked.output = Some(value.to_owned()).filter(|path| path != "stdout"),
             _ => return Ok(false),

@@ -145,9 +145,14 @@ impl WrkOptions {
     }
 
     fn apply_flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
-        let wrong = |flag: &str, what: &str| WrkRefusal(Some(format!("{flag} wants {what}, got '{value}'")));
-        let count = |flag| read_metric(&value).ok_or_else(|| wrong(flag, "a number such as 100 or 1k"));
-        let time = |flag| read_time_ns(&value).ok_or_else(|| wrong(flag, "a time such as 30s, 2m or 500ms"));
+        let count = |flag: &str| {
+            read_metric(&value)
+                .ok_or_else(|| WrkRefusal(Some(format!("{flag} wants a number such as 100 or 1k, got '{value}'"))))
+        };
+        let time = |flag: &str| {
+            read_time_ns(&value)
+                .ok_or_else(|| WrkRefusal(Some(format!("{flag} wants a time such as 30s, 2m or 500ms, got '{value}'"))))
+        };
         match letter {
             'c' => self.connections = count("-c")?,
             't' => self.threads = count("-t")?,

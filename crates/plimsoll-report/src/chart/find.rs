@@ -586,8 +586,8 @@ fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<
     canvas.close();
     let (busiest, limit) = (busiest.min(1.0) * 100.0, WORK_SHARE_MAX * 100.0);
     let text = match canvas.width() < 500.0 {
-        true => format!("client busy: at most {busiest:.0} % (from {limit:.0} % on: void)"),
-        false => format!("how busy the client was: at most {busiest:.0} % (from {limit:.0} % on a trial is void)"),
+        true => format!("plimsoll busy: at most {busiest:.0} % (void from {limit:.0} % on)"),
+        false => format!("how busy plimsoll was: at most {busiest:.0} % (a trial is void from {limit:.0} % on)"),
     };
     canvas.text((strip.x, strip.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, Paint::Muted));
 }

@@ -29,7 +29,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         several => format!("{several} trials"),
     };
     let bracket = match upper {
-        Some(upper) if line.rps > 0.0 => format!("; 90 %: {} to {}/s", rate(line.lower), rate(upper)),
+        Some(upper) if line.rps > 0.0 => format!("; 90 % interval: {} to {}/s", rate(line.lower), rate(upper)),
         _ => String::new(),
     };
     let held = match line.rps > 0.0 {
@@ -45,38 +45,44 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
 /// service sustains about 1 880 requests a second while ...".
 pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
-    let promise = slo_sentence(findings);
+    let slo_clause = slo_sentence(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
     // The title must not claim more than the report. For a doubtful or unconfirmed load line, the
     // title says "probably sustains" or "may sustain" instead of "sustains".
-    let carries = match (line.confirmed, findings.doubts.inline_texts().next()) {
-        (true, None) => "sustains",
-        (true, Some(_)) => "probably sustains",
-        (false, _) => "may sustain (not confirmed)",
+    let (sustains, caveat) = match (line.confirmed, findings.doubts.inline_texts().next()) {
+        (true, None) => ("sustains", ""),
+        (true, Some(_)) => ("probably sustains", ""),
+        (false, _) => ("may sustain", " (not confirmed)"),
     };
-    let over = match findings.log {
+    let log_multiple = match findings.log {
         Some(log) if line.rps > 0.0 => format!("{} times the log: ", format::times(log.times(line.rps))),
         _ => String::new(),
     };
     match (line.rps > 0.0, upper) {
         (true, Some(_)) if line.provable => {
             format!(
-                "The service {carries} {over}about {rate_rps} {counted} a second while {promise}",
+                "The service {sustains} {log_multiple}about {rate_rps} {counted} a second while {slo_clause}{caveat}",
                 rate_rps = rate(line.rps)
             )
         }
         (true, Some(upper)) => {
             let (lower, upper) = (round_down_text(line.lower), rate(upper));
-            format!("The service {carries} {over}between {lower} and {upper} {counted} a second while {promise}")
+            format!(
+                "The service {sustains} {log_multiple}between {lower} and {upper} {counted} a second while \
+                 {slo_clause}{caveat}"
+            )
         }
         (true, None) => {
             let rate = round_down_text(line.lower);
-            format!("The service {carries} {over}{rate} {counted} a second, and maybe more, while {promise}")
+            format!(
+                "The service {sustains} {log_multiple}{rate} {counted} a second, and maybe more, while \
+                 {slo_clause}{caveat}"
+            )
         }
         (false, Some(upper)) => {
-            format!("Even {rate_rps} {counted} a second break the SLO: {promise}", rate_rps = round_down_text(upper))
+            format!("Even {rate_rps} {counted} a second break the SLO: {slo_clause}", rate_rps = round_down_text(upper))
         }
-        (false, None) => format!("No rate was found at which {promise}"),
+        (false, None) => format!("No rate was found at which {slo_clause}"),
     }
 }
 
@@ -94,16 +100,16 @@ fn round_down_text(value: f64) -> String {
 
 /// Formats the SLO as a clause: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
 fn slo_sentence(findings: &Findings) -> String {
-    let bound = |of: &str, bound: &LatencyBound| {
+    let bound = |of_route: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick_label(bound.bound_ns as f64);
         if !bound.bounds_response_time() {
-            return format!("{bound}{}", if of.is_empty() { String::new() } else { format!(" of{of}") });
+            return format!("{bound}{}", if of_route.is_empty() { String::new() } else { format!(" of{of_route}") });
         }
         match bound.quantile {
-            q if q >= 1.0 => format!("every response{of} arrives within {within}"),
-            0.5 => format!("half of the responses{of} arrive within {within}"),
+            q if q >= 1.0 => format!("every response{of_route} arrives within {within}"),
+            0.5 => format!("half of the responses{of_route} arrive within {within}"),
             q => format!(
-                "{share_percent} % of responses{of} arrive within {within}",
+                "{share_percent} % of responses{of_route} arrive within {within}",
                 share_percent = (q * 1e6).round() / 1e4
             ),
         }
@@ -178,7 +184,7 @@ pub fn goodput_variation_text(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
     match most {
-        None => format!("{name} does not record its variation"),
+        None => format!("the recording {name} does not contain the variation of its goodput"),
         Some(most) => {
             let least = known.iter().map(|s| s.variation).fold(f64::INFINITY, f64::min) * 100.0;
             let most_percent = most.variation * 100.0;
@@ -284,13 +290,17 @@ pub fn percentile_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
         _ => match (response.quantiles.p50, response.quantiles.p99) {
             (Quantile::Time(_), Quantile::Few) | (Quantile::Few, _) => {
                 format!(
-                    "Half of {responses} responses within {median}",
+                    "Half of {responses} responses arrived within {median}",
                     responses = count(response.count),
                     median = duration(response.p50_ns as f64)
                 )
             }
-            (half, most @ Quantile::Time(_)) => format!("Half of the responses within {half}, 99 % within {most}"),
-            (half @ Quantile::Time(_), _) => format!("Half of the responses within {half}, more than 1 % failed"),
+            (half, most @ Quantile::Time(_)) => {
+                format!("Half of the responses arrived within {half}, 99 % within {most}")
+            }
+            (half @ Quantile::Time(_), _) => {
+                format!("Half of the responses arrived within {half}, more than 1 % failed")
+            }
             _ => "More than half of the requests failed".to_owned(),
         },
     };

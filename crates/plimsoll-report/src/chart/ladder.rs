@@ -105,8 +105,8 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             Font::new(TEXT_FONT_SIZE, paint).bold(),
         );
         if let (Some(share), Some(cost)) = (share_text(rung), cost_text(rung)) {
-            let before = arm_name(number as u8 - 1);
-            let told = format!("{share} of {before}; cost of a request against {before}: {cost}");
+            let previous_step = arm_name(number as u8 - 1);
+            let told = format!("{share} of {previous_step}; cost of a request against {previous_step}: {cost}");
             let room = theme.chart_width() - EDGE_MARGIN - area.x;
             for (line, words) in wrap_to_width(&told, SMALL_FONT_SIZE, false, room, 2).iter().enumerate() {
                 let at = (area.x, top + 35.0 + line as f64 * LINE_HEIGHT);

@@ -107,7 +107,7 @@ fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, leve
 pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted_levels(levels);
     if levels.is_empty() {
-        return empty_chart(heading, "no level was measured", theme);
+        return empty_chart(heading, "no level of the load was measured", theme);
     }
     let x = load_axis(levels.iter().copied());
     let of = |value: fn(&Level) -> f64| levels.iter().map(|l| (l.load, value(l))).collect::<Vec<_>>();
@@ -212,7 +212,7 @@ fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], pa
 pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted_levels(levels);
     if levels.is_empty() {
-        return empty_chart(heading, "no level was measured", theme);
+        return empty_chart(heading, "no level of the load was measured", theme);
     }
     let x = load_axis(levels.iter().copied());
     let y = success_axis(levels.iter().map(|l| l.success_rate));
@@ -292,7 +292,7 @@ fn draw_diff_panels(
 ) -> String {
     let lists = recorded.map(|r| sorted_levels(r.levels));
     if lists.iter().all(Vec::is_empty) {
-        return empty_chart(heading, "no level was measured", theme);
+        return empty_chart(heading, "no level of the load was measured", theme);
     }
     let x = load_axis(lists.iter().flatten().copied());
     let axes: Vec<Axis> = panels

@@ -122,7 +122,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     if !primary.levels.iter().all(|level| level.is_finite()) {
         return empty_chart(
             heading,
-            "too many requests failed for this measure to have a bound: there is nothing to draw",
+            "so many requests failed that the compared measure has no bound: there is nothing to draw",
             theme,
         );
     }
@@ -385,7 +385,7 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE_MARGIN, area.y - 12.0),
-        "B against A after each number of blocks, with the interval",
+        "change from A to B after each block, with the interval",
         Font::new(SMALL_FONT_SIZE, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
@@ -495,7 +495,10 @@ mod tests {
             assert_eq!(answer.contains("more than"), verdict == Inconclusive, "{answer}");
         }
         let answer = prove_answer(&sample_proof(Same, Criterion::Goodput, 1.001));
-        assert_eq!(answer, "B is the same as A: goodput +0.1 % (90 %: -0.9 to +1.1 %), inside the margin of 2.0 %");
+        assert_eq!(
+            answer,
+            "B is the same as A: goodput +0.1 % (90 % interval: -0.9 to +1.1 %), inside the margin of 2.0 %"
+        );
         let answer = prove_answer(&sample_proof(Inconclusive, Criterion::Goodput, 1.011));
         assert_eq!(
             answer,

@@ -204,14 +204,9 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     }
     if moments.iter().any(|m| m.lag_p99_ns.is_some()) {
         let lag = vec![of("lag p99", &|m| time(m.lag_p99_ns))];
-        panels.push(panel("how late the client sent, against its schedule", AxisUnit::Time, true, lag));
+        panels.push(panel("delay of sending, compared with the schedule", AxisUnit::Time, true, lag));
     }
-    panels.push(panel(
-        "how busy the client was",
-        AxisUnit::Share,
-        false,
-        vec![of("busy", &|m| during(m, m.work_share))],
-    ));
+    panels.push(panel("how busy plimsoll was", AxisUnit::Share, false, vec![of("busy", &|m| during(m, m.work_share))]));
     // Panels without any point are removed, such as the panel of response times if no request
     // succeeded.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));

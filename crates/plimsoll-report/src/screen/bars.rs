@@ -59,7 +59,7 @@ impl Bars {
         let cells: Vec<[String; 2]> = rows.iter().map(|row| [duration(row.0 as f64), count(row.1)]).collect();
         let [bound_width, count_width] =
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
-        let mut out = format!("  {}\n", self.title);
+        let mut out = format!("  {title} (not cumulative)\n", title = self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
             // A row with at least one request has a bar of at least one character. Without this
             // minimum, the row of the slowest requests would often have no bar.
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 201);
         assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
         let shown = bars.text();
-        assert!(shown.starts_with("  response time\n  <= "), "{shown}");
+        assert!(shown.starts_with("  response time (not cumulative)"), "{shown}");
         assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   2  ###"), "{shown}");
         assert!(bars.limit_rows(3).is_none());
     }

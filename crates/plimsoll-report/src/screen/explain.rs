@@ -32,10 +32,10 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
         return None;
     }
     let mut text = match rest.first() {
-        None => "no other cause has 1 % or more".to_owned(),
+        None => "each other cause is <1 % likely".to_owned(),
         Some(next) => {
             format!(
-                "the next cause is {cause} with {probability_percent} ({subject})",
+                "the next cause is {cause}, {probability_percent} likely ({subject})",
                 cause = next.cause,
                 probability_percent = whole_percent(next.probability),
                 subject = next.subject

@@ -52,7 +52,7 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
         }
         (true, Some(upper)) if provable => proven_text(findings, upper, ""),
         (true, Some(upper)) => format!(
-            "load line: {log_times}{lower_rate} to {upper_rate} {counted}/s under {slo} (90 %; not provable in \
+            "load line: {log_times}{lower_rate} to {upper_rate} {counted}/s under {slo} (90 % interval; not provable in \
              {elapsed}; {arrivals})",
             log_times = times(lower),
             lower_rate = rate(lower),
@@ -77,13 +77,13 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
             format!("confirmed: the server met the SLO for {time} at {at} {rate_unit}/s", rate_unit = findings.counted);
         parts.insert(0, text);
     } else if parts.is_empty() {
-        parts.push("not confirmed by a separate trial".to_owned());
+        parts.push("no separate trial confirmed the load line".to_owned());
     }
     if findings.interference.disturbed {
         parts.push("the machine was disturbed".to_owned());
     }
     if line.upper.is_none() {
-        parts.push("no upper bound was found".to_owned());
+        parts.push("no upper bound of the load line was found".to_owned());
     }
     // The text does not recommend a longer time budget if the machine was disturbed. For a
     // disturbed machine, a warning on the screen states the remedy.
@@ -143,12 +143,17 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
     })
 }
 
-/// Formats the target and the SLO as arguments of a plimsoll command line.
-pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
-    let mut words = match context.plan.traffic.routes.as_slice() {
+/// Formats the target as an argument of a plimsoll command line.
+pub(super) fn url_words(context: &RunContext) -> String {
+    match context.plan.traffic.routes.as_slice() {
         [_] => shell::word(&context.url()),
         _ => "with the same arguments".to_owned(),
-    };
+    }
+}
+
+/// Formats the target and the SLO as arguments of a plimsoll command line.
+pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
+    let mut words = url_words(context);
     if *slo != Slo::default() {
         words += &format!(" --slo '{slo}'");
     }
@@ -176,7 +181,7 @@ pub(crate) fn find_screen(
             screen.add_fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.how));
         }
         None if has_line => {
-            screen.add_fact(3, "bottleneck", "not clear from these trials: plimsoll explain looks for the bottleneck");
+            screen.add_fact(3, "bottleneck", "the bottleneck is not clear from these trials: run plimsoll explain");
         }
         None => {}
     }

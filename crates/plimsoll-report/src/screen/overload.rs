@@ -4,11 +4,12 @@
 //! Not here: the page (`overload`).
 
 use super::Screen;
-use super::find::server_text;
+use super::find::{server_text, url_words};
+use crate::format::duration;
 use crate::overload::{STEP_HEADINGS, line_text, overload_answer, step_row};
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::finding::OverloadFinding;
-use plimsoll_analysis::overload::OverloadResult;
+use plimsoll_analysis::overload::{OverloadResult, OverloadVerdict};
 use plimsoll_model::PlanRecord;
 
 /// The maximum number of rows in the table of loads on a screen.
@@ -17,6 +18,7 @@ const STEPS_MAX: usize = 8;
 /// Renders the first screen of an overload test.
 pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
     let mut screen = Screen::new(overload_answer(&found.overload));
+    screen.add_fact(1, "how sure", certainty_text(found));
     screen.add_fact(1, "target", context.target_text());
     screen.add_fact(1, "line", format!("{} under {}", line_text(context, &found.overload), found.slo));
     if let Some((plan, other)) = &found.against {
@@ -38,5 +40,22 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };
     screen.add_table(1, &STEP_HEADINGS, rows(found.plan, &found.overload), STEPS_MAX);
+    let target = url_words(context);
+    screen.next(match found.overload.verdict {
+        Some(OverloadVerdict::Sheds) => format!("find out what limits the load line: plimsoll explain {target}"),
+        Some(_) => format!("change the server, then compare: plimsoll overload --against OTHER_URL {target}"),
+        None => format!("plimsoll doctor checks this machine; then repeat: plimsoll overload {target}"),
+    });
     screen
+}
+
+/// Formats how far the verdict can be trusted: whether plimsoll was at its limit, and how long each
+/// rate was offered.
+fn certainty_text(found: &OverloadFinding) -> String {
+    if found.generator_was_limit {
+        return "not sure: plimsoll itself was at its limit, so the server had less load than planned".to_owned();
+    }
+    let stages = &found.plan.load.shape.curve().stages;
+    let step_ns = stages.first().and_then(|stage| stage.duration_ns).unwrap_or(0);
+    format!("each rate was offered once, for at least {time}; a repetition may differ", time = duration(step_ns as f64))
 }

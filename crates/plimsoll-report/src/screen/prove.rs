@@ -40,13 +40,13 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
 /// CPU time is not certain.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
-    let (more, less, ratio) = match cpu.verdict {
+    let (costlier, cheaper, ratio) = match cpu.verdict {
         ProveVerdict::Better => ("A", "B", interval.upper),
         _ => ("B", "A", 1.0 / interval.lower),
     };
     let (many, fewer) = smallest_server_counts(ratio)?;
     let servers = if fewer == 1 { "server" } else { "servers" };
-    Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
+    Some(format!("where CPU is the limit, {cheaper} needs {fewer} {servers} where {costlier} needs {many}"))
 }
 
 /// Formats what the result of a comparison means in practice. The text claims nothing beyond the
@@ -124,9 +124,9 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
         screen.add_fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
     }
-    let stopped = stopped_text(&proof.stopped_by).replace("ended because", "stopped:");
+    let reason = stopped_text(&proof.stopped_by);
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
-    screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
+    screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; stopped: {reason}"));
     screen.add_fact(3, "load", compared_load(context));
     screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
@@ -158,13 +158,13 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {
         let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
-        let alone = first.map_or_else(String::new, |rung| {
+        let first_step = first.map_or_else(String::new, |rung| {
             format!("; the first step completes {goodput}/s", goodput = rate(rung.goodput_rps))
         });
         screen.add_fact(
             1,
             "costliest",
-            format!("step {name}: {cost} more for each request than the previous step{alone}"),
+            format!("step {name}: {cost} more for each request than the previous step{first_step}"),
         );
     }
     let (headings, rows) = rung_rows(ladder);

@@ -20,7 +20,10 @@ impl UserData for ScriptAddress {
 impl FromLua for ScriptAddress {
     fn from_lua(value: Value, _: &Lua) -> Result<Self> {
         let wrong = || {
-            Error::runtime(format!("an address of wrk.lookup() expected, got {lua_type}", lua_type = value.type_name()))
+            Error::runtime(format!(
+                "an address that wrk.lookup() returned is expected here, not a value of the Lua type {lua_type}",
+                lua_type = value.type_name()
+            ))
         };
         let data: &AnyUserData = value.as_userdata().ok_or_else(wrong)?;
         data.borrow::<ScriptAddress>().map(|address| *address).map_err(|_| wrong())

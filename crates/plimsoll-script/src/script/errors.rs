@@ -30,7 +30,7 @@ pub(crate) fn error_message(error: &Error) -> String {
             };
         }
         Error::SyntaxError { message, .. } | Error::RuntimeError(message) => message.clone(),
-        Error::MemoryError(_) => "the script exceeds its memory limit".to_owned(),
+        Error::MemoryError(_) => "the Lua script exceeds its memory limit".to_owned(),
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();

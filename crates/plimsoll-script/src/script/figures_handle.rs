@@ -16,7 +16,7 @@ impl UserData for FiguresHandle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("percentile", |_, this, percent: f64| {
             if percent.is_nan() {
-                return Err(Error::runtime("percentile() wants a number from 0 to 100"));
+                return Err(Error::runtime("percentile(): the argument must be a number from 0 to 100"));
             }
             Ok(this.figures.percentile(percent) as f64)
         });

@@ -45,7 +45,9 @@ pub(crate) struct ThreadHandle {
 
 impl ThreadHandle {
     fn upgrade_state(&self) -> Result<Lua> {
-        self.state.try_upgrade().ok_or_else(|| Error::runtime("the thread has ended"))
+        self.state
+            .try_upgrade()
+            .ok_or_else(|| Error::runtime("the variables of this thread are not accessible: the thread has ended"))
     }
 }
 
@@ -78,7 +80,11 @@ impl UserData for ThreadHandle {
             match key.as_string() {
                 Some(key) if key == "addr" => {
                     let address = match value {
-                        Value::Nil => return Err(Error::runtime("a thread's address cannot be nil")),
+                        Value::Nil => {
+                            return Err(Error::runtime(
+                                "thread.addr cannot be nil: set an address that wrk.lookup() returned",
+                            ));
+                        }
                         value => ScriptAddress::from_lua(value, lua)?,
                     };
                     *this.facts.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.0);

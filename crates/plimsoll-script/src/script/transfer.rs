@@ -40,7 +40,9 @@ impl TableCopier<'_> {
 
     fn copy_table(&mut self, table: &Table, depth: usize) -> Result<Table> {
         if depth == DEPTH_MAX {
-            return Err(Error::runtime(format!("cannot transfer a table of more than {DEPTH_MAX} levels to thread")));
+            return Err(Error::runtime(format!(
+                "cannot transfer a table to a thread: its values are nested more than {DEPTH_MAX} levels deep"
+            )));
         }
         let place = table.to_pointer() as usize;
         if let Some(copy) = self.copied.get(&place) {

@@ -70,7 +70,7 @@ pub struct ReferenceServer {
 /// Starts the reference server, which accepts connections when this function returns.
 pub fn start(options: Options) -> io::Result<ReferenceServer> {
     if options.threads == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs at least one thread"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the baseline server needs at least one thread"));
     }
     process::raise_open_files_limit();
     let (stopped, stop) = io::pipe()?;
@@ -101,7 +101,8 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
             let _ = told.send(begun);
             each.map_or(Ok(()), Loop::run)
         })?);
-        server.address = began.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")))?;
+        server.address =
+            began.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the baseline server panicked")))?;
     }
     Ok(server)
 }
@@ -125,7 +126,8 @@ impl ReferenceServer {
         }
         let mut result = Ok(());
         for thread in self.threads.drain(..) {
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
+            let ended =
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the baseline server panicked")));
             result = result.and(ended);
         }
         result

@@ -144,7 +144,8 @@ impl LinkPool {
 
 /// Reads one response whose head declares its length, and discards it.
 fn read_answer(link: &mut impl Read) -> io::Result<()> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no response of a known length");
+    let wrong =
+        || io::Error::new(io::ErrorKind::InvalidData, "the downstream server sent no response of a known length");
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
     let head_end = loop {
         if let Some(at) = held.windows(4).position(|four| four == b"\r\n\r\n") {

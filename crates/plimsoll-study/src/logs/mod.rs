@@ -106,7 +106,9 @@ impl Logs {
     /// Opens all logs and detects the format of each log, unless `reading` sets the format.
     pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
         if reading.log_format.is_some() && reading.field.is_some() {
-            return Err(Failure::usage("give either --log-format (for text) or --field (for JSON)"));
+            return Err(Failure::usage(
+                "--log-format (for text logs) and --field (for JSON logs) exclude each other: leave one out",
+            ));
         }
         if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
             return Err(Failure::usage("standard input (-) can be read only once"));
@@ -215,8 +217,8 @@ impl LogBuffer {
             Ok(length) => self.to += length,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
-                let why = system_text(&error);
-                return Err(Failure::start(format!("'{log}' cannot be read to its end: {why}", log = self.name)));
+                let reason = system_text(&error);
+                return Err(Failure::start(format!("'{log}' cannot be read to its end: {reason}", log = self.name)));
             }
         }
         Ok(())
@@ -227,7 +229,7 @@ impl Log {
     fn open(path: &Path, said: Option<&Format>, session: Option<&str>) -> Result<Log, Failure> {
         let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
         let failed = |why: String| Failure::start(format!("'{name}' {why}"));
-        let bytes = unpack::open(path).map_err(failed)?;
+        let bytes = unpack::open(path, &name).map_err(Failure::start)?;
         let mut text = LogBuffer {
             name: name.clone(),
             bytes,
@@ -247,7 +249,7 @@ impl Log {
                 error => {
                     let begin = redacted_beginning(first);
                     failed(format!(
-                        "{error}: the line begins with \"{begin}\"; describe the format with \
+                        "{error}: the first line begins with \"{begin}\"; describe the format with \
                         --log-format or --field"
                     ))
                 }

@@ -69,10 +69,9 @@ impl Read for LogBytes {
     }
 }
 
-/// Opens a log; the path `-` means standard input. The error text continues a sentence that begins
-/// with the path.
-pub fn open(path: &Path) -> Result<LogBytes, String> {
-    let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
+/// Opens a log; the path `-` means standard input. `name` is the name of the log in error messages.
+pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
+    let cannot = |error: io::Error| format!("'{name}' cannot be read: {reason}", reason = system_text(&error));
     let read = Arc::new(AtomicU64::new(0));
     let (inner, length): (Box<dyn Read + Send>, Option<u64>) = if path == Path::new("-") {
         (Box::new(io::stdin()), None)
@@ -80,7 +79,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
         let file = File::open(path).map_err(cannot)?;
         let metadata = file.metadata().map_err(cannot)?;
         if metadata.is_dir() {
-            return Err("is a folder".into());
+            return Err(format!("'{name}' is a folder"));
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
@@ -91,9 +90,9 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             Some((unpack_zstandard as Decompress, "zstd -dc"))
         }
-        [b'B', b'Z', b'h', ..] => return Err(unsupported_format("bzip2", "bzip2 -dc")),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unsupported_format("xz", "xz -dc")),
-        [b'P', b'K', 3, 4, ..] => return Err(unsupported_format("zip", "unzip -p")),
+        [b'B', b'Z', b'h', ..] => return Err(unsupported_format(name, "bzip2", "bzip2 -dc")),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unsupported_format(name, "xz", "xz -dc")),
+        [b'P', b'K', 3, 4, ..] => return Err(unsupported_format(name, "zip", "unzip -p")),
         _ => None,
     };
     let source = match packed {
@@ -114,17 +113,17 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     Ok(LogBytes { source, read, length })
 }
 
-fn unsupported_format(kind: &str, way_out: &str) -> String {
+fn unsupported_format(name: &str, kind: &str, unpacker: &str) -> String {
     format!(
-        "is compressed with {kind}, which plimsoll does not read; unpack the log: {way_out} LOG | plimsoll \
-        traffic -"
+        "'{name}' is compressed with {kind}, which plimsoll does not read; unpack the log: {unpacker} LOG | plimsoll \
+         traffic -"
     )
 }
 
 /// Returns the error for a truncated compressed log, and how to recover its readable part.
 fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
     let text = format!(
-        "{reason}; unpack the readable part with {unpacker}, and read this part with '-'",
+        "{reason}; unpack the readable part of the log with {unpacker}, and read this part with '-'",
         reason = system_text(error)
     );
     io::Error::new(error.kind(), text)

@@ -254,7 +254,9 @@ impl Runner for ThisMachine {
                     Some(ProcessPauser::start_pauser(&self.pausable_processes).map_err(LoadObstacle::Unheld)?);
             }
             Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
-                return Err(LoadObstacle::Unheld("several machines already generate the load".to_owned()));
+                return Err(LoadObstacle::Unheld(
+                    "no second process is needed, because several machines already generate the load".to_owned(),
+                ));
             }
             Some(Intervention::SecondGenerator) => {
                 let others = PartProcesses::start(1).map_err(LoadObstacle::Unheld)?;

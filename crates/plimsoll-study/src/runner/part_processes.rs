@@ -71,7 +71,7 @@ struct PartProcess {
 impl PartProcesses {
     /// Starts `count` processes. The error says why a process failed to start.
     pub fn start(count: usize) -> Result<PartProcesses, String> {
-        let no = |why: String| format!("a second process of plimsoll could not be started: {why}");
+        let no = |reason: String| format!("a second process of plimsoll could not be started: {reason}");
         let (sender, words) = channel();
         let mut others = PartProcesses { parts: Vec::new(), words, sender };
         for number in OWN_PART_NUMBER + 1..=count {
@@ -203,7 +203,7 @@ impl Drop for PartProcess {
 fn part_failure_text(why: &str) -> String {
     match why {
         "" => "the second process of plimsoll ended unexpectedly".to_owned(),
-        why => format!("the second process of plimsoll stopped: {why}"),
+        reason => format!("the second process of plimsoll stopped: {reason}"),
     }
 }
 

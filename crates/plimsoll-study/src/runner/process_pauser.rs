@@ -66,7 +66,8 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
         return Err(no("the target is not on this machine: leave --may-signal out".to_owned()));
     }
     let finder = Finder::new(&terms.probes, &base.watch_target(&base.url_resolver()))?;
-    let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
+    let server =
+        finder.first().clone().map_err(|reason| no(format!("the server's processes are not known: {reason}")))?;
     let unread =
         |error: std::io::Error| no(format!("the processes cannot be read: {reason}", reason = system_text(&error)));
     let all = processes().map_err(unread)?;
@@ -132,24 +133,27 @@ impl ProcessSnapshot {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
         let shown: String = name.chars().filter(|c| !c.is_control()).collect();
         let user = std::fs::metadata(format!("/proc/{pid}")).ok().map(|folder| folder.uid());
-        let what = if pid == 1 {
-            "is the init process of the system".to_owned()
+        let process = format!("process {pid} ({shown})");
+        Some(if pid == 1 {
+            format!("{process} is the init process of the system, and cannot be paused")
         } else if self.ours.contains(&pid) {
-            "is plimsoll itself".to_owned()
+            format!("{process} is plimsoll itself")
         } else if self.server.contains(&pid) {
-            "is the server itself; name a downstream dependency".to_owned()
+            format!("{process} is the server itself; name a downstream dependency")
         } else if self.above.contains(&pid) {
-            "started plimsoll or the server, so plimsoll does not pause this process".to_owned()
+            format!("{process} started plimsoll or the server, so plimsoll does not pause this process")
         } else if user.is_none() {
-            "has ended".to_owned()
+            format!("{process} has ended")
         } else if user != Some(own_user()) {
-            format!("belongs to user {user_id}: run plimsoll as that user", user_id = user.unwrap_or_default())
+            format!(
+                "{process} belongs to user {user_id}: run plimsoll as that user",
+                user_id = user.unwrap_or_default()
+            )
         } else if !self.behind.contains(&pid) {
-            "has no connection to the server".to_owned()
+            format!("{process} has no connection to the server")
         } else {
             return None;
-        };
-        Some(format!("process {pid} ({shown}) {what}"))
+        })
     }
 }
 
@@ -181,7 +185,10 @@ impl ProcessPauser {
             return Err("there is no process to pause".to_owned());
         }
         let no = |error: std::io::Error| {
-            format!("the helper process for pauses could not be started: {reason}", reason = system_text(&error))
+            format!(
+                "plimsoll's helper process, which pauses processes, could not be started: {reason}",
+                reason = system_text(&error)
+            )
         };
         let command = &mut pauser::pauser_command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
@@ -201,7 +208,7 @@ impl ProcessPauser {
         let stopping = ProcessPauser { held, stopper, to, watch };
         match wait.recv_timeout(PAUSER_TIMEOUT) {
             Ok(()) => Ok(stopping),
-            Err(_) => Err("the helper process for pauses does not respond".to_owned()),
+            Err(_) => Err("plimsoll's helper process, which pauses processes, does not respond".to_owned()),
         }
     }
 

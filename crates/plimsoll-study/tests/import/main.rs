@@ -553,9 +553,9 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
-        // The text `no file of traffic can be made` means that the importer's own result is
+        // The text `plimsoll cannot make a traffic file` means that the importer's own result is
         // invalid, not the imported document.
-        Err(error) if error.text.contains("no file of traffic can be made") => return Err(error.text),
+        Err(error) if error.text.contains("plimsoll cannot make a traffic file") => return Err(error.text),
         Err(_) => return Ok(false),
     };
     if let Some(what) = newer_than_toml_1_0(&made.text) {

@@ -322,7 +322,7 @@ pub fn numbered_entries(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
 pub fn read_process_stat(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
     let source = ProcFile::open(format!("/proc/{pid}/stat"))?;
     let text = source.read(buffer)?;
-    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an unknown form of /proc/PID/stat");
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "the format of /proc/PID/stat is unknown");
     Ok((parse_stat(text).ok_or_else(unknown)?, parse_name(text).ok_or_else(unknown)?))
 }
 

@@ -21,7 +21,7 @@ pub fn expectations(
     let within_ns = match table.get("within") {
         None => None,
         Some(node) => match node.read("'within'", parse_duration_ns)? {
-            0 => return node.error("'within' must be more than 0, such as 300ms"),
+            0 => return node.error("'within', the maximum response time, must be more than 0, such as 300ms"),
             ns => Some(ns),
         },
     };
@@ -57,8 +57,8 @@ fn text_without_placeholders<'a>(node: &'a TreeNode, what: &str, raw: bool) -> R
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
         return node.error(
-            "an expected text cannot contain placeholders: leave {{ out, or set raw = true if the response \
-                contains {{",
+            "an expected text cannot contain placeholders: leave {{ out, or set raw = true in the request if \
+                the response contains {{",
         );
     }
     Ok(text)
@@ -90,13 +90,14 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficF
             let number = number.strip_prefix('+').unwrap_or(&number);
             match number.parse::<f64>() {
                 Ok(value) if value.is_finite() => Ok(JsonExpectation::Number(number.to_owned())),
-                _ => node.error(format!("JSON has no number '{number}'")),
+                _ => node.error(format!("the expected value '{number}' is not a number that JSON allows")),
             }
         }
         TreeValue::Text(_) => Ok(JsonExpectation::Text(text_without_placeholders(node, "a value", raw)?.to_owned())),
-        TreeValue::List(_) | TreeValue::Table(_) => {
-            node.error("a path can have only one expected value: write a path for each value, such as $.items[0].id")
-        }
+        TreeValue::List(_) | TreeValue::Table(_) => node.error(
+            "the expected value of a JSON path cannot be a list or a table: write a path for each value in it, such as \
+                $.items[0].id",
+        ),
     }
 }
 
@@ -120,7 +121,8 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
                 let table = value.table("a capture", &keys::CAPTURE_KEYS)?;
                 let Some(from) = table.get("from") else {
                     return value.error(format!(
-                        "{what}: the key 'from' is missing: name the place of the value: {{ from = \"$.{name}\" }}",
+                        "the capture '{name}' has no key 'from', the place of the value in the response: add \
+                         {{ from = \"$.{name}\" }}",
                         name = key.name
                     ));
                 };

@@ -14,7 +14,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let node = reader.parse_value(0)?;
     reader.skip_whitespace();
     if reader.at < text.len() {
-        return reader.syntax_error("there is text after the end of the JSON document");
+        return reader.syntax_error("the file has text after the end of the JSON document");
     }
     Ok(node)
 }
@@ -60,8 +60,12 @@ impl<'a> JsonReader<'a> {
         &self.text[self.at..]
     }
 
-    fn syntax_error<T>(&self, why: &str) -> Result<T, TrafficFileError> {
-        Err(TrafficFileError::new(self.lines.place(self.at), format!("this is not JSON: {why}")))
+    fn error<T>(&self, text: &str) -> Result<T, TrafficFileError> {
+        Err(TrafficFileError::new(self.lines.place(self.at), text))
+    }
+
+    fn syntax_error<T>(&self, reason: &str) -> Result<T, TrafficFileError> {
+        self.error(&format!("this is not JSON: {reason}"))
     }
 
     fn skip_whitespace(&mut self) {
@@ -80,15 +84,15 @@ impl<'a> JsonReader<'a> {
     fn parse_value(&mut self, depth: usize) -> Result<TreeNode, TrafficFileError> {
         self.skip_whitespace();
         if depth > DEPTH_MAX {
-            return self.syntax_error(&format!("values are nested more than {DEPTH_MAX} deep"));
+            return self.error(&format!("the JSON values are nested more than {DEPTH_MAX} levels deep here"));
         }
         self.values += 1;
         if self.values > VALUES_MAX {
-            return self.syntax_error(&format!("there are more than {VALUES_MAX} values"));
+            return self.error(&format!("the JSON document has more than {VALUES_MAX} values"));
         }
         let at = self.lines.place(self.at);
         let value = match self.remaining_text().chars().next() {
-            None => return self.syntax_error("a value is missing at the end"),
+            None => return self.syntax_error("a value is missing at the end of the JSON document"),
             Some('"') => TreeValue::Text(self.parse_string()?),
             Some('{') => self.parse_object(depth)?,
             Some('[') => self.parse_array(depth)?,
@@ -107,11 +111,11 @@ impl<'a> JsonReader<'a> {
             self.skip_whitespace();
             let at = self.lines.place(self.at);
             if !self.remaining_text().starts_with('"') {
-                return self.syntax_error("a key in quotation marks is expected here");
+                return self.syntax_error("a key of a JSON object, in quotation marks, is expected here");
             }
             let key = TreeKey { at, name: self.parse_string()? };
             if !self.consume_if_next(':') {
-                return self.syntax_error("':' is expected after a key");
+                return self.syntax_error("':' is expected after a key of a JSON object");
             }
             let node = self.parse_value(depth + 1)?;
             entries.insert(key, node)?;
@@ -119,7 +123,7 @@ impl<'a> JsonReader<'a> {
                 (true, false) => {}
                 (false, true) => return Ok(entries.value()),
                 (true, true) => return self.syntax_error("a ',' stands before '}'"),
-                (false, false) => return self.syntax_error("',' or '}' is expected here"),
+                (false, false) => return self.syntax_error("',' or '}' is expected after a value of a JSON object"),
             }
         }
     }
@@ -136,7 +140,7 @@ impl<'a> JsonReader<'a> {
                 (true, false) => {}
                 (false, true) => return Ok(TreeValue::List(items)),
                 (true, true) => return self.syntax_error("a ',' stands before ']'"),
-                (false, false) => return self.syntax_error("',' or ']' is expected here"),
+                (false, false) => return self.syntax_error("',' or ']' is expected after a value of a JSON array"),
             }
         }
     }
@@ -151,8 +155,10 @@ impl<'a> JsonReader<'a> {
             "null" => TreeValue::Null,
             _ if is_number(word) => TreeValue::Number(word.to_owned()),
             _ => {
-                return self
-                    .syntax_error("a value is a text in quotation marks, a number, true, false, null, {...} or [...]");
+                return self.syntax_error(
+                    "a value is expected here: a string in quotation marks, a number, true, false, null, {...} or \
+                     [...]",
+                );
             }
         };
         self.at += end;
@@ -164,7 +170,7 @@ impl<'a> JsonReader<'a> {
         self.at += 1;
         loop {
             let Some(c) = self.remaining_text().chars().next() else {
-                return self.syntax_error("a text has no closing quotation mark");
+                return self.syntax_error("a JSON string has no closing quotation mark");
             };
             match c {
                 '"' => {
@@ -176,8 +182,9 @@ impl<'a> JsonReader<'a> {
                     out.push(self.escape()?);
                 }
                 c if c < ' ' => {
-                    return self
-                        .syntax_error("a text has a line break or control character: use an escape such as \\n");
+                    return self.syntax_error(
+                        "a JSON string contains a line break or control character: use an escape such as \\n",
+                    );
                 }
                 c => {
                     self.at += c.len_utf8();
@@ -189,7 +196,7 @@ impl<'a> JsonReader<'a> {
 
     fn escape(&mut self) -> Result<char, TrafficFileError> {
         let Some(c) = self.remaining_text().chars().next() else {
-            return self.syntax_error("a text has no closing quotation mark");
+            return self.syntax_error("a JSON string has no closing quotation mark");
         };
         let known = match c {
             '"' | '\\' | '/' => c,
@@ -202,20 +209,25 @@ impl<'a> JsonReader<'a> {
                 self.at += 1;
                 let high = self.parse_hex_digits()?;
                 if !(0xD800..0xDC00).contains(&high) {
-                    return char::from_u32(high).map_or_else(|| self.syntax_error("\\u is half a pair"), Ok);
+                    return char::from_u32(high)
+                        .map_or_else(|| self.syntax_error("the \\u escape is only half a pair of surrogates"), Ok);
                 }
                 if !self.remaining_text().starts_with("\\u") {
-                    return self.syntax_error("\\u is half a pair");
+                    return self.syntax_error("the \\u escape is only half a pair of surrogates");
                 }
                 self.at += 2;
                 let low = self.parse_hex_digits()?;
                 let pair = 0x10000 + ((high - 0xD800) << 10) + low.wrapping_sub(0xDC00);
                 return match (0xDC00..0xE000).contains(&low) {
-                    true => char::from_u32(pair).map_or_else(|| self.syntax_error("\\u is half a pair"), Ok),
-                    false => self.syntax_error("\\u is half a pair"),
+                    true => char::from_u32(pair)
+                        .map_or_else(|| self.syntax_error("the \\u escape is only half a pair of surrogates"), Ok),
+                    false => self.syntax_error("the \\u escape is only half a pair of surrogates"),
                 };
             }
-            _ => return self.syntax_error("after \\ only these characters are allowed: \" \\ / b f n r t u"),
+            _ => {
+                return self
+                    .syntax_error("in a JSON string, after \\ only these characters are allowed: \" \\ / b f n r t u");
+            }
         };
         self.at += 1;
         Ok(known)
@@ -229,7 +241,7 @@ impl<'a> JsonReader<'a> {
                 self.at += 4;
                 Ok(value)
             }
-            None => self.syntax_error("after \\u come four hexadecimal digits"),
+            None => self.syntax_error("in a JSON string, four hexadecimal digits are expected after \\u"),
         }
     }
 }
@@ -267,7 +279,7 @@ mod tests {
             assert_eq!((error.at.line, error.at.column), place, "{text}: {error}");
             assert!(error.text.contains(part), "{text}: {error}");
         }
-        assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("values are nested"));
+        assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("values are nested more than"));
         let text = "{\"a\": [1, -2.5e3, \"\\u00e9\\ud83d\\ude00\\n\", true, null, {}, []]}";
         let TreeValue::Table(entries) = tree(text).expect("JSON").value else { panic!("a table") };
         let items: Vec<&TreeValue> = entries[0].1.list("a").expect("a list").iter().map(|node| &node.value).collect();

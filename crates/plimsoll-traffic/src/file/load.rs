@@ -32,10 +32,12 @@ impl FileLoad {
             return node.error("'users' and 'rate' exclude each other: leave one out");
         }
         let arrivals = table.get("arrivals").map(|node| match (&rate, node.text("'arrivals'")?) {
-            (None, _) => node.error("'arrivals': only a rate has arrivals: add 'rate'"),
+            (None, _) => {
+                node.error("'arrivals' is the spacing of the arrivals at a rate: add 'rate', or leave 'arrivals' out")
+            }
             (Some(_), text) => match Arrivals::named(text) {
                 Some(arrivals) => Ok(arrivals),
-                None => node.error(format!("'arrivals': '{text}' is not constant or poisson")),
+                None => node.error(format!("'arrivals' must be constant or poisson, not '{text}'")),
             },
         });
         let sessions = table.get("sessions").map(|node| match node.read("'sessions'", parse_count)? {
@@ -49,7 +51,8 @@ impl FileLoad {
         });
         let stages_ns = users.as_ref().or(rate.as_ref()).and_then(Curve::duration_ns);
         if let (Some(_), Some(node)) = (stages_ns, duration) {
-            return node.error("the stages set the duration of the load: leave 'duration' out");
+            return node
+                .error("the stages of 'users' or 'rate' already set the duration of the load: leave 'duration' out");
         }
         let (arrivals, sessions, duration_ns) =
             (arrivals.transpose()?, sessions.transpose()?, duration_ns.transpose()?);

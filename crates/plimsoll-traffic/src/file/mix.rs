@@ -37,7 +37,7 @@ pub struct Mix {
 
 /// Parses the tree of a traffic file.
 pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, TrafficFileError> {
-    let file = tree.table("a file of traffic", &keys::TOP_LEVEL_KEYS)?;
+    let file = tree.table("a traffic file", &keys::TOP_LEVEL_KEYS)?;
     let mut known = TextScope::new(world);
     let mut rows_left = Budget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
@@ -53,12 +53,13 @@ pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, Traffic
     let mut sessions = Vec::new();
     match (file.get("request"), file.get("scenario")) {
         (None, None) => {
-            return tree.error("the file has no requests: add a [[request]], such as get = \"/\", or a [[scenario]]");
+            return tree
+                .error("the traffic file has no requests: add a [[request]], such as get = \"/\", or a [[scenario]]");
         }
         (Some(_), Some(list)) => {
             return list.error(
-                "a file has requests or scenarios, not both: turn each [[request]] into a [[scenario]] of one \
-                 step",
+                "a traffic file has requests or scenarios, not both: turn each [[request]] into a [[scenario]] of \
+                 one step",
             );
         }
         (Some(list), None) => read_requests(list, &mut known, &mut requests)?,
@@ -80,9 +81,10 @@ fn read_requests(
 ) -> Result<(), TrafficFileError> {
     let nodes = list.list("'request'")?;
     match nodes.len() {
-        0 => return list.error("the file has no requests: the list of requests is empty"),
+        0 => return list.error("the traffic file has no requests: its list of requests is empty"),
         count if count > REQUESTS_MAX => {
-            return list.error(format!("{count} requests exceed the maximum of {REQUESTS_MAX}"));
+            return list
+                .error(format!("the traffic file has {count} requests, more than the maximum of {REQUESTS_MAX}"));
         }
         _ => {}
     }

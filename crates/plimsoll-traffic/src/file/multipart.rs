@@ -83,7 +83,7 @@ impl<'a> PartTable<'a> {
     /// Parses one entry of a `multipart` table: a text, `@FILE`, or a table with the keys
     /// [`keys::FORM_PART_KEYS`].
     fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartTable<'a>, TrafficFileError> {
-        let what = format!("the part '{name}'");
+        let what = format!("the form part '{name}'");
         let TreeValue::Table(_) = &node.value else {
             let text = node.text(&what)?;
             let path = text.strip_prefix('@').filter(|_| !raw);
@@ -95,7 +95,7 @@ impl<'a> PartTable<'a> {
             None => Ok(None),
             Some(node) => match node.text(&format!("'{key}'"))? {
                 text if key != "text" && text.contains(['\r', '\n', '\0']) => {
-                    node.error(format!("'{key}' has a line break or a NUL in it"))
+                    node.error(format!("'{key}' of the form part '{name}' contains a line break or a NUL character"))
                 }
                 text => Ok(Some((node, text))),
             },
@@ -106,7 +106,8 @@ impl<'a> PartTable<'a> {
             (Some((node, text)), None) => Ok(PartTable { node, text, is_file: false, kind, file_name }),
             (None, Some((node, text))) => Ok(PartTable { node, text, is_file: true, kind, file_name }),
             _ => node.error(format!(
-                "{what} is either a text or a file, such as {{ file = \"a.csv\", type = \"text/csv\" }}"
+                "the form part '{name}' must have either 'text' or 'file', such as {{ file = \"a.csv\", type = \
+                 \"text/csv\" }}"
             )),
         }
     }

@@ -98,7 +98,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     let looks_into =
         expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.reads_content());
     if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
-        return node.error("the response to a HEAD has no content: use get, or check its headers");
+        return node.error("the response to a HEAD request has no content: use get, or check and capture only headers");
     }
     Ok(FileRequest {
         label: name.unwrap_or_else(|| default_label(&method, &target, target_filled)),
@@ -130,11 +130,17 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
         ([], _, None) => table.node.error("the request has no method and path: add both, such as get = \"/items\""),
         ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
             second.at,
-            format!("'{method}' is a second method: move this method into another request", method = second.name),
+            format!(
+                "'{method}' is a second method of the same request: move this method into another request",
+                method = second.name
+            ),
         )),
         ([(verb, _)], ..) => Err(TrafficFileError::new(
             verb.at,
-            format!("'{method}' already sets method and path: leave 'method' and 'url' out", method = verb.name),
+            format!(
+                "the key '{method}' already sets the method and path of the request: leave 'method' and 'url' out",
+                method = verb.name
+            ),
         )),
     }
 }
@@ -144,7 +150,9 @@ fn parse_target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool)
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
-        return node.error("this is a complete URL: write only the path here, and the scheme and host once, as 'base'");
+        return node.error(
+            "a complete URL is not allowed here: write only the path, and write the scheme and host once, as 'base'",
+        );
     }
     // The target of `OPTIONS *` is the server itself, not a path.
     if path == "*" && method.eq_ignore_ascii_case("options") {
@@ -214,13 +222,16 @@ fn headers(
                 // The key may contain a secret value, if the user wrote a whole header field
                 // without a colon as the key.
                 format!(
-                    "\"{key}\" is no name of a header: a name has only letters, digits and !#$%&'*+-.^_`|~",
+                    "\"{key}\" is not the name of a header: a name has only letters, digits and !#$%&'*+-.^_`|~",
                     key = redact::excerpt(&key.name)
                 ),
             ));
         }
         if text.contains(['\r', '\n', '\0']) {
-            return value.error(format!("the header '{header}' has a line break or a NUL in it", header = key.name));
+            return value.error(format!(
+                "the value of the header '{header}' contains a line break or a NUL character",
+                header = key.name
+            ));
         }
         headers.push((key, known.text(value, text, raw)?));
     }
@@ -240,7 +251,10 @@ fn headers(
 fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
-        return node.error(format!("a request has one body: leave '{key}' or the other body out", key = second.name));
+        return node.error(format!(
+            "a request has one body ('body', 'json' or 'multipart'): leave '{key}' or the other body out",
+            key = second.name
+        ));
     }
     if let Some(parts) = table.get("multipart") {
         return multipart(parts, known, raw);
@@ -284,7 +298,7 @@ fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut Strin
             let plain = plain.strip_prefix('+').unwrap_or(&plain);
             match plain.parse::<f64>() {
                 Ok(value) if value.is_finite() => out.push_str(plain),
-                _ => return node.error(format!("JSON has no number '{number}'")),
+                _ => return node.error(format!("the value '{number}' in 'json' is not a number that JSON allows")),
             }
         }
         TreeValue::Text(text) => filled = known.json_text(node, text, raw, out)?,

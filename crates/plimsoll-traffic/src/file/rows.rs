@@ -26,24 +26,28 @@ pub fn read(
     let what = format!("the data '{name}'");
     let table = node.table(&what, &keys::DATA_KEYS)?;
     if !is_name(name) || name == "env" {
-        return node.error(format!("'{name}' is not a name for data: use letters, digits, - and _"));
+        return node.error(format!(
+            "'{name}' is not a valid name for data: use letters, digits, - and _, but not the name env"
+        ));
     }
     let Some(file) = table.get("file") else {
-        return node.error(format!("{what} needs a file with rows: add file = \"rows.csv\""));
+        return node.error(format!("the data '{name}' needs a file with rows: add file = \"rows.csv\""));
     };
     let path = file.text("'file'")?;
     let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", parse_pick))?;
     let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
         None | Some((_, "session")) => false,
         Some((node, "use")) if pick == Pick::Unique => {
-            return node.error("'each': with pick = unique, each session uses one row: leave 'each' out");
+            return node
+                .error("with pick = unique, each session uses one row: leave 'each' out, or choose another 'pick'");
         }
         Some((_, "use")) => true,
-        Some((node, other)) => return node.error(format!("'each': '{other}' is not session or use")),
+        Some((node, other)) => return node.error(format!("'each' must be session or use, not '{other}'")),
     };
     let text = world.rows(path).map_err(|why| TrafficFileError::new(file.at, format!("the file '{path}' {why}")))?;
-    let mega = ROWS_BYTES_MAX >> 20;
-    let too_much = |_| format!("with '{path}' the files with rows have more than {mega} MiB together");
+    let limit_mib = ROWS_BYTES_MAX >> 20;
+    let too_much =
+        |_| format!("with '{path}', the files with data rows of this traffic file exceed {limit_mib} MiB together");
     left.take(text.len()).map_err(too_much).or_else(|why| file.error(why))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines_of_json = path.ends_with(".jsonl") || path.ends_with(".ndjson") || text.trim_start().starts_with('{');
@@ -66,7 +70,9 @@ fn parse_pick(text: &str) -> Result<Pick, String> {
             match exponent.and_then(|text| text.parse::<f64>().ok()).filter(|exponent| (0.0..=10.0).contains(exponent))
             {
                 Some(exponent) => Ok(Pick::Zipf { exponent_milli: (exponent * 1e3).round() as u32 }),
-                None => Err(format!("'{other}' is not sequential, random, unique or zipf(1.1)")),
+                None => Err(format!(
+                    "the choice of data rows must be sequential, random, unique or zipf(1.1), not '{other}'"
+                )),
             }
         }
     }
@@ -76,7 +82,7 @@ fn parse_pick(text: &str) -> Result<Pick, String> {
 fn check_column_names(names: Vec<String>) -> Result<Vec<String>, String> {
     let count = names.len();
     if !(1..=COLUMNS_MAX).contains(&count) {
-        return Err(format!("line 1: there are {count} columns, but 1 to {COLUMNS_MAX} are allowed"));
+        return Err(format!("line 1: the data file has {count} columns, but 1 to {COLUMNS_MAX} are allowed"));
     }
     let mut known = HashSet::new();
     match names.iter().find(|name| !known.insert(name.as_str())) {
@@ -85,8 +91,9 @@ fn check_column_names(names: Vec<String>) -> Result<Vec<String>, String> {
     }
 }
 
-fn text_limit_error() -> String {
-    "which has more text than the limit (1 GiB)".into()
+/// Returns the error for a cell that no longer fits into the text of all cells.
+fn text_limit_error(line: usize) -> String {
+    format!("line {line}: the text of all rows up to this line exceeds the limit (1 GiB)")
 }
 
 fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
@@ -101,12 +108,12 @@ fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result
                 continue;
             }
             return Err(format!(
-                "line {line}: the row has {cells} cells, and the heading has {columns}",
+                "line {line}: the row has {cells} cells, but the heading in line 1 has {columns}",
                 cells = cells.len(),
                 columns = data.columns.len()
             ));
         }
-        data.push(cells.iter().map(String::as_str)).ok_or_else(text_limit_error)?;
+        data.push(cells.iter().map(String::as_str)).ok_or_else(|| text_limit_error(line))?;
     }
     Ok(data)
 }
@@ -176,7 +183,7 @@ impl Iterator for Records<'_> {
                 None => {
                     self.rest = "";
                     Some(Err(format!(
-                        "line {line}: after a closing quotation mark comes a comma or the end of the line"
+                        "line {line}: after a closing quotation mark, a comma or the end of the line is expected"
                     )))
                 }
             };
@@ -205,7 +212,7 @@ fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Resul
             .map_err(|error| format!("line {}, column {}: {}", number + 1, error.at.column, error.text))?;
         match node.value {
             TreeValue::Table(entries) => Ok(entries),
-            _ => Err(format!("line {line_number}: this is not an object", line_number = number + 1)),
+            _ => Err(format!("line {line_number}: the line is not a JSON object", line_number = number + 1)),
         }
     };
     let Some((number, first)) = lines.peek().copied() else { return Ok(table(vec![String::new()])) };
@@ -223,7 +230,7 @@ fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Resul
             };
             cells.push(cell_text(node));
         }
-        data.push(cells.iter().map(String::as_str)).ok_or_else(text_limit_error)?;
+        data.push(cells.iter().map(String::as_str)).ok_or_else(|| text_limit_error(number + 1))?;
     }
     Ok(data)
 }
@@ -244,7 +251,7 @@ mod tests {
             (false, "a,b\n1,2\n", Ok(&["a", "b", "1", "2"][..])),
             (false, "a, b\r\n1,\"x,\"\"y\"\"\nz\"\r\n\r\n3,\r\n", Ok(&["a", "b", "1", "x,\"y\"\nz", "3", ""])),
             (false, "a\n1", Ok(&["a", "1"])),
-            (false, "a,b\n1\n", Err("line 2: the row has 1 cells, and the heading has 2")),
+            (false, "a,b\n1\n", Err("line 2: the row has 1 cells, but the heading in line 1 has 2")),
             (false, "a,b\n\"x\ny\",2\n1\n", Err("line 4: ")),
             (false, "a,b\n\"x\n", Err("line 2: a cell has no closing")),
             (false, "a,b\n\"x\"y,2\n", Err("line 2: after a closing")),
@@ -257,7 +264,7 @@ mod tests {
                 Ok(&["a", "1", "[\"x\\\"\",{\"b\":null}]", ""]),
             ),
             (true, "{\"a\":1}\n{", Err("line 2, column 2: ")),
-            (true, "{\"a\":1}\n3", Err("line 2: this is not an object")),
+            (true, "{\"a\":1}\n3", Err("line 2: the line is not a JSON object")),
         ] {
             match (parsed_cells(text, json), expect) {
                 (Ok(got), Ok(want)) => assert_eq!(got, want, "{text}"),

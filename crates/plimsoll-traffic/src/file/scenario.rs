@@ -27,14 +27,14 @@ pub fn scenarios(
             return table
                 .get("name")
                 .unwrap_or(node)
-                .error(format!("two scenarios have the name '{scenario_name}': give each another name"));
+                .error(format!("two scenarios have the name '{scenario_name}': give each scenario another name"));
         }
         let own_connection = match table.get("connection") {
             None => false,
             Some(node) => match node.text("'connection'")? {
                 "user" => true,
                 "shared" => false,
-                other => return node.error(format!("'connection' is user or shared, not '{other}'")),
+                other => return node.error(format!("'connection' must be user or shared, not '{other}'")),
             },
         };
         let cookies = table.get("cookies").map_or(Ok(true), |node| node.flag("'cookies'"))?;
@@ -58,7 +58,7 @@ pub fn scenarios(
         scenarios.push(Scenario { name, weight, own_connection, cookies, ops });
     }
     match scenarios.is_empty() {
-        true => list.error("the list of scenarios is empty"),
+        true => list.error("the list of scenarios is empty: add a scenario"),
         false => Ok(scenarios),
     }
 }
@@ -76,14 +76,14 @@ fn captured_names(
             for (key, _) in capture.open_table("'capture'")?.entries {
                 if shared.contains(&key.name) {
                     let text = format!(
-                        "'{name}' is already captured before the load, by a setup request: choose another name",
+                        "a setup request already captures the name '{name}' before the load: choose another name",
                         name = key.name
                     );
                     return Err(TrafficFileError::new(key.at, text));
                 }
                 names.insert(key.name.clone());
                 if names.len() > CAPTURED_MAX {
-                    let text = format!("more than {CAPTURED_MAX} names are captured in this scenario");
+                    let text = format!("this scenario captures values under more than {CAPTURED_MAX} names");
                     return Err(TrafficFileError::new(key.at, text));
                 }
             }
@@ -109,7 +109,7 @@ impl ScenarioProgram<'_, '_> {
     fn push_steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
         let nodes = list.list("'step'")?;
         if nodes.is_empty() {
-            return list.error("the list of steps is empty");
+            return list.error("the list of steps is empty: add a step");
         }
         nodes.iter().try_for_each(|node| self.push_step(node, depth))
     }
@@ -139,14 +139,17 @@ impl ScenarioProgram<'_, '_> {
             }
             None => match table.get("times") {
                 Some(times) => {
-                    return times.error("'times' belongs to a step that contains steps: write 'repeat' here");
+                    return times.error(
+                        "'times' repeats a step that contains steps: for a step with a request, write 'repeat' \
+                             instead",
+                    );
                 }
                 None => (None, table.get("repeat")),
             },
         };
         let times = times.map_or(Ok(1), |node| node.whole("a number of times", 1, u64::from(TIMES_MAX)))? as u32;
         if times > 1 && depth >= LOOPS_MAX {
-            return node.error(format!("repetitions are nested at most {LOOPS_MAX} deep"));
+            return node.error(format!("repeated steps can be nested at most {LOOPS_MAX} levels deep"));
         }
         match inner {
             Some(inner) => self.push_steps(inner, depth + usize::from(times > 1))?,
@@ -157,7 +160,8 @@ impl ScenarioProgram<'_, '_> {
         }
         let end = self.ops.len();
         if end > OPS_MAX {
-            return node.error(format!("a scenario has {OPS_MAX} steps at most, with its conditions and think times"));
+            return node
+                .error(format!("a scenario can have at most {OPS_MAX} steps, conditions and think times together"));
         }
         for op in &mut self.ops[from..body] {
             if let SessionOp::Unless { to, .. } | SessionOp::Once { to } = op {
@@ -199,7 +203,7 @@ impl ScenarioProgram<'_, '_> {
         let Some(route) =
             RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
         else {
-            return table.node.error(format!("a file has {REQUESTS_MAX} requests at most"));
+            return table.node.error(format!("a traffic file can have at most {REQUESTS_MAX} requests"));
         };
         self.requests.push(asked);
         self.ops.push(SessionOp::Ask { route, may_continue });
@@ -214,7 +218,7 @@ pub fn continues_after_failure(table: &TreeTable) -> Result<bool, TrafficFileErr
     match node.text("'on_fail'")? {
         "continue" => Ok(true),
         "abandon" => Ok(false),
-        other => node.error(format!("'on_fail' is continue or abandon, not '{other}'")),
+        other => node.error(format!("'on_fail' must be continue or abandon, not '{other}'")),
     }
 }
 
@@ -317,8 +321,8 @@ mod tests {
             (step("get = \"/\"\non_fail = \"stop\""), "continue or abandon"),
             (step("get = \"/\"\ncapture = { \"a b\" = \"$.a\" }"), "is not a name"),
             (step("get = \"/\"\ncapture = { a = \"a\" }"), "header:NAME"),
-            (step("head = \"/\"\ncapture = { a = \"$.a\" }"), "4:11: the response to a HEAD has no content"),
-            (step("head = \"/\"\nexpect = { body = \"a\" }"), "the response to a HEAD has no content"),
+            (step("head = \"/\"\ncapture = { a = \"$.a\" }"), "4:11: the response to a HEAD request has no content"),
+            (step("head = \"/\"\nexpect = { body = \"a\" }"), "the response to a HEAD request has no content"),
             (step("get = \"/\"\nrepeat = 0"), "from 1 to"),
             (step("get = \"/\"\nweight = 2"), "there is no key 'weight' in a step"),
             (step("think = \"1s\""), "no method and path"),

@@ -60,8 +60,9 @@ impl<'a> TextScope<'a> {
     /// Reads a body file at `path`, and subtracts its size from the limit for all body files.
     pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
-        let mega = FILES_BYTES_MAX >> 20;
-        let too_much = |_| format!("with '{path}', the body files of this traffic file exceed {mega} MiB together");
+        let limit_mib = FILES_BYTES_MAX >> 20;
+        let too_much =
+            |_| format!("with '{path}', the body files of this traffic file exceed {limit_mib} MiB together");
         self.files.take(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
         Ok(bytes)
     }
@@ -105,20 +106,25 @@ impl<'a> TextScope<'a> {
                 None => node.error(format!("the environment has no variable '{name}': set this variable")),
             },
             Value::Column { data, column } => match self.data.columns.get(data) {
-                None => node.error(format!("there is no data '{data}': add [data.{data}] with file = \"...\"")),
+                None => {
+                    node.error(format!("the traffic file has no data '{data}': add [data.{data}] with file = \"...\""))
+                }
                 Some(columns) if columns.contains(column) => Ok(()),
                 Some(_) => {
                     let table = self.data.tables.iter().find(|table| table.name == *data);
                     let columns = table.map_or(&[][..], |table| &table.columns);
-                    let shown = columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-                    let more = if columns.len() > COLUMNS_SHOWN { ", and more" } else { "" };
-                    node.error(format!("the data '{data}' has no column '{column}': the columns are {shown}{more}"))
+                    let known_columns =
+                        columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                    let and_more = if columns.len() > COLUMNS_SHOWN { ", and more" } else { "" };
+                    node.error(format!(
+                        "the data '{data}' has no column '{column}': the columns are {known_columns}{and_more}"
+                    ))
                 }
             },
             Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => Ok(()),
             Value::Captured(name) => node.error(format!(
-                "nothing sets '{name}': capture this value in an earlier step (capture = {{ {name} = \"$.{name}\" \
-                 }}), or write a function with brackets, such as uuid(), or DATA.COLUMN"
+                "nothing sets '{name}', which a placeholder uses: capture it in an earlier step (capture = {{ {name} = \
+                 \"$.{name}\" }}), or use DATA.COLUMN or a function such as uuid()"
             )),
             _ => Ok(()),
         }

@@ -128,71 +128,74 @@ impl TreeNode {
         }
     }
 
-    /// Returns this value as a table in which only `keys` are allowed; `what` names the table in
-    /// errors.
-    pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<TreeTable<'a>, TrafficFileError> {
-        let table = self.open_table(what)?;
+    /// Returns this value as a table in which only `keys` are allowed; errors contain `table_name`.
+    pub fn table<'a>(&'a self, table_name: &'a str, keys: &[&str]) -> Result<TreeTable<'a>, TrafficFileError> {
+        let table = self.open_table(table_name)?;
         for (key, _) in table.entries {
             if !keys.contains(&key.name.as_str()) {
-                let way_out = match most_similar_name(&key.name, keys) {
-                    Some(known) => format!("did you mean '{known}'?"),
-                    None => format!("the known keys are {known_keys}", known_keys = keys.join(", ")),
+                let unknown_key = &key.name;
+                let text = match most_similar_name(unknown_key, keys) {
+                    Some(similar_key) => {
+                        format!("there is no key '{unknown_key}' in {table_name}: did you mean '{similar_key}'?")
+                    }
+                    None => format!(
+                        "there is no key '{unknown_key}' in {table_name}: the known keys are {known_keys}",
+                        known_keys = keys.join(", ")
+                    ),
                 };
-                return Err(TrafficFileError::new(
-                    key.at,
-                    format!("there is no key '{unknown_key}' in {what}: {way_out}", unknown_key = key.name),
-                ));
+                return Err(TrafficFileError::new(key.at, text));
             }
         }
         Ok(table)
     }
 
-    /// Returns this value as a table with arbitrary keys; `what` names the table in errors.
-    pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
+    /// Returns this value as a table with arbitrary keys; errors contain `table_name`.
+    pub fn open_table<'a>(&'a self, table_name: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
         let TreeValue::Table(entries) = &self.value else {
             return self.error(format!(
-                "{what} must be a table of keys and values, not {found_kind}",
+                "{table_name} must be a table of keys and values, not {found_kind}",
                 found_kind = self.kind()
             ));
         };
         Ok(TreeTable { node: self, entries })
     }
 
-    /// Returns the items of this value, which must be a list; `what` names the list in errors.
-    pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
+    /// Returns the items of this value, which must be a list; errors contain `list_name`.
+    pub fn list(&self, list_name: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
-            _ => self.error(format!("{what} must be a list, not {found_kind}", found_kind = self.kind())),
+            _ => self.error(format!("{list_name} must be a list, not {found_kind}", found_kind = self.kind())),
         }
     }
 
     /// Returns the text of this value. Numbers and booleans are accepted too, with their spelling
-    /// in the file.
-    pub fn text(&self, what: &str) -> Result<&str, TrafficFileError> {
+    /// in the file. Errors contain `key_name`.
+    pub fn text(&self, key_name: &str) -> Result<&str, TrafficFileError> {
         match &self.value {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
             TreeValue::Flag(true) => Ok("true"),
             TreeValue::Flag(false) => Ok("false"),
-            _ => self.error(format!("{what} must be a text, not {found_kind}", found_kind = self.kind())),
+            _ => self.error(format!("{key_name} must be a text, not {found_kind}", found_kind = self.kind())),
         }
     }
 
-    /// Returns this value as a boolean; `what` names the value in errors.
-    pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
+    /// Returns this value as a boolean; errors contain `key_name`.
+    pub fn flag(&self, key_name: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
-            _ => self.error(format!("{what} must be true or false, not {found_kind}", found_kind = self.kind())),
+            _ => self.error(format!("{key_name} must be true or false, not {found_kind}", found_kind = self.kind())),
         }
     }
 
-    /// Returns this value as a whole number from `from` to `to`; `what` names the value in errors.
-    pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
+    /// Returns this value as a whole number from `from` to `to`; errors contain `key_name`.
+    pub fn whole(&self, key_name: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
-            return self.error(format!("{what} must be a whole number, not {found_kind}", found_kind = self.kind()));
+            return self
+                .error(format!("{key_name} must be a whole number, not {found_kind}", found_kind = self.kind()));
         };
         match text.replace('_', "").parse() {
             Ok(number) if (from..=to).contains(&number) => Ok(number),
-            _ => self.error(format!("{what} must be a whole number from {from} to {to}, not {text}")),
+            _ => self.error(format!("{key_name} must be a whole number from {from} to {to}, not {text}")),
         }
     }
 
@@ -252,11 +255,17 @@ impl TableEntries {
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
         if self.get(&key.name).is_some() {
-            let text = format!("the key '{repeated_key}' appears twice: leave one out", repeated_key = key.name);
+            let text = format!(
+                "the key '{repeated_key}' appears twice in the same table: leave one out",
+                repeated_key = key.name
+            );
             return Err(TrafficFileError::new(key.at, text));
         }
         if self.entries.len() == KEYS_MAX {
-            return Err(TrafficFileError::new(key.at, format!("a table has more than {KEYS_MAX} keys here")));
+            return Err(TrafficFileError::new(
+                key.at,
+                format!("the table at this position has more than {KEYS_MAX} keys"),
+            ));
         }
         let place = self.entries.len();
         if place == Self::LINEAR_SEARCH_MAX {

@@ -51,7 +51,10 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             Event::DocumentStart(..) => {
                 documents += 1;
                 if documents > 1 {
-                    return Err(TrafficFileError::new(at, "a second document begins here: a file has one document"));
+                    return Err(TrafficFileError::new(
+                        at,
+                        "a second YAML document begins here, but the file can contain only one document",
+                    ));
                 }
                 None
             }
@@ -62,7 +65,10 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = anchors.get(&anchor) else {
-                    return Err(TrafficFileError::new(at, "this alias refers to the anchor that contains the alias"));
+                    return Err(TrafficFileError::new(
+                        at,
+                        "this YAML alias refers to the anchor that contains the alias itself",
+                    ));
                 };
                 budget.take(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
                 Some((TreeNode { at, value: node.value.clone() }, 0))
@@ -92,12 +98,15 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             _ => None,
         };
         if open.len() > DEPTH_MAX {
-            return Err(TrafficFileError::new(at, format!("values are nested more than {DEPTH_MAX} deep here")));
+            return Err(TrafficFileError::new(
+                at,
+                format!("the YAML values are nested more than {DEPTH_MAX} levels deep here"),
+            ));
         }
         let Some((node, anchor)) = done else { continue };
         values += 1;
         if values > VALUES_MAX {
-            return Err(TrafficFileError::new(at, format!("there are more than {VALUES_MAX} values")));
+            return Err(TrafficFileError::new(at, format!("the YAML file has more than {VALUES_MAX} values")));
         }
         if anchor > 0 {
             let size = bytes(&node);
@@ -114,7 +123,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             },
         }
     }
-    root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the file is empty"))
+    root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the YAML file is empty"))
 }
 
 /// Adds the entries of merged tables to a table. If keys are equal, the entry of the table itself

@@ -207,8 +207,7 @@ impl DescriptorCollector {
 
     fn add_file_descriptor(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
         let bytes = charge_descriptor(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
-        let file =
-            library_panic::catch("descriptions of gRPC services", || FileDescriptorProto::decode(bytes.as_slice()));
+        let file = library_panic::catch("gRPC service descriptors", || FileDescriptorProto::decode(bytes.as_slice()));
         let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::Other)?;
         let name = file.name().to_owned();
         if self.files.contains_key(&name) {

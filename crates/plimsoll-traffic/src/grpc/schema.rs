@@ -41,7 +41,7 @@ const DEPENDENCY_FIELD_NUMBER: i32 = 3;
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
 /// The words for service descriptors in the error message about a panic of a library.
-const DESCRIPTORS_INPUT_NAME: &str = "descriptions of gRPC services";
+const DESCRIPTORS_INPUT_NAME: &str = "gRPC service descriptors";
 /// The words for gRPC messages in the error message about a panic of a library.
 const MESSAGES_INPUT_NAME: &str = "messages of gRPC";
 /// The longest JSON text of a decoded response, bytes. The limit is four times the content size
@@ -70,7 +70,7 @@ pub enum SchemaError {
     Service {
         /// The requested name.
         name: String,
-        /// Similar existing names, as a phrase such as "there is a.B".
+        /// Similar existing names, as a clause such as "the known gRPC services are a.B".
         near: String,
     },
     /// The service exists but has no method of this name.
@@ -80,7 +80,7 @@ pub enum SchemaError {
         service: String,
         /// The requested name.
         name: String,
-        /// Similar existing names, as a phrase such as "there is Get".
+        /// Similar existing names, as a clause such as "the known service methods are Get".
         near: String,
     },
     /// The body is not valid JSON.
@@ -196,7 +196,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
             return Err(SchemaError::Proto(text));
         }
         if self.pool.files().len() + self.open.len() >= FILES_MAX {
-            return Err(SchemaError::Proto(format!("more than {FILES_MAX} files are imported")));
+            return Err(SchemaError::Proto(format!("the .proto files import more than {FILES_MAX} files")));
         }
         let Some(mut file) = self.parse(name)? else { return Ok(false) };
         let places = ProtoPlaces::take(&mut file);
@@ -205,7 +205,10 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
         for (number, import) in file.dependency.iter().enumerate() {
             let place = || places.begin(name, &[DEPENDENCY_FIELD_NUMBER, number as i32]);
             if !imported.insert(import) {
-                return Err(SchemaError::Proto(format!("{place} import '{import}' was listed twice", place = place())));
+                return Err(SchemaError::Proto(format!(
+                    "{place} the .proto file lists the import '{import}' twice",
+                    place = place()
+                )));
             }
             if !self.add(import)? {
                 return Err(SchemaError::Proto(format!("{} import '{import}' not found", place())));
@@ -237,7 +240,7 @@ impl Schema {
             let mut files = ProtoFiles { known, text, budget, work, pool, open };
             for name in names {
                 if !files.add(name)? {
-                    return Err(SchemaError::Proto(format!("file '{name}' does not exist")));
+                    return Err(SchemaError::Proto(format!("the .proto file '{name}' does not exist")));
                 }
             }
             Ok(Schema(files.pool))
@@ -249,7 +252,9 @@ impl Schema {
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
         let files = super::weight::count_entries(bytes, &[1]);
         if files > FILES_MAX {
-            return Err(SchemaError::Descriptors(format!("{files} files exceed the maximum of {FILES_MAX}")));
+            return Err(SchemaError::Descriptors(format!(
+                "the descriptor set has {files} files, more than the maximum of {FILES_MAX}"
+            )));
         }
         let set = FilesInSet::decode(bytes).map_err(|error| SchemaError::Descriptors(error.to_string()))?;
         Schema::from_files(&set.files)
@@ -267,7 +272,8 @@ impl Schema {
                 if file.syntax.as_deref().is_some_and(|syntax| !ACCEPTED_SYNTAXES.contains(&syntax)) {
                     let syntax: String = file.syntax().chars().take(40).collect();
                     let error = format!(
-                        "{file} is written in '{syntax}': proto2, proto3 and editions are known",
+                        "{file} is written in the protobuf syntax '{syntax}': plimsoll supports proto2, proto3 and \
+                         editions",
                         file = file.name()
                     );
                     return Err(SchemaError::Descriptors(error));
@@ -328,9 +334,10 @@ impl Schema {
     }
 
     fn find_service(&self, name: &str) -> Result<ServiceDescriptor, SchemaError> {
-        self.0
-            .get_service_by_name(name)
-            .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: similar_names(name, self.services()) })
+        self.0.get_service_by_name(name).ok_or_else(|| SchemaError::Service {
+            name: name.to_owned(),
+            near: similar_names(name, self.services(), "gRPC services"),
+        })
     }
 
     /// Returns the method of a path such as `/package.Service/Method`.
@@ -344,7 +351,11 @@ impl Schema {
         found.map(Method).ok_or_else(|| SchemaError::Method {
             service: service.to_owned(),
             name: name.to_owned(),
-            near: similar_names(name, described.methods().map(|method| method.name().to_owned()).collect()),
+            near: similar_names(
+                name,
+                described.methods().map(|method| method.name().to_owned()).collect(),
+                "service methods",
+            ),
         })
     }
 }
@@ -356,8 +367,9 @@ fn error_text(error: &protox::Error) -> String {
     if placed.ends_with(&said) { placed } else { said }
 }
 
-/// Returns a phrase that lists the existing names, most similar to `name` first.
-fn similar_names(name: &str, mut names: Vec<String>) -> String {
+/// Returns a clause that lists the existing names, most similar to `name` first. `name_kind` is the
+/// plural for what the names stand for, such as "gRPC services".
+fn similar_names(name: &str, mut names: Vec<String>, name_kind: &str) -> String {
     // Each name is split into pairs of neighbouring letters, with marks for the begin and end of
     // the name.
     let parts = |text: &str| -> Vec<[u8; 2]> {
@@ -366,7 +378,7 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
     };
     let wanted = parts(name);
     if name.len() > NEAR_BYTES_MAX || names.len() > NEAR_NAMES_MAX {
-        return format!("there are {count} other names", count = names.len());
+        return format!("the gRPC schema has {count} other {name_kind}", count = names.len());
     }
     names.retain(|other| other.len() <= NEAR_BYTES_MAX);
     // The similarity of two names is the share of letter pairs that occur in both names.
@@ -381,9 +393,11 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
     match (names.as_slice(), left) {
-        ([], _) => "the server has no such names".into(),
-        (names, 0) => format!("there is {}", names.join(", ")),
-        (names, left) => format!("there is {names} and {left} more", names = names.join(", ")),
+        ([], _) => format!("the gRPC schema has no {name_kind}"),
+        (names, 0) => format!("the known {name_kind} are {known_names}", known_names = names.join(", ")),
+        (names, further_count) => {
+            format!("the known {name_kind} are {known_names} and {further_count} more", known_names = names.join(", "))
+        }
     }
 }
 
@@ -416,7 +430,7 @@ impl Method {
         };
         let input = self.0.input();
         let unfit = |why: String| SchemaError::Body { message: input.full_name().to_owned(), why };
-        let text = std::str::from_utf8(body).map_err(|_| unfit("the body is not text".into()))?;
+        let text = std::str::from_utf8(body).map_err(|_| unfit("the request body is not UTF-8 text".into()))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut content = Vec::new();
         if !text.trim_start().starts_with('[') {
@@ -573,12 +587,13 @@ fn describe_expected_value(
     match kind {
         Kind::Message(of) => {
             let name = said.split('\'').nth(1).filter(|_| said.contains("field name"))?;
-            Some(similar_names(name, of.fields().map(|field| field.json_name().to_owned()).collect()))
+            let names = of.fields().map(|field| field.json_name().to_owned()).collect();
+            Some(similar_names(name, names, "message fields"))
         }
         Kind::Enum(of) => {
             let name = said.split('\'').nth(1).unwrap_or_default();
             let names = of.values().map(|value| value.name().to_owned()).filter(|name| !is_added_zero(name));
-            Some(similar_names(name, names.collect()))
+            Some(similar_names(name, names.collect(), "enum values"))
         }
         simple => Some(format!("{} is expected", format!("{simple:?}").to_ascii_lowercase())),
     }

@@ -170,7 +170,7 @@ pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), S
         }
     }
     if deepest > DEPTH_MAX {
-        return Err(format!("blocks are nested more than {DEPTH_MAX} deep"));
+        return Err(format!("the blocks of a .proto file are nested more than {DEPTH_MAX} levels deep"));
     }
     let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_MEMORY_FACTOR);
     budget.take(bytes).map_err(|error| error.to_string())

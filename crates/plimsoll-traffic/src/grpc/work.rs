@@ -76,14 +76,15 @@ impl DescriptorWork {
         Ok(())
     }
 
-    fn charge_work(&mut self, bytes: usize, what: &str) -> Result<(), String> {
-        self.work.take(bytes).map_err(|_| format!("{what}: make the file smaller"))
+    fn charge_work(&mut self, bytes: usize, error: &str) -> Result<(), String> {
+        self.work.take(bytes).map_err(|_| error.to_owned())
     }
 
     fn name(&mut self, scope: NameScope) -> Result<(), String> {
-        self.names
-            .take(scope.bytes * NAME_COPIES)
-            .map_err(|_| "the names, with their packages and messages, are too long: shorten the names".to_owned())
+        self.names.take(scope.bytes * NAME_COPIES).map_err(|_| {
+            "the full names of the protobuf file (with packages and messages) are too long: shorten the names"
+                .to_owned()
+        })
     }
 
     /// Returns the cost of following a file's public imports, and their depth.
@@ -97,7 +98,9 @@ impl DescriptorWork {
             return Ok(*known);
         }
         if depth > IMPORTS_DEPTH_MAX {
-            return Err(format!("the public imports are more than {IMPORTS_DEPTH_MAX} deep, or import themselves"));
+            return Err(format!(
+                "the public imports of the .proto files are more than {IMPORTS_DEPTH_MAX} deep, or import themselves"
+            ));
         }
         let mut cost = file.dependency.len().saturating_mul(1 + file.public_dependency.len());
         let mut height = 0;
@@ -111,7 +114,7 @@ impl DescriptorWork {
             height = height.max(known.1 + 1);
         }
         if height > IMPORTS_DEPTH_MAX {
-            return Err(format!("the public imports are more than {IMPORTS_DEPTH_MAX} deep"));
+            return Err(format!("the public imports of the .proto files are more than {IMPORTS_DEPTH_MAX} deep"));
         }
         self.public_imports.insert(file.name().to_owned(), (cost, height));
         Ok((cost, height))
@@ -143,7 +146,7 @@ impl DescriptorWork {
             let cost = self.public_imports.get(import).map_or(0, |known| known.0);
             self.charge_work(
                 cost.saturating_add(1),
-                "the public imports of the .proto files reach the same files too often",
+                "the public imports of the .proto files reach the same files too often: make the file smaller",
             )?;
         }
         // The library stores a name for each enclosing package, too.
@@ -207,11 +210,18 @@ impl DescriptorWork {
         const RANGE_BYTES: usize = 8;
         let scope = scope.inner_scope(field.name());
         self.name(scope)?;
-        self.charge_work(ranges * RANGE_BYTES, "the messages have too many fields and reserved or extension ranges")?;
+        self.charge_work(
+            ranges * RANGE_BYTES,
+            "the messages of the protobuf file have too many fields and reserved or extension ranges: make the file \
+             smaller",
+        )?;
         self.charge_type_reference(scope, field.extendee())?;
         self.charge_type_reference(scope, field.type_name())?;
         if field.default_value.is_some() && !field.type_name().is_empty() {
-            self.charge_work(self.values_max * RANGE_BYTES, "too many fields have a default value of an enum")?;
+            self.charge_work(
+                self.values_max * RANGE_BYTES,
+                "too many fields of the protobuf file have a default value of an enum: make the file smaller",
+            )?;
         }
         self.charge_options(scope, field.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))
     }
@@ -224,7 +234,10 @@ impl DescriptorWork {
         let is_sorted = found.value.is_sorted_by_key(|value| value.number());
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
-        self.charge_work(cost, "an enum has too many values and reserved ranges")?;
+        self.charge_work(
+            cost,
+            "an enum of the protobuf file has too many values and reserved ranges: make the file smaller",
+        )?;
         // The names of enum values belong to the scope that contains the enum, not to the enum
         // itself.
         for value in &found.value {
@@ -243,7 +256,7 @@ impl DescriptorWork {
         let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
         self.charge_work(
             scopes.saturating_mul(scope.bytes + name.len()),
-            "the types are nested in too many packages and messages",
+            "the types of the protobuf file are nested in too many packages and messages: make the file smaller",
         )
     }
 
@@ -251,7 +264,7 @@ impl DescriptorWork {
     fn charge_options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
         self.charge_work(
             count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),
-            "the options are nested in too many packages and messages",
+            "the options of the protobuf file are nested in too many packages and messages: make the file smaller",
         )
     }
 }

@@ -365,7 +365,7 @@ impl CurlRequest {
                     _ => {
                         return Err(CurlError::Value(
                             shown.to_owned(),
-                            "the text itself: this option does not read files",
+                            "write the text itself, because plimsoll reads no file for this option",
                         ));
                     }
                 },
@@ -413,7 +413,7 @@ impl CurlRequest {
                 self.left_out.push(shown.to_owned());
             }
             "max-redirs" => {
-                let wrong = || CurlError::Value(shown.to_owned(), "a number of redirects");
+                let wrong = || CurlError::Value(shown.to_owned(), "write a number of redirects");
                 self.follow_max = Some(value.parse().ok().filter(|most| *most >= -1).ok_or_else(wrong)?);
             }
             "cacert" => self.issuers = Some(value),
@@ -431,7 +431,7 @@ impl CurlRequest {
     /// Parses the value of `-H`, such as `Name: value`. `Name;` sets an empty field, and `Name:`
     /// removes the field.
     fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
-        let wrong = || CurlError::Value(shown.to_owned(), "'Name: value', with a colon");
+        let wrong = || CurlError::Value(shown.to_owned(), "write the header as 'Name: value', with a colon");
         if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
             self.headers.push((name.trim().to_owned(), String::new()));
             return Ok(());
@@ -439,7 +439,7 @@ impl CurlRequest {
         if text.starts_with('@') {
             return Err(CurlError::Value(
                 shown.to_owned(),
-                "the fields themselves: this option does not read files of fields",
+                "write the header fields themselves, because plimsoll reads no file with header fields",
             ));
         }
         let (name, value) = text.split_once(':').ok_or_else(wrong)?;
@@ -590,7 +590,7 @@ pub fn form_encoded(bytes: &[u8]) -> String {
 /// value ends at `;`. Unsupported attributes are added to `left_out`.
 fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
     let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
-    let (name, value) = text.split_once('=').ok_or_else(|| wrong("name=value or name=@FILE"))?;
+    let (name, value) = text.split_once('=').ok_or_else(|| wrong("write the form part as name=value or name=@FILE"))?;
     let mut part =
         CurlPart { name: name.to_owned(), data: CurlData::Text(value.to_owned()), file_name: None, content_type: None };
     if is_plain {
@@ -598,12 +598,12 @@ fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<S
     }
     let kind = value.chars().next().filter(|c| ['@', '<', '('].contains(c));
     if kind == Some('(') || name.is_empty() && value == ")" {
-        return Err(wrong("name=value or name=@FILE, without nested parts"));
+        return Err(wrong("write the form part as name=value or name=@FILE, without nested parts"));
     }
     let mut rest = &value[usize::from(kind.is_some())..];
     let content = parse_form_value(&mut rest, kind == Some('@'));
     if kind == Some('@') && rest.starts_with(',') {
-        return Err(wrong("one file for each part: give -F once for each file"));
+        return Err(wrong("a form part can have only one file, so give -F once for each file"));
     }
     while let Some(after) = rest.strip_prefix(';') {
         let after = after.trim_start();
@@ -871,10 +871,10 @@ mod tests {
             ("curl h -H s3cret", "with a colon"),
             ("curl h -F s3cret", "name=value"),
             ("curl h -d a -F b=c", "both -F and -d"),
-            ("curl h -H @s3cret", "-H is not supported: write the fields themselves"),
-            ("curl 'http://h/[1-3]'", "the URL has [, which curl expands to several URLs"),
-            ("curl 'http://{a,b}/'", "the URL has {"),
-            ("curl 'http://h/?q={\"s3cret\":1}'", "the URL has {"),
+            ("curl h -H @s3cret", "-H is not supported: write the header fields themselves"),
+            ("curl 'http://h/[1-3]'", "the URL of the curl command has [, which curl expands to several URLs"),
+            ("curl 'http://{a,b}/'", "the URL of the curl command has {"),
+            ("curl 'http://h/?q={\"s3cret\":1}'", "the URL of the curl command has {"),
             ("curl h; curl i", "a second command follows"),
             ("curl -u \"$USER\" h", "a shell would replace the variable $USER"),
             ("curl h -L --max-redirs s3cret", "--max-redirs is not supported: write a number of redirects"),

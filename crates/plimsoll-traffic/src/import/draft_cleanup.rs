@@ -111,7 +111,10 @@ impl Draft {
 fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = CleanupNotes::default();
     if let Some(base) = draft.base.take_if(|base| !is_valid_origin(base)) {
-        notes.add_note(None, format!("'{host}' is not a valid host: name the target", host = printable_excerpt(&base)));
+        notes.add_note(
+            None,
+            format!("'{host}' is not a valid host: give the target's URL", host = printable_excerpt(&base)),
+        );
     }
     let data: HashSet<String> = draft.data.iter().map(|data| data.name.clone()).collect();
     let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
@@ -146,7 +149,7 @@ fn printable_excerpt(text: &str) -> String {
 /// of enclosing repetitions.
 fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupNotes) {
     steps.retain_mut(|step| {
-        let (at, named) = (step.at, step.name.as_deref().map(printable_excerpt).unwrap_or_default());
+        let (at, step_name) = (step.at, step.name.as_deref().map(printable_excerpt).unwrap_or_default());
         if let Some(times) = step.times.as_mut() {
             *times = (*times).clamp(1, TIMES_MAX);
         }
@@ -154,12 +157,18 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut Cleanup
             step.times = None;
             notes.add_note(
                 at,
-                format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: this loop runs once"),
+                format!(
+                    "'{step_name}': this loop runs only once, because loops can be nested at most {LOOPS_MAX} levels \
+                     deep"
+                ),
             );
         }
         if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
             let pause = printable_excerpt(&think);
-            notes.add_note(at, format!("'{named}': a pause of {pause} is not valid, and is left out"));
+            notes.add_note(
+                at,
+                format!("'{step_name}': the pause {pause} before this request is not valid, and is left out"),
+            );
         }
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
         match &mut step.what {
@@ -171,22 +180,22 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut Cleanup
                 if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
             {
                 let method = printable_excerpt(&request.method);
-                notes.add_note(at, format!("'{named}': its method '{method}' is not valid"));
+                notes.add_note(at, format!("'{step_name}' is not imported: its method '{method}' is not valid"));
                 false
             }
             DraftAction::Ask(request) => {
-                settle_request(request, at, &named, notes);
+                settle_request(request, at, &step_name, notes);
                 true
             }
         }
     });
 }
 
-fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str, notes: &mut CleanupNotes) {
+fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, step_name: &str, notes: &mut CleanupNotes) {
     let CleanupNotes { patterns, placed, unplaced } = notes;
     let is_pattern = |pattern: &str| patterns.is_sound(pattern);
     let mut say = |text: String| {
-        let text = format!("'{named}': {text}");
+        let text = format!("'{step_name}': {text}");
         match at {
             Some(at) => placed.push((at, text)),
             None => _ = unplaced.insert(text),
@@ -205,18 +214,20 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     let mut has_host = false;
     request.headers.retain(|(name, value)| {
         if name.eq_ignore_ascii_case("host") && std::mem::replace(&mut has_host, true) {
-            say("a second header Host is not sent: a request can have only one".to_owned());
+            say("a second header Host is not sent: a request can have only one header Host".to_owned());
             return false;
         }
         if FRAMING_HEADERS.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
             let name = printable_excerpt(name);
-            say(format!("the header {name} is not imported: plimsoll sets it from the body"));
+            say(format!("the header {name} is not imported: plimsoll sets this header from the body"));
             return false;
         }
         let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
         if !is_sendable {
             let name = printable_excerpt(name);
-            say(format!("the header '{name}' cannot be sent: its name is not a word, or its value has several lines"));
+            say(format!(
+                "the header '{name}' is not sent: its name is not a valid header name, or its value has several lines"
+            ));
         }
         is_sendable
     });
@@ -227,7 +238,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
                 | part.file_name.take_if(|name| !is_line(name)).is_some()
             {
                 say(format!(
-                    "the type or file name of the part '{part}' is not sent, because it has several lines",
+                    "the media type or file name of the form part '{part}' is not sent, because it has several lines",
                     part = printable_excerpt(&part.name)
                 ));
             }
@@ -250,17 +261,29 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     // are imported.
     request.captures.reverse();
     request.captures.retain(|capture| {
-        let why = match CaptureSource::parse(&capture.from) {
-            _ if !is_name(&capture.name) => "the variable's name is not a word",
-            Err(_) => "the source of the variable is not supported",
-            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => {
-                "the pattern of the variable is not supported"
+        let variable = printable_excerpt(&capture.name);
+        let text = match CaptureSource::parse(&capture.from) {
+            _ if !is_name(&capture.name) => {
+                format!(
+                    "the variable '{variable}' is not captured: its name must begin with a letter, and have only \
+                     letters, digits, _ and -"
+                )
             }
-            Ok(from) if is_head && from.reads_content() => "the response to a HEAD has no content",
-            Ok(_) if !names.insert(capture.name.clone()) => "the variable is captured twice, and the last value counts",
+            Err(_) => format!(
+                "the variable '{variable}' is not captured: plimsoll does not support its place in the response"
+            ),
+            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => {
+                format!("the variable '{variable}' is not captured: its regular expression is not supported")
+            }
+            Ok(from) if is_head && from.reads_content() => {
+                format!("the variable '{variable}' is not captured: the response to a HEAD request has no content")
+            }
+            Ok(_) if !names.insert(capture.name.clone()) => {
+                format!("the variable '{variable}' is captured twice in this request: only the last capture counts")
+            }
             Ok(_) => return true,
         };
-        say(format!("'{capture}' is not captured: {why}", capture = printable_excerpt(&capture.name)));
+        say(text);
         false
     });
     request.captures.reverse();
@@ -272,13 +295,13 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     };
     let expect = &mut request.expect;
     if expect.status.take_if(|status| StatusSet::parse(status).is_err()).is_some() {
-        say("the expected statuses are not valid, so the status is not checked".to_owned());
+        say("the expected statuses are not valid, so the status of the response is not checked".to_owned());
     }
     expect.headers.retain(|(name, text)| {
         let is_kept = is_word(name) && fits(text);
         if !is_kept {
             let header = printable_excerpt(name);
-            say(format!("the expectation of the header '{header}' is not supported, and is not checked"));
+            say(format!("the expected text of the header '{header}' is not supported, and is not checked"));
         }
         is_kept
     });
@@ -287,19 +310,19 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
         let is_kept = !is_head && JsonPath::parse(path).is_ok() && !has_braces(value) && paths.insert(path.clone());
         if !is_kept {
             let json_path = printable_excerpt(path);
-            say(format!("the expectation at '{json_path}' is not supported, and is not checked"));
+            say(format!("the expected value of the JSON path '{json_path}' is not supported, and is not checked"));
         }
         is_kept
     });
     if expect.body.take_if(|body| is_head || !fits(body)).is_some() {
-        say("the expectation of the content is not supported, and is not checked".to_owned());
+        say("the expected text of the response content is not supported, and is not checked".to_owned());
     }
     let mut names: HashSet<String> = HashSet::new();
     expect.headers.retain(|(name, _)| {
         let is_kept = names.insert(name.clone());
         if !is_kept {
             say(format!(
-                "a second expected text in the header '{header}' is not checked",
+                "a second expected text for the header '{header}' is not checked: only the first text is checked",
                 header = printable_excerpt(name)
             ));
         }
@@ -342,7 +365,8 @@ impl ScenarioLimits {
                             false => notes.add_note(
                                 step.at,
                                 format!(
-                                    "'{capture}' is not captured: a scenario captures at most {CAPTURED_MAX} names",
+                                    "the variable '{capture}' is not captured: a scenario captures at most \
+                                     {CAPTURED_MAX} names",
                                     capture = printable_excerpt(&capture.name)
                                 ),
                             ),
@@ -394,7 +418,10 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
         for condition in [&mut step.condition, &mut step.unless] {
             if let Some(name) = condition.take_if(|name| !is_known(name)) {
                 let name = printable_excerpt(&name);
-                notes.add_note(at, format!("nothing sets '{name}', on which a step depends: the step always runs"));
+                notes.add_note(
+                    at,
+                    format!("nothing sets the variable '{name}' in the condition of a step: the step always runs"),
+                );
             }
         }
         let mut settle = |text: &mut DraftText| {
@@ -408,7 +435,10 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
                 let name = value.split(" | ").next().unwrap_or(value);
                 let variable = variable_name(name.strip_prefix("env.").unwrap_or(name));
                 let name = printable_excerpt(name);
-                notes.add_note(at, format!("nothing sets '{name}': it becomes the environment variable {variable}"));
+                notes.add_note(
+                    at,
+                    format!("nothing sets the variable '{name}': it becomes the environment variable {variable}"),
+                );
                 Ok(format!("env.{variable}{}", if value.ends_with(" | url") { " | url" } else { "" }))
             });
         };

@@ -56,17 +56,17 @@ const CONDITIONAL_FIELDS: [&str; 5] =
 pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     let Some(log) = field(&tree, "log") else {
-        return tree.error("this is not a HAR: it has no 'log'");
+        return tree.error("this is not a HAR recording: it has no 'log'");
     };
     let Some(list) = field(log, "entries") else {
-        return log.error("this is not a HAR: its 'log' has no 'entries'");
+        return log.error("this is not a HAR recording: its 'log' has no 'entries'");
     };
     let (list, is_sorted) = in_order(list.list("'entries'")?);
     let list = list.as_slice();
     let Some(origin) = most_frequent_origin(list, host) else {
         return match host {
-            Some(host) => tree.error(format!("this recording has no request to {host}")),
-            None => tree.error("no entry of this recording is an HTTP request"),
+            Some(host) => tree.error(format!("this HAR recording has no request to {host}")),
+            None => tree.error("no entry of this HAR recording is an HTTP request"),
         };
     };
     let mut reader = HarReader {
@@ -80,14 +80,15 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     if let (false, [first, ..]) = (is_sorted, list) {
         reader.draft.note_omission(
             first.at,
-            "some entries are not in order of time: the imported requests are in order of time",
+            "some entries of the HAR recording are not in order of time: the importer sorts the requests by time",
         );
     }
     for node in list {
         if reader.steps.len() == ENTRIES_MAX {
-            reader
-                .draft
-                .note_repeated_omission(node.at, format!("entries beyond the first {ENTRIES_MAX} are not imported"));
+            reader.draft.note_repeated_omission(
+                node.at,
+                format!("HAR entries beyond the first {ENTRIES_MAX} are not imported"),
+            );
             continue;
         }
         reader.import_entry(node);
@@ -97,7 +98,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     draft.about.push(format!("A recording of {origin}."));
     let name = title.filter(|title| !title.trim().is_empty()).unwrap_or("recording").to_owned();
     draft.scenarios.push(DraftScenario { name, weight: 1, cookies: true, steps });
-    draft.finish("no entry of this recording can be sent again")
+    draft.finish("plimsoll can import no entry of this HAR recording")
 }
 
 /// Sorts entries by start time, because the HAR specification allows any order. Returns whether the
@@ -146,14 +147,15 @@ struct HarReader<'a> {
 impl<'a> HarReader<'a> {
     fn import_entry(&mut self, node: &'a TreeNode) {
         let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
-            return self.draft.note_omission(node.at, "an entry without a request is not imported");
+            return self.draft.note_omission(node.at, "a HAR entry without a request is not imported");
         };
         let method = text(request, "method").unwrap_or("GET").trim().to_ascii_uppercase();
         let whole = text(request, "url").unwrap_or_default();
         let Some(parts) = url(whole) else {
             let scheme = whole.split(':').next().unwrap_or_default();
             let scheme: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(20).collect();
-            let text = format!("a request to a {scheme}: address is not imported: only http: and https: are");
+            let text =
+                format!("a request to a {scheme}: URL is not imported: plimsoll imports only http: and https: URLs");
             return self.draft.note_repeated_omission(node.at, text);
         };
         if parts.origin() != self.origin {
@@ -162,28 +164,30 @@ impl<'a> HarReader<'a> {
             return self.draft.note_repeated_omission(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
-        let shown = draft::short_name(&format!("{method} {path}"));
+        let request_name = draft::short_name(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
-            let text = format!("{shown} is not imported: its response came from the browser's cache ({cache})");
+            let text = format!("{request_name} is not imported: its response came from the browser's cache ({cache})");
             return self.draft.note_omission(node.at, text);
         }
         if status == 101 || text(node, "_resourceType") == Some("websocket") {
-            return self.draft.note_omission(node.at, format!("{shown} is not imported: it opens a WebSocket"));
+            return self.draft.note_omission(node.at, format!("{request_name} is not imported: it opens a WebSocket"));
         }
         if text(node, "_resourceType") == Some("eventsource") || is_event_stream(response) {
-            let text = format!("{shown} is not imported: its response is a stream of events without an end");
+            let text = format!("{request_name} is not imported: its response is a stream of events without an end");
             return self.draft.note_omission(node.at, text);
         }
         if !is_word(&method) || method == "CONNECT" {
-            return self.draft.note_omission(node.at, "a request whose method is not valid is not imported");
+            return self.draft.note_omission(node.at, "a request with an invalid method is not imported");
         }
         // A hand-written file may have requests without responses, and these requests are imported.
         // Browsers write status 0 if there was no response, so a request with status 0 is omitted.
         if response.is_some() && !(200..600).contains(&status) {
-            return self.draft.note_omission(node.at, format!("{shown} is not imported: its response never arrived"));
+            return self
+                .draft
+                .note_omission(node.at, format!("{request_name} is not imported: its response never arrived"));
         }
-        let think = self.pause_before_request(node, &shown);
+        let think = self.pause_before_request(node, &request_name);
         let mut request_made = DraftRequest {
             method,
             target: DraftText::literal(&parts.target),
@@ -194,13 +198,13 @@ impl<'a> HarReader<'a> {
         if let Some(authorization) = parts.authorization().filter(|_| !request_made.has_header("authorization")) {
             request_made.headers.push(("authorization".to_owned(), DraftText::literal(&authorization)));
         }
-        self.body(request, &mut request_made, &shown);
+        self.body(request, &mut request_made, &request_name);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
-        for (at, text) in self.as_recorded.find_correlations(request, &shown, is_sent) {
+        for (at, text) in self.as_recorded.find_correlations(request, &request_name, is_sent) {
             self.draft.note_repeated_omission(at, text);
         }
         if let Some(response) = response {
-            self.as_recorded.add_answer(&shown, response);
+            self.as_recorded.add_answer(&request_name, response);
             let cookies = items(response, "cookies").iter().filter_map(|cookie| text(cookie, "name"));
             let fields = items(response, "headers").iter().filter_map(|header| {
                 let is_it = text(header, "name")?.eq_ignore_ascii_case("set-cookie");
@@ -210,7 +214,7 @@ impl<'a> HarReader<'a> {
         }
         self.steps.push(DraftStep {
             at: Some(node.at),
-            name: Some(shown),
+            name: Some(request_name),
             think,
             what: DraftAction::Ask(Box::new(request_made)),
             ..DraftStep::default()
@@ -218,7 +222,7 @@ impl<'a> HarReader<'a> {
     }
 
     /// Returns the pause between the last response and this request, in the syntax of a think time.
-    fn pause_before_request(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
+    fn pause_before_request(&mut self, node: &TreeNode, request_name: &str) -> Option<String> {
         let start_ns = unix_time_ns(text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
         let ended_ns = self.ended_ns;
@@ -235,7 +239,7 @@ impl<'a> HarReader<'a> {
             ms if ms < PAUSE_MS_MIN => None,
             ms if ms <= PAUSE_MS_MAX => Some(format!("{ms}ms")),
             _ => {
-                let text = format!("{shown}: the pause of more than an hour before this request is left out");
+                let text = format!("{request_name}: the pause of more than an hour before this request is left out");
                 self.draft.note_omission(node.at, text);
                 None
             }
@@ -253,7 +257,8 @@ impl<'a> HarReader<'a> {
             };
             let lower = name.trim().to_ascii_lowercase();
             if CONDITIONAL_FIELDS.contains(&lower.as_str()) {
-                let text = format!("the header {lower} is not imported: plimsoll has no cache");
+                let text =
+                    format!("the header {header_name} is not imported: plimsoll has no cache", header_name = lower);
                 self.draft.note_repeated_omission(header.at, text);
             } else if lower == "cookie" {
                 for pair in value.split(';') {
@@ -270,7 +275,7 @@ impl<'a> HarReader<'a> {
             } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
                 if !is_word(&lower) || value.contains(['\r', '\n', '\0']) {
                     self.draft
-                        .note_repeated_omission(header.at, "a header whose name or value is not valid is not imported");
+                        .note_repeated_omission(header.at, "a header with an invalid name or value is not imported");
                     continue;
                 }
                 // Repeated header fields, other than cookies, are joined with commas, as HTTP
@@ -286,7 +291,7 @@ impl<'a> HarReader<'a> {
         }
     }
 
-    fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, shown: &str) {
+    fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, request_name: &str) {
         let Some(data) = field(request, "postData") else {
             // In a recording, browsers omit the content of uploaded files, and some tools omit all
             // request bodies.
@@ -300,7 +305,7 @@ impl<'a> HarReader<'a> {
                     && matches!(out.method.as_str(), "POST" | "PUT" | "PATCH")
                     && out.has_header("content-type"))
             {
-                self.draft.note_omission(request.at, format!("{shown}: its body was not recorded"));
+                self.draft.note_omission(request.at, format!("{request_name}: its body was not recorded"));
             }
             return;
         };
@@ -318,7 +323,7 @@ impl<'a> HarReader<'a> {
         if is_encoded || content.is_some_and(|content| content.contains('\u{fffd}')) {
             self.draft.note_omission(
                 data.at,
-                format!("{shown}: its body is not text: put the body into a file, body = \"@FILE\""),
+                format!("{request_name}: its body is not text: put the body into a file, body = \"@FILE\""),
             );
         } else if let Some(content) = content {
             out.body = DraftBody::Text(DraftText::literal(content));
@@ -336,7 +341,9 @@ impl<'a> HarReader<'a> {
                         ..DraftPart::text(name, DraftText::literal(value))
                     },
                     Some(file) => {
-                        let said = format!("{shown}: its form uploads the file {file}: put it beside the traffic file");
+                        let said = format!(
+                            "{request_name}: its form uploads the file {file}: put this file beside the traffic file"
+                        );
                         self.draft.note_omission(parameter.at, said);
                         DraftPart::file(name, file)
                     }
@@ -366,7 +373,7 @@ impl<'a> HarReader<'a> {
             && number(request, "bodySize").unwrap_or(0.0) > 0.0
             && entries(data).is_empty()
         {
-            self.draft.note_omission(data.at, format!("{shown}: its body was not recorded"));
+            self.draft.note_omission(data.at, format!("{request_name}: its body was not recorded"));
         }
     }
 }

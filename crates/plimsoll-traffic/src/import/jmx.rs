@@ -35,7 +35,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let beginning = TextPlace { line: 1, column: 1 };
     if let Some(byte) = xml::excess_attributes_offset(source) {
         let text = format!(
-            "an element has more than {attributes_max} attributes: no test plan has so many",
+            "an XML element has more than {attributes_max} attributes, which no JMeter test plan has",
             attributes_max = xml::ATTRIBUTES_MAX
         );
         return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
@@ -52,8 +52,11 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
         };
         let text = error.to_string();
         let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
-        let way_out = if is_cut { ": the file is cut off: save it again" } else { "" };
-        let text = format!("this is not complete XML: {reason}{way_out}", reason = short_text(text));
+        let reason = short_text(text);
+        let text = match is_cut {
+            true => format!("this is not complete XML: {reason}: the file is cut off: save the file again"),
+            false => format!("this is not complete XML: {reason}"),
+        };
         TrafficFileError::new(at, text)
     })?;
     let root = document.root_element();
@@ -76,8 +79,8 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let mut levels = Vec::new();
     reader.import_plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().check() {
-        let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "this JMeter plan is too large"));
-        let text = format!("{what}, at the latest here: {error}");
+        let (at, reason) = reader.values.beyond.get().unwrap_or((xml::place(root), "this JMeter plan is too large"));
+        let text = format!("{reason}, at the latest at this position: {error}");
         return Err(TrafficFileError::new(xml::line_and_column(at, &Lines::new(source)), text));
     }
     reader.finish_import(&Lines::new(source))
@@ -107,8 +110,10 @@ impl JmxReader {
                 "CounterConfig" => {
                     let name = element.property("CounterConfig.name").unwrap_or_default().trim();
                     self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
-                    self.draft
-                        .note_omission(element.place(), "a counter becomes the number of the session in the load");
+                    self.draft.note_omission(
+                        element.place(),
+                        "a JMeter counter becomes the number of the session in the load",
+                    );
                 }
                 "IfController" => {
                     let mut rest = element.property("IfController.condition").unwrap_or_default();
@@ -143,7 +148,9 @@ impl JmxReader {
         let file = self.values.text_without_templates(part("filename")).unwrap_or_default().replace('\\', "/");
         let at = element.place();
         if file.is_empty() {
-            return self.draft.note_omission(at, "the rows of a file whose name has a placeholder are not imported");
+            return self
+                .draft
+                .note_omission(at, "the rows of a data file whose name has a placeholder are not imported");
         }
         let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
         let stem = plain_name(stem);
@@ -162,21 +169,22 @@ impl JmxReader {
         } else {
             let heading = columns.join(",");
             let text = match element.flag("ignoreFirstLine") {
-                true => format!("the heading of {file} must be {heading}"),
-                false => format!("{file} needs a heading as its first line: {heading}"),
+                true => format!("the first line of the data file {file} must be the heading {heading}"),
+                false => format!("the data file {file} needs a heading as its first line: {heading}"),
             };
             self.draft.note_omission(at, text);
         }
         if !["", "UTF-8", "utf-8"].contains(&part("fileEncoding")) {
-            self.draft.note_omission(at, format!("{file} must be in UTF-8"));
+            self.draft.note_omission(at, format!("the data file {file} must be in UTF-8"));
         }
         if !["", "shareMode.all"].contains(&part("shareMode")) {
             let mode = short_text(part("shareMode"));
-            let text = format!("in plimsoll, all users share the rows of {file}: the mode {mode} is not imported");
+            let text =
+                format!("in plimsoll, all users share the rows of {file}: the sharing mode {mode} is not imported");
             self.draft.note_omission(at, text);
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
-            self.draft.note_omission(at, format!("separate the columns of {file} with commas"));
+            self.draft.note_omission(at, format!("separate the columns of the data file {file} with commas"));
         }
         // If the property `recycle` is false, JMeter stops a thread when the rows of the data file
         // run out.
@@ -227,7 +235,8 @@ impl JmxReader {
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
         self.may_continue = on_error == "continue";
         if on_error.starts_with("stop") {
-            self.draft.note_omission(at, format!("'{name}': a failure ends the session, not the load"));
+            self.draft
+                .note_omission(at, format!("'{name}': in plimsoll, a failed request ends the session, not the load"));
         }
         if element.property("ThreadGroup.same_user_on_next_iteration") == Some("false") {
             self.draft.note_repeated_omission(
@@ -251,11 +260,11 @@ impl JmxReader {
         element: &Element<'a, 'i>,
         levels: &mut Vec<TestLevel<'a, 'i>>,
         depth: usize,
-        around: &'static str,
+        phase: &'static str,
     ) {
         let at = element.place();
-        let name = short_text(if element.name().is_empty() { around } else { element.name() });
-        self.values.around = Some(around);
+        let name = short_text(if element.name().is_empty() { phase } else { element.name() });
+        self.values.around = Some(phase);
         self.enter_group(element);
         self.may_continue = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
         let steps = self.steps(&element.below(), levels, depth + 1);
@@ -271,18 +280,18 @@ impl JmxReader {
         // order of the requests would change.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
-            say(format!("'{name}' ({around}): this part runs once, for one user"));
+            say(format!("'{name}' ({phase}): this thread group runs once, for one user"));
         }
         if flat.depends {
-            say(format!("'{name}' ({around}): plimsoll ignores the conditions of its steps"));
+            say(format!("'{name}' ({phase}): plimsoll ignores the conditions of the steps in this thread group"));
         }
         if flat.groups_repeat {
-            say(format!("'{name}' ({around}): steps that repeat as a group in JMeter repeat one by one in plimsoll"));
+            say(format!("'{name}' ({phase}): steps that repeat as a group in JMeter repeat one by one in plimsoll"));
         }
         for step in &mut flat.steps {
             step.times = Some(step.times.unwrap_or(1).saturating_mul(times).min(1_000_000)).filter(|times| *times > 1);
         }
-        match around {
+        match phase {
             "setup" => self.draft.setup.append(&mut flat.steps),
             _ => self.draft.cleanup.append(&mut flat.steps),
         }
@@ -291,11 +300,14 @@ impl JmxReader {
     fn finish_import(mut self, lines: &Lines) -> Result<ImportResult, TrafficFileError> {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
-        self.draft.about.push("A JMeter test plan: each pass through a thread group's loop is a session.".to_owned());
+        self.draft
+            .about
+            .push("Imported from a JMeter test plan: each pass through a thread group's loop is a session.".to_owned());
         let (load, left_out) = self.load.draft_load();
         left_out.into_iter().for_each(|(at, text)| self.draft.note_omission(at, text));
         self.draft.load = load;
-        self.draft.finish_at("no request of this test plan can be sent", |at| xml::line_and_column(at, lines))
+        self.draft
+            .finish_at("plimsoll can import no request of this JMeter test plan", |at| xml::line_and_column(at, lines))
     }
 }
 

@@ -31,12 +31,12 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let api = Api::new(&tree, source.len())?;
     let mut draft = Draft { base: api.base.clone(), ..Draft::default() };
     let title = field(&tree, "info").and_then(|info| text(info, "title")).unwrap_or("an API");
-    draft.about.push(format!("The operations of {title}: 'weight' sets how often each is sent."));
+    draft.about.push(format!("The operations of {title}: 'weight' sets how often each operation is sent."));
     if let Some(why) = &api.no_base {
         draft.note_omission(api.base_at, why.clone());
     }
     let Some(paths) = field(&tree, "paths") else {
-        return tree.error("this description has no 'paths', so it has no requests");
+        return tree.error("this OpenAPI description has no 'paths', so it has no requests");
     };
     for (path, node) in entries(paths) {
         if !path.name.starts_with('/') {
@@ -52,7 +52,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
         for method in OPERATION_METHODS {
             let Some(node) = field(item, method) else { continue };
             if draft.requests.len() == OPERATIONS_MAX {
-                let text = format!("operations beyond the first {OPERATIONS_MAX} are not imported");
+                let text = format!("OpenAPI operations beyond the first {OPERATIONS_MAX} are not imported");
                 draft.note_repeated_omission(node.at, text);
                 continue;
             }
@@ -62,8 +62,8 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
             }
             if let Err(error) = api.budget.get().check() {
                 return node.error(format!(
-                    "too many operations repeat the same references, a reference repeats itself, or the \
-                     smallest lists and texts are too long, at the latest here: {error}"
+                    "{error}. At the latest at this position, references repeat too often, a reference repeats itself, \
+                     or the smallest lists and texts are too long"
                 ));
             }
         }
@@ -73,5 +73,5 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
             draft.note_omission(hooks.at, "webhooks are not imported: the server sends them");
         }
     }
-    draft.finish("no operation of this description can be sent")
+    draft.finish("plimsoll can import no operation of this OpenAPI description")
 }

@@ -50,7 +50,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
     if field(collection, "item").is_none() {
         return match field(collection, "requests").is_some() || field(collection, "order").is_some() {
-            true => tree.error("this is a collection of format 1: export it as Collection v2.1"),
+            true => tree.error("this is a Postman collection of format 1: export the collection as Collection v2.1"),
             false => tree.error("this is not a Postman collection: it has no 'item'"),
         };
     }
@@ -73,16 +73,17 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
     if let Err(error) = budget.check() {
         let text = format!(
-            "variables and authorizations of this collection are repeated too often, here at the latest: {error}"
+            "this Postman collection repeats variables and authorizations too often, at the latest at this position: \
+             {error}"
         );
         return Err(TrafficFileError::new(beyond.unwrap_or(tree.at), text));
     }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
     draft.about.push(format!(
-        "The collection {name}. Redirects are followed within this host, unless the collection says otherwise."
+        "The Postman collection {name}. Redirects are followed within its host, unless the collection says otherwise."
     ));
     draft.scenarios.push(DraftScenario { name, weight: 1, cookies: true, steps });
-    draft.finish("no request of this collection can be sent")
+    draft.finish("plimsoll can import no request of this Postman collection")
 }
 
 /// Returns the largest number of redirects to follow: Postman's default, or the number in the
@@ -275,12 +276,12 @@ impl PostmanReader {
                 self.draft.note_repeated_omission(node.at, format!("{key} = {changes}"));
             }
         }
-        for key in ["proxy", "certificate"] {
+        for (key, text) in [
+            ("proxy", "a proxy of a request is not imported: plimsoll does not use proxies"),
+            ("certificate", "a certificate of a request is not imported: give the certificate and its key to the load"),
+        ] {
             if let Some(node) = field(node, key).filter(|node| !entries(node).is_empty()) {
-                self.draft.note_repeated_omission(
-                    node.at,
-                    format!("a {key} of a request is not imported: set the {key} for the whole load"),
-                );
+                self.draft.note_repeated_omission(node.at, text);
             }
         }
         self.import_scripts(scope.node, name, Some(&mut request));
@@ -324,7 +325,10 @@ impl PostmanReader {
             let Some(parts) = parts else {
                 self.draft.note_omission(
                     at,
-                    format!("'{name}' is not imported: part of its host is a placeholder. Write the whole host"),
+                    format!(
+                        "'{name}' is not imported: part of its host is a placeholder. Write the whole host in the \
+                         collection"
+                    ),
                 );
                 return None;
             };
@@ -335,9 +339,10 @@ impl PostmanReader {
             }
             (parts.origin(), rest)
         };
-        let asked = self.origin.get_or_insert_with(|| origin.clone());
-        if *asked != origin {
-            let text = format!("a request to {origin} is not imported: a file of traffic has one host ({asked})");
+        let first_origin = self.origin.get_or_insert_with(|| origin.clone());
+        if *first_origin != origin {
+            let text =
+                format!("a request to {origin} is not imported: a traffic file has only one host ({first_origin})");
             self.draft.note_repeated_omission(at, text);
             return None;
         }
@@ -384,7 +389,8 @@ impl PostmanReader {
             } else {
                 let variable = variable_name(name);
                 let text = format!(
-                    "the variable '{name}' is not in the collection: it becomes the environment variable {variable}"
+                    "the variable '{name}' is not in the Postman collection: it becomes the environment variable \
+                     {variable}"
                 );
                 self.draft.note_repeated_omission(at, text);
                 out.push_value(&format!("env.{variable}"));
@@ -457,7 +463,10 @@ impl PostmanReader {
                     authorization.push(if prefix.is_empty() { "" } else { " " });
                     authorization.append(&token);
                 }
-                None => self.draft.note_omission(auth.at, format!("'{name}': its token is not in the collection")),
+                None => self.draft.note_omission(
+                    auth.at,
+                    format!("'{name}': the token of this request is not in the Postman collection, and is not sent"),
+                ),
             },
             "basic" => {
                 let (user, password) = (part("username").unwrap_or_default(), part("password").unwrap_or_default());
@@ -468,8 +477,8 @@ impl PostmanReader {
                     }
                     _ => {
                         authorization.push_value("env.BASIC_AUTH");
-                        let text = "user and password have placeholders: set the environment variable BASIC_AUTH to \
-                             USER:PASSWORD in base64";
+                        let text = "the user and password of a request have placeholders: set the environment variable \
+                             BASIC_AUTH to USER:PASSWORD in base64";
                         self.draft.note_repeated_omission(auth.at, text);
                     }
                 }
@@ -487,8 +496,8 @@ impl PostmanReader {
                 }
             }
             other => {
-                let other: String = other.chars().filter(|c| c.is_ascii_alphanumeric()).take(20).collect();
-                let text = format!("authorization of the kind {other} is not imported");
+                let auth_type: String = other.chars().filter(|c| c.is_ascii_alphanumeric()).take(20).collect();
+                let text = format!("authorization of the type {auth_type} is not imported");
                 self.draft.note_repeated_omission(auth.at, text);
             }
         }
@@ -545,7 +554,7 @@ impl PostmanReader {
                     let Some(key) = key.as_literal() else {
                         self.draft.note_omission(
                             node.at,
-                            format!("'{name}': a part of its form whose name has a placeholder is not sent"),
+                            format!("'{name}': a form part whose name has a placeholder is not sent"),
                         );
                         continue;
                     };
@@ -590,7 +599,7 @@ impl PostmanReader {
                 None => {
                     self.draft.note_omission(
                         body.at,
-                        format!("'{name}': its body is not sent: the collection does not name the file"),
+                        format!("'{name}': its body is not sent: the Postman collection does not name the body's file"),
                     );
                     None
                 }
@@ -623,7 +632,9 @@ impl PostmanReader {
                 continue;
             }
             let (Some(request), Some("test")) = (request.as_mut(), text(event, "listen")) else {
-                let text = format!("'{name}': a script that is not a test of a request is not imported");
+                let text = format!(
+                    "'{name}': this Postman script is not imported: only the test scripts of requests are imported"
+                );
                 self.draft.note_omission(event.at, text);
                 continue;
             };

@@ -32,24 +32,42 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
     } else if format.contains('%') {
         ParsedFormat { pieces: parse_apache_format(&format, session)?, stamp: Stamp::Start, language: "Apache" }
     } else {
-        return Err(
-            "has no fields; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's format (%...%)"
-                .into(),
-        );
+        return Err(format!(
+            "{log_format} has no fields; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's \
+             format (%...%)",
+            log_format = format_beginning(&format)
+        ));
     };
     let place = |wanted: fn(&FieldMeaning) -> bool| {
         said.pieces.iter().any(|piece| matches!(piece, FormatPiece::Place(place) if wanted(place)))
     };
     if !place(|p| matches!(p, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_))) {
-        return Err("has no time, such as $msec, $time_iso8601, %t or %START_TIME%".into());
+        return Err(format!(
+            "{log_format} has no time field, such as $msec, $time_iso8601, %t or %START_TIME%",
+            log_format = format_beginning(&format)
+        ));
     }
     if !place(|p| matches!(p, FieldMeaning::Target | FieldMeaning::Request)) {
-        return Err("has no request, such as $request, $request_uri, %r or %REQ(:PATH)%".into());
+        return Err(format!(
+            "{log_format} has no request field, such as $request, $request_uri, %r or %REQ(:PATH)%",
+            log_format = format_beginning(&format)
+        ));
     }
     if let Some(session) = session.filter(|_| !place(|p| *p == FieldMeaning::Session)) {
-        return Err(format!("has no '{session}', the field that identifies a session"));
+        return Err(format!(
+            "{log_format} has no '{session}', the field that identifies a session",
+            log_format = format_beginning(&format)
+        ));
     }
     Ok(said)
+}
+
+/// Returns the beginning of a log format in quotation marks, for error messages.
+pub(super) fn format_beginning(format: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 60;
+    let beginning: String = format.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect();
+    let dots = if format.chars().count() > SHOWN_CHARS_MAX { "..." } else { "" };
+    format!("'{beginning}{dots}'")
 }
 
 /// Returns the format without the syntax of a configuration file, for a pasted line such as
@@ -200,8 +218,12 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
                 Some(("end", format)) => (Stamp::End, format),
                 _ => (Stamp::Start, argument),
             };
-            let parts = stamp_tokens(argument)
-                .ok_or_else(|| format!("has '%{{{argument}}}t', a time format that plimsoll does not support"))?;
+            let parts = stamp_tokens(argument).ok_or_else(|| {
+                format!(
+                    "{log_format} has '%{{{argument}}}t', a time format that plimsoll does not support",
+                    log_format = format_beginning(format)
+                )
+            })?;
             match &mut stamp {
                 Some((tokens, _)) => {
                     if !before.is_empty() {
@@ -292,7 +314,12 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             rest = after;
             continue;
         }
-        let cannot = || "has a '%' without a closing '%'; Envoy's operators are written %NAME%".to_owned();
+        let cannot = || {
+            format!(
+                "{log_format} has a '%' without a closing '%'; Envoy's operators are written %NAME%",
+                log_format = format_beginning(format)
+            )
+        };
         // The closing percent sign is searched after the parentheses, because a time format may
         // contain percent signs.
         let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
@@ -317,7 +344,12 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             }
             ("START_TIME", "") => push_field(&mut pieces, FieldMeaning::Start(StampFormat::Auto)),
             ("START_TIME", _) => {
-                let cannot = || format!("has '%{operator}%', a time format that plimsoll does not support");
+                let cannot = || {
+                    format!(
+                        "{log_format} has '%{operator}%', a time format that plimsoll does not support",
+                        log_format = format_beginning(format)
+                    )
+                };
                 push_field(
                     &mut pieces,
                     FieldMeaning::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)),

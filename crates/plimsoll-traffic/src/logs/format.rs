@@ -17,10 +17,11 @@ use super::w3c::{self, W3cFields};
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
-/// The known formats, as text for messages.
-pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, \
-     W3C. Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, \
-     Rails, Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
+/// The known formats, as a clause for messages.
+pub const KNOWN_FORMATS: &str = "plimsoll knows the log formats common, combined, ingress-nginx, Nginx Proxy Manager, \
+     Traefik, Caddy, Envoy, HAProxy, Squid, IIS, W3C. Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, \
+     uWSGI, Django, aiohttp, PHP, Gin, chi, Rails, Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, \
+     Kubernetes, Docker, loggers";
 
 /// Reusable buffers for parsing one line.
 #[derive(Debug, Clone, Default)]
@@ -102,8 +103,8 @@ pub enum FormatError {
     Unknown,
     /// The lines contain requests but no times.
     #[error(
-        "has no times. Configure the server to log times (uvicorn: %(asctime)s, morgan: combined), or read the log \
-         of its container, which has times (docker logs -t)"
+        "is an access log without times. Configure the server to log times (uvicorn: %(asctime)s, morgan: combined), \
+         or read the log of its container, which has times (docker logs -t)"
     )]
     NoTimes,
     /// The detected format lacks the session field that the user requested. The values are the
@@ -135,8 +136,12 @@ impl Format {
         }
         let (session, by_client) = by_client(session);
         let said = directives::read(text, session).map_err(FormatError::Said)?;
-        let pattern = Pattern::new(said.pieces, false)
-            .ok_or_else(|| FormatError::Said("has two fields without a separator between them".into()))?;
+        let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
+            FormatError::Said(format!(
+                "{log_format} has two fields without a separator between them",
+                log_format = directives::format_beginning(text)
+            ))
+        })?;
         let name = format!("{}'s, as given", said.language);
         Ok(Format { by_client, ..Format::new(name, said.stamp, LogLines::Text(pattern)) })
     }

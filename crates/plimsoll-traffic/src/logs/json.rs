@@ -6,10 +6,6 @@ use super::entry::{FieldMeaning, Raw, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The field names that the mapping of `--field` accepts.
-pub const MAPPING_FIELD_NAMES: &str =
-    "time, start, end, method, path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent";
-
 /// The reason why a mapping of JSON fields is invalid. The text is the end of a message that begins
 /// with "--field".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +80,7 @@ pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<Pa
     let mut wanted = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let Some((name, path)) = pair.split_once('=') else {
-            return error(format!("'{pair}' is not NAME=PATH, such as path=.url"));
+            return error(format!("'{pair}' is not written as NAME=PATH, such as path=.url"));
         };
         let place = match name.trim() {
             "time" => FieldMeaning::Time(StampFormat::Auto),
@@ -99,11 +95,17 @@ pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<Pa
             "duration_us" => FieldMeaning::Duration(1_000),
             "client" => FieldMeaning::Client,
             "user_agent" => FieldMeaning::UserAgent,
-            other => return error(format!("'{other}' is not a field; choose {MAPPING_FIELD_NAMES}")),
+            field_name => {
+                return error(format!(
+                    "'{field_name}' is not a field of a request; choose time, start, end, method, path, status, bytes, \
+                     duration_ms, duration_s, duration_us, client or user_agent"
+                ));
+            }
         };
         wanted.push((
-            split_json_path(path.trim())
-                .ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .request.uri")))?,
+            split_json_path(path.trim()).ok_or_else(|| {
+                FieldsError(format!("'{path}' is not the path of a JSON value, such as .request.uri"))
+            })?,
             place,
         ));
     }
@@ -111,13 +113,14 @@ pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<Pa
         .iter()
         .any(|(_, place)| matches!(place, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_)))
     {
-        return error("has no time: add time=, start= or end=".into());
+        return error(format!("'{mapping}' has no time: add time=, start= or end=", mapping = text));
     }
     if !wanted.iter().any(|(_, place)| *place == FieldMeaning::Target) {
-        return error("has no path: add path=".into());
+        return error(format!("'{mapping}' has no path: add path=", mapping = text));
     }
     if let Some(path) = session {
-        let keys = split_json_path(path).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .user")))?;
+        let keys = split_json_path(path)
+            .ok_or_else(|| FieldsError(format!("'{path}' is not the path of a JSON value, such as .user")))?;
         wanted.push((keys, FieldMeaning::Session));
     }
     Ok((wanted, Stamp::End))
@@ -414,9 +417,9 @@ mod tests {
         for (text, expect) in [
             ("path=.url", "has no time"),
             ("time=.ts", "has no path"),
-            ("time=.ts,path", "not NAME=PATH"),
+            ("time=.ts,path", "not written as NAME=PATH"),
             ("time=.ts,pth=.url", "'pth' is not a field"),
-            ("time=.ts,path=.a..b", "is not a path"),
+            ("time=.ts,path=.a..b", "is not the path of a JSON value"),
         ] {
             let error = parse_mapping(text, None).expect_err(text).to_string();
             assert!(error.contains(expect), "{text}: {error}");

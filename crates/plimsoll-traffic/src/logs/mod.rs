@@ -19,7 +19,7 @@ mod w3c;
 
 pub use entry::{Entry, Stamp};
 pub use format::{Format, FormatError, KNOWN_FORMATS, LineBuffers, find_format};
-pub use json::{FieldsError, MAPPING_FIELD_NAMES};
+pub use json::FieldsError;
 pub(crate) use stamp::read as unix_time_ns;
 
 /// The longest line that is parsed, bytes. Longer lines are skipped.

@@ -316,8 +316,8 @@ impl ModelDistances {
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
             let said = format!(
-                "differs by {difference} in total, and the bound is {bound}",
-                difference = percent_text(self.mix_tv),
+                "differs by {mix_difference} in total between model and log, and the bound is {bound}",
+                mix_difference = percent_text(self.mix_tv),
                 bound = percent_text(self.mix_tv_max)
             );
             say("mix".to_owned(), said);
@@ -325,7 +325,10 @@ impl ModelDistances {
         for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
             if let Some((log, model)) = both.filter(|(log, model)| (model - log).abs() > off_max * log) {
                 let said = format!(
-                    "is {model:.2} in the model and {log:.2} in the log, and the bound is {bound}",
+                    "is {model_dispersion:.2} in the model and {log_dispersion:.2} in the log, and the bound of the \
+                     difference is {bound}",
+                    model_dispersion = model,
+                    log_dispersion = log,
                     bound = percent_text(*off_max)
                 );
                 say(format!("dispersion at {} s", *width_ns as f64 / 1e9), said);
@@ -333,15 +336,22 @@ impl ModelDistances {
         }
         for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_off_max) {
             if (model - log).abs() > *off_max {
-                let said = format!("is {model:.1} in the model and {log:.1} in the log, and the bound is {off_max:.1}");
+                let said = format!(
+                    "is {model_requests:.1} in the model and {log_requests:.1} in the log, and the bound of the \
+                     difference is {off_max:.1}",
+                    model_requests = model,
+                    log_requests = log
+                );
                 say(format!("p{percentile} of a visit's requests", percentile = quantile * 100.0), said);
             }
         }
         for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_off_max) {
             if (model - log).abs() > *off_max {
-                let (log, model, points) = (percent_text(*log), percent_text(*model), 100.0 * off_max);
-                let said =
-                    format!("are {model} in the model and {log} in the log, and the bound is {points:.1} points");
+                let (log_hits, model_hits, points) = (percent_text(*log), percent_text(*model), 100.0 * off_max);
+                let said = format!(
+                    "are {model_hits} in the model and {log_hits} in the log, and the bound of the difference is \
+                     {points:.1} percentage points"
+                );
                 say(format!("hits of a cache of {size}"), said);
             }
         }

@@ -230,7 +230,7 @@ impl TrafficModel {
             left_out,
             keys_withheld: targets.keys,
         };
-        let text = draft.finish("there is no request to send").ok()?.text;
+        let text = draft.finish("the traffic model has no request to send").ok()?.text;
         let answer_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
         let endpoints = routes.into_iter().zip(0..).collect();
         Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints, withheld })

@@ -15,19 +15,20 @@ pub(super) fn is_complete_row(line: &[u8]) -> bool {
 }
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
-    let columns = parse_columns(line).ok_or("the quotation marks do not match")?;
+    let columns = parse_columns(line).ok_or("the quotation marks of the CSV row do not match")?;
     if columns.len() < COLUMNS_MIN {
-        return Err("the row has too few columns");
+        return Err("the CSV row has too few columns");
     }
     let text = |at: usize| columns.get(at).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
-    let number = |at: usize| text(at).parse::<u64>().map_err(|_| "a numeric column is not a number");
+    let number =
+        |at: usize| text(at).parse::<u64>().map_err(|_| "a column of the CSV row contains no number, although it must");
     let base64 = |at: usize| {
         let text = columns.get(at).map(Vec::as_slice).unwrap_or_default();
-        read_base64(text).ok_or("a column is not base64")
+        read_base64(text).ok_or("the body or the headers of the CSV row are not valid base64")
     };
     Ok(VegetaResult {
         sent_ns: number(0)?,
-        code: u16::try_from(number(1)?).map_err(|_| "the status code is not valid")?,
+        code: u16::try_from(number(1)?).map_err(|_| "the status code of the CSV row is not valid")?,
         latency_ns: number(2)?,
         bytes_out: number(3)?,
         bytes_in: number(4)?,

@@ -62,7 +62,7 @@ pub(super) struct GobStream {
     layouts: HashMap<i64, Layout>,
 }
 
-const TRUNCATED_FILE_TEXT: &str = "the file is cut off";
+const TRUNCATED_FILE_TEXT: &str = "the gob file is cut off";
 
 /// The bytes of one gob message that are not decoded yet.
 struct GobMessage<'a>(&'a [u8]);
@@ -91,7 +91,7 @@ impl<'a> GobMessage<'a> {
         }
         let length = 256 - u64::from(first);
         if length > 8 {
-            return Err("a number is too long");
+            return Err("a number in the gob file is too long");
         }
         Ok(self.take(length)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
@@ -135,7 +135,7 @@ impl<'a> GobMessage<'a> {
     }
 
     fn decode_layout(&mut self) -> Result<Layout, &'static str> {
-        let mut layout = Err("a type has no layout");
+        let mut layout = Err("a type in the gob file has no layout");
         self.for_each_field(&mut |message, kind| {
             let (mut of, mut named) = ([0i64; 2], Vec::new());
             message.for_each_field(&mut |message, field| match (kind, field) {
@@ -148,20 +148,20 @@ impl<'a> GobMessage<'a> {
                         message.for_each_field(&mut |message, field| match field {
                             0 => message.text().map(|text| name = text),
                             1 => message.decode_int().map(|it| number = it),
-                            _ => Err("the description of a field has an unknown entry"),
+                            _ => Err("the description of a gob field has an unknown entry"),
                         })?;
                         named.push((name, number));
                     }
                     Ok(())
                 }
-                _ => Err("a type is not a type of results"),
+                _ => Err("a type in the gob file is not a type of vegeta's results"),
             })?;
             layout = Ok(match kind {
                 1 => Layout::List(of[0]),
                 2 => Layout::Struct(std::mem::take(&mut named)),
                 3 => Layout::Map(of[0], of[1]),
                 4..=6 => Layout::Own,
-                _ => return Err("a type is not a type of results"),
+                _ => return Err("a type in the gob file is not a type of vegeta's results"),
             });
             Ok(())
         })?;
@@ -182,7 +182,7 @@ impl GobStream {
                 continue;
             }
             let Some(Layout::Struct(_)) = self.layouts.get(&number) else {
-                return Err("a value is not a struct".into());
+                return Err("a value in the gob file is not a struct".into());
             };
             let GobValue::Struct(fields) = self.decode_value(&mut message, number, 0)? else {
                 return Err(TRUNCATED_FILE_TEXT.into());
@@ -193,7 +193,7 @@ impl GobStream {
 
     fn decode_value(&self, message: &mut GobMessage, number: i64, depth: u32) -> Result<GobValue, &'static str> {
         if depth > DEPTH_MAX {
-            return Err("the types are nested too deep");
+            return Err("the types in the gob file are nested too deep");
         }
         Ok(match number {
             2 => GobValue::Int(message.decode_int()?),
@@ -208,7 +208,7 @@ impl GobStream {
                 let length = message.decode_uint()?;
                 GobValue::Bytes(message.take(length)?.to_vec())
             }
-            number => match self.layouts.get(&number).ok_or("a type is not described")? {
+            number => match self.layouts.get(&number).ok_or("the gob file uses a type that it does not describe")? {
                 Layout::Own => {
                     let length = message.decode_uint()?;
                     GobValue::Bytes(message.take(length)?.to_vec())
@@ -235,7 +235,8 @@ impl GobStream {
                 Layout::Struct(named) => {
                     let mut fields = Vec::new();
                     message.for_each_field(&mut |message, at| {
-                        let (name, number) = named.get(at).ok_or("a value has more fields than its type")?;
+                        let (name, number) =
+                            named.get(at).ok_or("a value in the gob file has more fields than its type")?;
                         fields.push((name.clone(), self.decode_value(message, *number, depth + 1)?));
                         Ok(())
                     })?;
@@ -263,10 +264,10 @@ fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
             from.read_exact(&mut head[1..=count]).map_err(cut)?;
             head[1..=count].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
         }
-        _ => return Err("the file is not JSON, CSV or gob".into()),
+        _ => return Err("the file with the results is not JSON, CSV or gob".into()),
     };
     if length > RECORD_BYTES_MAX as u64 {
-        return Err("the file is not JSON, CSV or gob, or is longer than 64 MiB".into());
+        return Err("the file with the results is not JSON, CSV or gob, or a result is longer than 64 MiB".into());
     }
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;
@@ -281,10 +282,10 @@ fn result_from_fields(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &
             ("Attack", GobValue::Bytes(bytes)) => result.attack = text(bytes),
             ("Seq", GobValue::Uint(number)) => result.seq = number,
             ("Code", GobValue::Uint(code)) => {
-                result.code = u16::try_from(code).map_err(|_| "the status code is not valid")?
+                result.code = u16::try_from(code).map_err(|_| "the status code of the gob result is not valid")?
             }
             ("Timestamp", GobValue::Bytes(bytes)) => {
-                result.sent_ns = decode_go_time(&bytes).ok_or("the timestamp is not valid")?
+                result.sent_ns = decode_go_time(&bytes).ok_or("the timestamp of the gob result is not valid")?
             }
             ("Latency", GobValue::Int(ns)) => result.latency_ns = u64::try_from(ns).unwrap_or(0),
             ("BytesOut", GobValue::Uint(bytes)) => result.bytes_out = bytes,
@@ -296,11 +297,11 @@ fn result_from_fields(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &
             ("Headers", GobValue::Map(pairs)) => {
                 for (name, values) in pairs {
                     let (GobValue::Bytes(name), GobValue::List(values)) = (name, values) else {
-                        return Err("the header fields are not valid");
+                        return Err("the header fields of the gob result are not valid");
                     };
                     let value = |value| match value {
                         GobValue::Bytes(bytes) => Ok(text(bytes)),
-                        _ => Err("the header fields are not valid"),
+                        _ => Err("the header fields of the gob result are not valid"),
                     };
                     result.headers.push((text(name), values.into_iter().map(value).collect::<Result<_, _>>()?));
                 }

@@ -9,45 +9,50 @@ use std::io::Write;
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
     let Ok(Value::Object(mut object)) = serde_json::from_slice(line) else {
-        return Err("the line is not a JSON object");
+        return Err("the line with the result is not a JSON object");
     };
     let mut text = |key: &str| match object.remove(key) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text),
-        Some(_) => Err("a text field is not a text"),
+        Some(_) => Err("a field of the JSON result that must be a text, such as url, is not a text"),
     };
     let (attack, error, method, url) = (text("attack")?, text("error")?, text("method")?, text("url")?);
     let (body, stamp) = (text("body")?, text("timestamp")?);
     let number = |key: &str| match object.get(key) {
         None | Some(Value::Null) => Ok(0),
-        Some(value) => value.as_u64().ok_or("a numeric field is not a number"),
+        Some(value) => {
+            value.as_u64().ok_or("a field of the JSON result that must be a number, such as latency, is not a number")
+        }
     };
     let mut headers = Vec::new();
     match object.get("headers") {
         None | Some(Value::Null) => {}
         Some(Value::Object(fields)) => {
             for (name, values) in fields {
-                let values = values.as_array().ok_or("the values of a header field are not a list")?;
+                let values =
+                    values.as_array().ok_or("the values of a header field of the JSON result are not a list")?;
                 let values = values.iter().map(|value| value.as_str().map(str::to_owned));
-                let values = values.collect::<Option<Vec<_>>>().ok_or("the value of a header field is not a text")?;
+                let values = values
+                    .collect::<Option<Vec<_>>>()
+                    .ok_or("the value of a header field of the JSON result is not a text")?;
                 headers.push((name.clone(), values));
             }
         }
-        Some(_) => return Err("the header fields are not an object"),
+        Some(_) => return Err("the header fields of the JSON result are not an object"),
     }
     Ok(VegetaResult {
         attack,
         seq: number("seq")?,
-        code: u16::try_from(number("code")?).map_err(|_| "the status code is not valid")?,
+        code: u16::try_from(number("code")?).map_err(|_| "the status code of the JSON result is not valid")?,
         sent_ns: match stamp.as_str() {
             "" => 0,
-            stamp => unix_time_ns(stamp.as_bytes()).ok_or("the timestamp is not valid")?,
+            stamp => unix_time_ns(stamp.as_bytes()).ok_or("the timestamp of the JSON result is not valid")?,
         },
         latency_ns: number("latency")?,
         bytes_out: number("bytes_out")?,
         bytes_in: number("bytes_in")?,
         error,
-        body: read_base64(body.as_bytes()).ok_or("the body is not base64")?,
+        body: read_base64(body.as_bytes()).ok_or("the body of the JSON result is not valid base64")?,
         method,
         url,
         headers,

@@ -84,7 +84,7 @@ impl<R: BufRead> VegetaReader<R> {
                 return Ok(None);
             }
             if self.line.len() == RECORD_BYTES_MAX {
-                return Err(flaw("the line is longer than 64 MiB"));
+                return Err(flaw("the line with the result is longer than 64 MiB"));
             }
             if encoding == VegetaEncoding::Csv {
                 // A line break within quotation marks is part of the CSV row, so the next line of
@@ -94,7 +94,7 @@ impl<R: BufRead> VegetaReader<R> {
                     let room = RECORD_BYTES_MAX.saturating_sub(before) as u64;
                     (&mut self.from).take(room).read_until(b'\n', &mut self.line)?;
                     if self.line.len() == before {
-                        return Err(flaw("a quotation mark is left open"));
+                        return Err(flaw("a quotation mark of the CSV row has no closing quotation mark"));
                     }
                 }
             }

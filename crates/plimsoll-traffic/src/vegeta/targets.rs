@@ -103,12 +103,14 @@ impl<R: BufRead> TargetReader<R> {
         let mut bytes = Vec::new();
         let read = (&mut self.from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
         match read {
-            Err(_) => Err(self.error_at_line("the line cannot be read")),
+            Err(_) => Err(self.error_at_line("the line of the targets file cannot be read")),
             Ok(0) => Ok(None),
-            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.error_at_line("the line is longer than 16 MiB")),
+            Ok(length) if length as u64 == LINE_BYTES_MAX => {
+                Err(self.error_at_line("the line of the targets file is longer than 16 MiB"))
+            }
             Ok(_) => match String::from_utf8(bytes) {
                 Ok(line) => Ok(Some(line.trim().to_owned())),
-                Err(_) => Err(self.error_at_line("the line is not UTF-8")),
+                Err(_) => Err(self.error_at_line("the line of the targets file is not UTF-8")),
             },
         }
     }
@@ -132,14 +134,14 @@ impl<R: BufRead> TargetReader<R> {
 
     fn read_http_target(&mut self, first: &str) -> Result<VegetaTarget, TargetError> {
         let Some((method, url)) = first.split_once(' ') else {
-            return Err(self.error_at_line("a target must be METHOD URL"));
+            return Err(self.error_at_line("a target must be written as METHOD URL, such as GET http://HOST/"));
         };
         if !has_method(first) {
-            return Err(self.error_at_line("the method is not in capital letters"));
+            return Err(self.error_at_line("the method of the target is not in capital letters"));
         }
         let url = url.trim();
         if !is_url(url) {
-            return Err(self.error_at_line("the URL is not valid: write http://HOST:PORT/PATH"));
+            return Err(self.error_at_line("the URL of the target is not valid: write http://HOST:PORT/PATH"));
         }
         let mut target = VegetaTarget { method: method.to_owned(), url: url.to_owned(), ..VegetaTarget::default() };
         while let Some(line) = self.next_line()? {
@@ -160,12 +162,12 @@ impl<R: BufRead> TargetReader<R> {
             let field = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
             match field {
                 Some(_) if target.headers.len() == HEADERS_MAX => {
-                    return Err(self.error_at_line("a target has 1000 header fields at most"));
+                    return Err(self.error_at_line("a target can have at most 1000 header fields"));
                 }
                 Some((name, value)) if is_field(name, value) && !value.is_empty() => {
                     target.headers.push((name.to_owned(), value.to_owned()));
                 }
-                _ => return Err(self.error_at_line("a header field must be Name: value")),
+                _ => return Err(self.error_at_line("a header field of a target must be written as Name: value")),
             }
         }
         Ok(target)
@@ -173,7 +175,9 @@ impl<R: BufRead> TargetReader<R> {
 }
 
 fn parse_json_target(line: &str) -> Result<VegetaTarget, &'static str> {
-    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("the line is not a JSON object") };
+    let Ok(Value::Object(object)) = serde_json::from_str(line) else {
+        return Err("the line with the target is not a JSON object");
+    };
     let mut target = VegetaTarget::default();
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -181,19 +185,21 @@ fn parse_json_target(line: &str) -> Result<VegetaTarget, &'static str> {
             ("url", Value::String(url)) => target.url = url,
             ("body", Value::Null) | ("header", Value::Null) => {}
             ("body", Value::String(body)) => {
-                target.body = TargetBody::Bytes(read_base64(body.as_bytes()).ok_or("the body is not base64")?);
+                target.body = TargetBody::Bytes(
+                    read_base64(body.as_bytes()).ok_or("the body of the target is not valid base64")?,
+                );
             }
             ("header", Value::Object(fields)) => {
                 for (name, values) in fields {
                     let Value::Array(values) = values else {
-                        return Err("the values of a header field are not a list");
+                        return Err("the values of a header field of the target are not a list");
                     };
                     for value in values {
                         let Value::String(value) = value else {
-                            return Err("the value of a header field is not a text");
+                            return Err("the value of a header field of the target is not a text");
                         };
                         if !is_field(&name, &value) {
-                            return Err("a header field has characters that are not allowed");
+                            return Err("a header field of the target has characters that are not allowed");
                         }
                         target.headers.push((name.clone(), value));
                     }
@@ -204,9 +210,9 @@ fn parse_json_target(line: &str) -> Result<VegetaTarget, &'static str> {
     }
     match () {
         () if target.method.is_empty() || !target.method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
-            Err("the method is missing, or not in capital letters")
+            Err("the method of the target is missing, or not in capital letters")
         }
-        () if !is_url(&target.url) => Err("the URL is not valid: write http://HOST:PORT/PATH"),
+        () if !is_url(&target.url) => Err("the URL of the target is not valid: write http://HOST:PORT/PATH"),
         () => Ok(target),
     }
 }
@@ -257,7 +263,7 @@ mod tests {
         let text = |fields: usize| format!("GET http://h/\n{}", "A: b\n".repeat(fields));
         assert_eq!(parse_targets(&text(1_000), TargetFormat::Http).expect("targets")[0].headers.len(), 1_000);
         let error = parse_targets(&text(1_001), TargetFormat::Http).expect_err("too many").to_string();
-        assert!(error.contains("line 1002: a target has 1000 header fields at most"), "{error}");
+        assert!(error.contains("line 1002: a target can have at most 1000 header fields"), "{error}");
     }
 
     #[test]
@@ -274,10 +280,14 @@ mod tests {
             (
                 "{\"method\":\"GET\",\"url\":\"http://h/\",\"header\":{\"A\":[\"b\\r\\nC: d\"]}}",
                 Json,
-                "line 1: a header field has characters",
+                "line 1: a header field of the target has characters",
             ),
             ("{}\n", Json, "line 1: the method"),
-            ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: the line is not a JSON object"),
+            (
+                "{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]",
+                Json,
+                "line 2: the line with the target is not a JSON object",
+            ),
             ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: the target has keys other"),
             ("{\"method\":\"GET\",\"url\":\"http://h/\",\"body\":\"%\"}", Json, "line 1: the body"),
         ] {

@@ -76,7 +76,7 @@ impl H1 {
     /// Starts an exchange whose request has `length` bytes.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, length: usize, expect: Expect, keep_alive: bool) {
-        debug_assert!(self.exchanges_available() > 0, "one exchange at a time");
+        debug_assert!(self.exchanges_available() > 0, "a connection has at most one exchange at a time");
         self.exchange = Some(exchange);
         self.unsent = length;
         self.keep_alive = keep_alive;

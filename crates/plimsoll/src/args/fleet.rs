@@ -18,7 +18,7 @@ pub struct FleetArgs {
     /// Use these agents of the NATS bus: a number such as 3, or names such as a1,a2 [default: all]
     #[arg(long, value_name = "N|NAME,...", requires = "fleet")]
     pub agents: Option<String>,
-    /// Time to wait for the agents of a bus [default: 30s]
+    /// Time to wait for the agents of a NATS bus [default: 30s]
     #[arg(long, value_name = "TIME", requires = "fleet")]
     pub wait: Option<String>,
     /// Copy this plimsoll program to the machines, and delete the copies after the study
@@ -33,8 +33,8 @@ pub struct FleetArgs {
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
           value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
     pub on_loss: String,
-    /// Refuse a machine if its clock may be wrong by more than this time (half of the shortest
-    /// round trip to the machine)
+    /// Refuse a machine whose clock error may exceed this time; the possible error is half of the
+    /// shortest round trip to the machine
     #[arg(long, value_name = "TIME", default_value = "20ms", requires = "fleet")]
     pub max_skew: String,
 }
@@ -117,19 +117,22 @@ pub struct FleetStatusArgs {
     /// bus), up (start local agents), key (make a signing key)
     #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
-    /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write
+    /// The machines, such as ssh://load1,load2 or nats://bus:4222; for the action `key`, the key
+    /// file to write
     #[arg(value_name = "PLACE")]
     pub place: Option<String>,
-    /// For fetch, the name of the run, as printed by the plimsoll that started the run
+    /// For the action `fetch`, the name of the run, as printed by the plimsoll that started the run
     #[arg(value_name = "RUN")]
     pub word: Option<String>,
-    /// For fetch, the run file to write [default: RUN.plimsoll]
+    /// For the action `fetch`, the run file to write [default: RUN.plimsoll]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// For status and calibrate, the agents of a bus: how many, or their names [default: all]
+    /// For the actions `status` and `calibrate`, the agents of a NATS bus to use: how many, or
+    /// their names [default: all]
     #[arg(long, value_name = "N|NAME,...")]
     pub agents: Option<String>,
-    /// For status and calibrate, the time to wait for the agents of a bus [default: 30s]
+    /// For the actions `status` and `calibrate`, the time to wait for the agents of a NATS bus
+    /// [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub wait: Option<String>,
     /// For the action `up`, the number of agents to start on this machine
@@ -142,11 +145,11 @@ pub struct FleetStatusArgs {
     /// machine]
     #[arg(long, value_name = "LIST")]
     pub allow: Option<String>,
-    /// For status and calibrate, copy this plimsoll program to the machines, and delete the copies
-    /// afterwards
+    /// For the actions `status` and `calibrate`, copy this plimsoll program to the machines, and
+    /// delete the copies afterwards
     #[arg(long)]
     pub fleet_copy: bool,
-    /// For calibrate, print one JSON document instead of text
+    /// For the action `calibrate`, print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
 }

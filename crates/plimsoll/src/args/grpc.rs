@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 /// The part of a server to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum GrpcView {
-    /// The server's services and their methods
+    /// List the server's services and their methods
     List,
     /// Describe the method of the URL, or all methods of the URL's service, each with an example
     /// body
@@ -21,7 +21,7 @@ pub struct GrpcArgs {
     /// Show the services and methods of the server (list), or the types of a method (describe)
     #[arg(value_name = "WHAT")]
     pub shown: GrpcView,
-    /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method
+    /// URL of the gRPC server, or of a method, such as grpc://localhost:50051/pkg.Service/Method
     #[arg(value_hint = ValueHint::Url)]
     pub url: String,
     /// Header to send, such as 'Authorization: Bearer x' (repeatable)
@@ -31,7 +31,7 @@ pub struct GrpcArgs {
     pub schema: SchemaArgs,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Allow an address that is neither loopback nor private
+    /// Allow a server address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
 }

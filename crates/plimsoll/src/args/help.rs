@@ -43,7 +43,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 6] = [
     ("Read results", &["show", "report", "diff", "history", "gate", "serve", "rerun", "clean"]),
     ("Prepare traffic", &["traffic", "model", "import", "check", "grpc"]),
     ("Machines and profiles", &["doctor", "baseline", "profile", "fleet", "agent"]),
-    ("Behave like another tool", &["wrk", "wrk2", "vegeta", "ab", "hey"]),
+    ("Behave like another load tool", &["wrk", "wrk2", "vegeta", "ab", "hey"]),
     ("Install", &["completions", "man"]),
 ];
 /// The commands that `plimsoll -h` describes. `plimsoll -h` lists the remaining commands only by

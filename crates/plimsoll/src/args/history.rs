@@ -50,8 +50,8 @@ pub struct HistoryArgs {
     1 in 100 commits without an effect on performance is reported as worse. With too few runs, the gate prints the command that decides."
 )]
 pub struct GateArgs {
-    /// The run: @latest, @2 (the run before @latest), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a
-    /// file of the store
+    /// The run to judge: @latest, @2 (the run before @latest), @BRANCH, @COMMIT, @KEY=VALUE (a
+    /// tag), or a file of the store
     #[arg(value_name = "RUN", default_value = "@latest", value_hint = ValueHint::FilePath)]
     pub run: String,
     /// The branch to compare the run with
@@ -70,7 +70,7 @@ pub struct GateArgs {
 /// `plimsoll serve`
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The command prints a link with a token. Browsers on this machine need the token only to start and stop studies.\n\n\
+    after_help = "plimsoll serve prints a link with an access token. Browsers on this machine need the token only to start and stop studies.\n\n\
     Examples:\n  \
     plimsoll serve                                     # shows the run files in _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \
@@ -86,7 +86,7 @@ pub struct ServeArgs {
     /// Serve https with this certificate and the certificates of its issuers (PEM file)
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM)
+    /// The private key of the certificate of --tls-cert (PEM file)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
     /// Let the web pages start shell commands and name files of this machine (--a, --before-block,

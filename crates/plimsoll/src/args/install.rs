@@ -8,11 +8,11 @@ use std::path::PathBuf;
 /// A shell that has completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompletionShell {
-    /// source <(plimsoll completions bash)
+    /// In bash, run: source <(plimsoll completions bash)
     Bash,
-    /// Write the output to a file _plimsoll in a folder of zsh's $fpath
+    /// In zsh, run: plimsoll completions zsh > DIR/_plimsoll (DIR is a folder of $fpath)
     Zsh,
-    /// Write the output to ~/.config/fish/completions/plimsoll.fish
+    /// In fish, run: plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish
     Fish,
 }
 

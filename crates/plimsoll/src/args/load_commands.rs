@@ -99,8 +99,8 @@ pub struct FindArgs {
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
-    /// Find how many times the traffic of this access log the target sustains; - is standard input
-    /// (repeatable)
+    /// Find the highest multiple of this access log's traffic that the target sustains; - is
+    /// standard input (repeatable)
     #[arg(long = "replay", value_name = "LOG", help_heading = "Log",
           conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"], value_hint = ValueHint::FilePath)]
     pub logs: Vec<PathBuf>,
@@ -108,7 +108,7 @@ pub struct FindArgs {
     /// (repeatable: one match suffices)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub only: Vec<String>,
-    /// Skip requests that match this pattern (repeatable)
+    /// Skip requests whose text, such as 'GET /path?query', matches this pattern (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub skip: Vec<String>,
     /// Also send requests that can change data: every method except GET and HEAD
@@ -223,8 +223,8 @@ pub struct ChangeArgs {
     /// Make no experiments: keep the path, method, client identity and number of users unchanged
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
-    /// A URL of the same server that takes little work, for comparison [default: a path that the
-    /// server does not have]
+    /// A URL of the same server that costs little work, for comparison with the target [default: a
+    /// path that the server does not have]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// In one experiment, also send requests as another client, with this header, such as
@@ -259,14 +259,18 @@ impl ChangeArgs {
     pub fn change_terms(&self) -> Result<ChangeTerms<String>, Failure> {
         let vary = self.vary.clone();
         if vary.as_ref().is_some_and(|command| !command.contains(VALUE_PLACEHOLDER)) {
-            return Err(Failure::usage(format!("--vary: the command has no {VALUE_PLACEHOLDER} for the value")));
+            return Err(Failure::usage(format!(
+                "--vary: the command lacks {VALUE_PLACEHOLDER}, which plimsoll replaces by each value of --values"
+            )));
         }
         let (other_body, may_signal) = (self.other_body.clone(), self.may_signal.clone());
         if other_body.as_deref() == Some("-") {
             return Err(Failure::usage("--other-body: give a text or @FILE, not standard input"));
         }
         if may_signal.iter().any(|word| word.trim().is_empty()) {
-            return Err(Failure::usage("--may-signal: give the name or the PID of a process"));
+            return Err(Failure::usage(
+                "--may-signal: give the name or the PID of the process that plimsoll may pause",
+            ));
         }
         Ok(ChangeTerms {
             none: self.no_intervene,
@@ -333,7 +337,8 @@ pub struct SweepArgs {
     /// longer]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Exit with code 1 if this condition is true at the peak, such as 'goodput<5000' (repeatable)
+    /// Exit with code 1 if this condition is true at the peak (the user count with the highest
+    /// goodput), such as 'goodput<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]
@@ -344,10 +349,10 @@ pub struct SweepArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
-    /// Prefix of the names of the output files
+    /// Prefix of the names of the sweep's output files (run file, tables and charts)
     #[arg(long, default_value = "sweep", help_heading = "Output")]
     pub name: String,
-    /// Folder of the output files
+    /// Folder of the sweep's output files (run file, tables and charts)
     #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output",
           value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
@@ -358,8 +363,11 @@ pub struct SweepArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (US microseconds of CPU time).\n\n\
-    Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2")]
+#[command(
+    after_help = "Routes of the reference server: /healthz, /bytes/N, /delay/MS (milliseconds), /status/N, /burn/US \
+    (microseconds of CPU time).\n\n\
+    Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2"
+)]
 pub struct BaselineArgs {
     /// Address to listen on; port 0 picks a free port, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
@@ -370,21 +378,21 @@ pub struct BaselineArgs {
     /// The key of the certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// Number of threads, each with an event loop [default: one for each core, or more if
-    /// --connections needs more]
+    /// Number of threads of the reference server, each with an event loop [default: one for each
+    /// core, or more if --connections needs more]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
     /// Number of connections that the reference server must accept; the server raises its limit of
     /// open files as needed
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
-    /// For each request to /items, call this dependency over a pool of connections. The pool is a
-    /// known bottleneck, which plimsoll explain should find
+    /// On each request to /items, the reference server calls this URL over a pool of connections, a
+    /// known bottleneck that plimsoll explain should find
     #[arg(long, value_name = "URL", requires = "pool",
           conflicts_with_all = ["threads", "connections", "cert"],
           value_hint = ValueHint::Url)]
     pub behind: Option<String>,
-    /// Number of connections in the pool for the dependency of --behind
+    /// Number of connections in the reference server's pool to the URL of --behind
     #[arg(long, value_name = "N", requires = "behind")]
     pub pool: Option<String>,
 }
@@ -414,16 +422,17 @@ pub struct RerunArgs {
     /// Run file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Run the commands, send the files and load the public addresses of the run file without
-    /// confirmation
+    /// Without confirmation, run the commands, send the files and load the public addresses that
+    /// the run file names
     #[arg(short = 'y', long)]
     pub yes: bool,
     /// The complete target URL, if the run file withholds a part of the URL (repeatable, in the
-    /// recorded order)
+    /// order of the recorded command)
     #[arg(long = "url", value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub urls: Vec<String>,
-    /// The second target of the comparison
+    /// The complete second target URL of the comparison, if the run file withholds a part of the
+    /// URL
     #[arg(long, value_name = "URL2", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub against: Option<String>,
@@ -435,7 +444,7 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
-    /// A log to replay (repeatable, in the recorded order)
+    /// An access log to replay (repeatable, in the order of the recorded command)
     #[arg(long = "log", value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
@@ -451,7 +460,7 @@ pub struct RerunArgs {
         help_heading = "Values that the run file withholds"
     )]
     pub headers: Vec<String>,
-    /// The body: text, @FILE, or - for standard input
+    /// The request body: text, @FILE, or - for standard input
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Values that the run file withholds")]
     pub body: Option<String>,
     /// The command that starts build A
@@ -462,7 +471,7 @@ pub struct RerunArgs {
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
-    /// The command that builds a revision
+    /// The command that builds a git revision
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
@@ -474,26 +483,26 @@ pub struct RerunArgs {
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
-    /// The command that changes a setting
+    /// The command that changes a setting of the server
     #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
-    /// The address of the server's profiles
+    /// The URL of the server's profiles, such as http://localhost:6060/debug/pprof
     #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
-    /// The address of the server's metrics
+    /// The URL of the server's metrics, such as http://localhost:8080/metrics
     #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
-    /// The URL of the same server that takes little work
+    /// The URL of the same server that costs little work, for comparison with the target
     #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub reference: Option<String>,
-    /// A header that identifies another client (repeatable, in the recorded order)
+    /// A header that identifies another client (repeatable, in the order of the recorded command)
     #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Values that the run file withholds")]
     pub identities: Vec<String>,
-    /// The second body of an experiment: text, or @FILE
+    /// The longer or shorter body that one experiment sends: text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Values that the run file withholds")]
     pub other_body: Option<String>,
     /// The unix socket
@@ -512,11 +521,12 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub key: Option<String>,
-    /// A file that describes gRPC messages (repeatable, in the recorded order)
+    /// A .proto file of the gRPC messages (repeatable, in the order of the recorded command)
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub proto: Vec<String>,
-    /// A folder with the imports of --proto files (repeatable, in the recorded order)
+    /// A folder with the imports of --proto files (repeatable, in the order of the recorded
+    /// command)
     #[arg(long, value_name = "DIR", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<String>,
@@ -524,7 +534,7 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub descriptor_set: Option<String>,
-    /// The control group to watch
+    /// The control group (cgroup) of the server's process to measure
     #[arg(long, value_name = "PATH", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
@@ -534,7 +544,7 @@ pub struct RerunArgs {
     /// Print the recorded command instead of running it
     #[arg(long)]
     pub print: bool,
-    /// All arguments of the Lua script
+    /// The arguments of the Lua script; give all of them again
     #[arg(last = true, value_name = "WORDS", help_heading = "Values that the run file withholds")]
     pub words: Vec<String>,
 }

@@ -113,7 +113,7 @@ pub enum Command {
     Replay(CommandFlags<ReplayArgs>),
     /// Compare two run files: a table of changes, and charts
     Diff(CommandFlags<DiffArgs>),
-    /// Show results over time, and where they changed
+    /// Show the results of stored runs over time, and their changes
     History(CommandFlags<HistoryArgs>),
     /// Decide from stored runs whether a commit is worse than a branch
     Gate(CommandFlags<GateArgs>),

@@ -69,7 +69,7 @@ pub struct ProveArgs {
     /// Record whole commands in the run file and in reports, not only the programs' names
     #[arg(long, help_heading = "Builds")]
     pub record_commands: bool,
-    /// Compare each URL's goodput with that of the URL before, without a verdict
+    /// Compare each URL's goodput with the goodput of the previous URL, without a verdict
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
     /// The measure that decides the verdict: goodput, p50, p99, or cpu (CPU time per request, of

@@ -69,17 +69,17 @@ pub struct ProfileArgs {
     /// CPU profile]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
-    /// Allow an address that is neither loopback nor private
+    /// Allow fetching a profile from an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
     /// Compare two profiles, each a file or an address, and show how much more B costs
     #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference",
           value_hint = ValueHint::FilePath)]
     pub diff: Vec<String>,
-    /// Requests completed during profile A
+    /// Number of requests that the server completed during profile A, to compare costs per request
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
     pub requests_a: Option<u64>,
-    /// Requests completed during profile B
+    /// Number of requests that the server completed during profile B, to compare costs per request
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
     pub requests_b: Option<u64>,
     /// The sample type of the profile: its name, such as alloc_space, or its number, from 0
@@ -91,10 +91,11 @@ pub struct ProfileArgs {
     /// Skip samples with a function or file that matches this pattern
     #[arg(long, value_name = "REGEX", help_heading = "Selection")]
     pub ignore: Option<String>,
-    /// Split costs by a label such as endpoint, or by the first matching function from the root
+    /// Split costs by a label of the profile such as endpoint, or by the first function from the
+    /// root that matches this pattern
     #[arg(long, value_name = "LABEL|REGEX", help_heading = "Selection")]
     pub by: Option<String>,
-    /// Rows of the table [default: as many as fit on a screen; all with --json]
+    /// Maximum number of rows of the table [default: as many as fit on a screen; all with --json]
     #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
     pub top: Option<Option<String>>,
     /// Order of the rows: by cost without callees (flat) or with callees (cum) [default: cum; flat
@@ -102,7 +103,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "COLUMN", help_heading = "Output",
           value_parser = KnownWords::text(&["flat", "cum"]), hide_possible_values = true)]
     pub sort: Option<String>,
-    /// Write a flame graph (.html or .svg) or keep the profile (.pb.gz); repeatable
+    /// Write a flame graph (.html or .svg), or save the profile itself (.pb.gz); repeatable
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Vec<PathBuf>,
     /// Print one JSON document instead of text
@@ -111,10 +112,12 @@ pub struct ProfileArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Both files must be searches for the load line, or both sweeps, single loads or .dat files.\n\
-    A line of a .dat file has concurrency, requests/s, mean ms and success %.\n\n\
+#[command(
+    after_help = "plimsoll diff compares two searches for the load line, or two sweeps, single loads or .dat files.\n\
+    Each line of a .dat file has concurrency, requests/s, mean response time (ms) and success rate (%).\n\n\
     Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll\n  \
-    plimsoll diff @2 @latest")]
+    plimsoll diff @2 @latest"
+)]
 pub struct DiffArgs {
     /// Run A, the earlier run: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
     #[arg(value_name = "A")]
@@ -140,11 +143,11 @@ pub struct DiffArgs {
 pub enum ReportFormat {
     /// A page with charts, as one HTML file
     Html,
-    /// A summary for a pull request
+    /// A summary in Markdown for a pull request
     Md,
-    /// Test cases for a CI system
+    /// Test cases in JUnit XML for a CI system
     Junit,
-    /// The JSON documents that commands print with --json
+    /// The JSON documents that plimsoll commands print with --json
     Json,
     /// One chart
     Svg,
@@ -155,22 +158,23 @@ pub enum ReportFormat {
 /// A chart of a run file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ChartArg {
-    /// For a search: p99 at each offered rate, with the load line
+    /// Chart of a search: p99 at each offered rate, with the load line
     Line,
-    /// For a sweep: throughput and time to last byte over the load
+    /// Chart of a sweep: throughput and mean time to last byte at each number of users
     Throughput,
-    /// For a sweep: success rate over the load
+    /// Chart of a sweep: success rate at each number of users
     Success,
-    /// For a run: latency by percentile
+    /// Chart of a run: latency by percentile
     Percentiles,
-    /// For a run: rate, latency, errors and lag over time
+    /// Chart of a run: rate, latency, errors and lag of the generator over time
     Time,
-    /// For a run: latency over time as a heat map
+    /// Chart of a run: latency over time as a heat map
     Heat,
-    /// For a comparison: the difference of B from A after each pair of loads, with its interval;
-    /// for prove --ladder: the goodput of each URL
+    /// Chart of a comparison: the difference of B from A after each pair of loads, with its
+    /// interval; for prove --ladder, each URL's goodput
     Blocks,
-    /// For an explanation: how the server changes from a low load to a load past the load line
+    /// Chart of an explanation: how measurements of the server change from a low load to a load
+    /// past the load line
     Evidence,
 }
 
@@ -188,26 +192,26 @@ pub struct ReportArgs {
     /// Format of the report [default: from the file ending of -o, else html]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
-    /// Chart for svg and png [default: line, throughput or time, by the kind of run]
+    /// Chart to draw as svg or png [default: line, throughput or time, by the kind of run]
     #[arg(long, value_name = "CHART")]
     pub chart: Option<ChartArg>,
     /// Draw the chart in colours for a dark background (pages follow the browser's setting)
     #[arg(long)]
     pub dark: bool,
-    /// For junit, the SLO for each load of a run or sweep; each bound of the SLO becomes a test
-    /// case
+    /// For the format junit, the SLO for each load of a run or sweep; each bound of the SLO becomes
+    /// a test case
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms")]
     pub slo: String,
-    /// Output file [default: html beside the first file, other formats to standard output]
+    /// Output file [default: html beside the first run file, other formats to standard output]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The command removes only run files with names of plimsoll's own (such as find-1795310187-22978.plimsoll), \
+    after_help = "plimsoll clean removes only run files with names of plimsoll's own (such as find-1795310187-22978.plimsoll), \
     with their pages, profiles and logs. Each study that writes to the folder also removes the runs beyond the latest 50, \
-    and reports it.\n\n\
+    and reports the removal.\n\n\
     Examples:\n  plimsoll clean --keep 10 --dry-run\n  plimsoll clean --keep 0"
 )]
 pub struct CleanArgs {
@@ -217,7 +221,7 @@ pub struct CleanArgs {
     /// Print the files to remove, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// The folder of results
+    /// The folder with the run files to clean
     #[arg(long, value_name = "DIR", default_value = plimsoll_study::result_store::FOLDER,
           value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
@@ -231,8 +235,8 @@ pub struct LogArgs {
     #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
           value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb", "gin", "uwsgi", "rails"]), hide_possible_values = true)]
     pub log_format: Option<String>,
-    /// Paths of fields in JSON lines: time, start, end, method, path, status, bytes, duration_ms
-    /// (_s, _us), client, user_agent
+    /// In a JSON log, the path of each field, such as time=.ts (fields: time, start, end, method,
+    /// path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent)
     #[arg(long, value_name = "NAME=.PATH,...", requires = "logs", help_heading = "Log")]
     pub field: Option<String>,
     /// Field that identifies a visitor: a path in JSON, a name in --log-format, or client [default:
@@ -266,7 +270,7 @@ pub struct TrafficArgs {
     pub logs: Vec<PathBuf>,
     #[command(flatten)]
     pub log: LogArgs,
-    /// Rows of the tables [default: as many as fit on a screen; 20 in a page]
+    /// Row limit of each table [default: as many as fit on a screen; 20 in a page]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub top: Option<usize>,
     /// Write a page with charts (.html)
@@ -303,7 +307,7 @@ pub struct ModelArgs {
     /// (repeatable: one match suffices)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub only: Vec<String>,
-    /// Skip requests that match this pattern (repeatable)
+    /// Skip requests whose text, such as 'GET /path?query', matches this pattern (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub skip: Vec<String>,
     /// Also use requests that can change data: every method except GET and HEAD
@@ -329,7 +333,7 @@ pub enum ImportKind {
     Har,
     /// A description of an API: OpenAPI 3 or 2 (Swagger), YAML or JSON
     Openapi,
-    /// A collection of Postman, 2.0 or 2.1
+    /// A Postman collection, version 2.0 or 2.1
     Postman,
     /// A test plan of JMeter
     Jmx,
@@ -343,20 +347,21 @@ pub enum ImportKind {
     plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n  \
     plimsoll import postman shop.postman_collection.json -o shop.toml\n  \
     plimsoll import jmx plan.jmx -o plan.toml\n\n\
-    Parts that plimsoll cannot import are listed on standard error. Read the file, then check it:\n  \
+    plimsoll lists the parts that it cannot import on standard error. Read the new file of traffic, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
     /// Kind of the file to import
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
-    /// The file, or - for standard input; an API description may also be an http:// address
+    /// The file to import, or - for standard input; an API description may also be an http://
+    /// address
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: String,
     /// From a recording (har), import only the requests to this host [default: the host of the
     /// first request]
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
-    /// Allow an address that is neither loopback nor private
+    /// Allow fetching an API description from an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
     /// Write the file of traffic here [default: standard output]

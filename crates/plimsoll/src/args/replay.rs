@@ -38,7 +38,7 @@ pub struct ReplayArgs {
     /// (repeatable: one match suffices)
     #[arg(long, value_name = "REGEX", help_heading = "Load")]
     pub only: Vec<String>,
-    /// Skip requests that match this pattern (repeatable)
+    /// Skip requests whose text, such as 'GET /path?query', matches this pattern (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Load")]
     pub skip: Vec<String>,
     /// Also send requests that can change data: every method except GET and HEAD

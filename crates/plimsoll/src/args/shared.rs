@@ -37,20 +37,20 @@ pub struct RequestArgs {
     /// Send the request of this curl command, as browsers copy it; or write `plimsoll curl ...`
     #[arg(long, value_name = "'curl ...'", conflicts_with_all = ["url", "file", "method", "body"])]
     pub curl: Option<String>,
-    /// Method [default: GET, or POST with a body]
+    /// HTTP method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD",
           value_parser = KnownWords::text(&["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]), hide_possible_values = true)]
     pub method: Option<String>,
     /// Header to send, such as 'Accept: text/html' (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
-    /// Body: text, @FILE, or - for standard input
+    /// Request body: text, @FILE, or - for standard input
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-")]
     pub body: Option<String>,
     /// Time after which a request without a complete response fails
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub timeout: String,
-    /// Statuses that count as success
+    /// HTTP statuses that count as success
     #[arg(long, value_name = "SET", default_value = "100-399")]
     pub ok_status: String,
     /// Follow up to N redirects within the same origin, as part of the request [default: 0, at most
@@ -168,8 +168,8 @@ pub struct ScriptArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
-    /// Number of worker threads [default: one for each core; half as many if the target is on this
-    /// machine and connections are kept alive]
+    /// Threads of the load generator [default: one for each core; half as many if the target is on
+    /// this machine and connections are kept alive]
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<String>,
     /// Before each send time, wait in a busy loop instead of sleeping: auto, on, off
@@ -204,10 +204,11 @@ pub struct PprofArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Probes")]
 pub struct ProbeArgs {
-    /// Watch this process [default: the process that listens on the target's address]
+    /// PID of the server process to measure [default: the process that listens on the target's
+    /// address]
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Watch the process of this name
+    /// Name of the server process to measure
     #[arg(long, value_name = "NAME", value_hint = ValueHint::CommandName)]
     pub process: Option<String>,
     /// Read the server's own metrics once a second, as Prometheus text or Go's /debug/vars [without
@@ -215,7 +216,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
-    /// Watch this control group [default: the control group of the process]
+    /// Control group (cgroup) to measure [default: the control group of the server process]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Do not measure the server's processes and machine
@@ -271,8 +272,8 @@ pub struct StoreArgs {
     /// Folder for the run file (the store) [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
-    /// Tag the run, such as release=1.4; history shows the tag, and clean keeps the run
-    /// (repeatable)
+    /// Tag the run, such as release=1.4; plimsoll history shows the tag, and plimsoll clean keeps
+    /// the run (repeatable)
     #[arg(long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
 }
@@ -296,7 +297,7 @@ fn parse_redact(text: &str) -> Result<Redact, String> {
     match text {
         "secrets" => Ok(Redact::Secrets),
         "all" => Ok(Redact::All),
-        _ => Err("expected secrets or all".into()),
+        _ => Err("--redact takes secrets or all".into()),
     }
 }
 
@@ -305,6 +306,6 @@ fn parse_spin(text: &str) -> Result<Spin, String> {
         "auto" => Ok(Spin::Auto),
         "on" => Ok(Spin::On),
         "off" => Ok(Spin::Off),
-        _ => Err("expected auto, on or off".into()),
+        _ => Err("--spin takes auto, on or off".into()),
     }
 }

@@ -22,8 +22,8 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let Some(bus) = &args.join else {
         if std::io::stdin().is_terminal() {
             return Err(Failure::usage(
-                "--stdio: only another plimsoll starts an agent with this flag, over ssh: plimsoll run --fleet \
-                 ssh://HOST or --watch ssh://HOST",
+                "--stdio: only another plimsoll may start an agent with this flag, over ssh; give that plimsoll \
+                 --fleet ssh://HOST or --watch ssh://HOST",
             ));
         }
         if args.watch_only {
@@ -40,11 +40,17 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let (creds, ca) = (args.creds.as_deref().map(text), args.bus_ca.as_deref().map(text));
     let wait = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
-    let permitted = match allow.is_empty() {
-        true => "The agent sends no load, because --allow names no address to send load to.".to_owned(),
-        false => format!("The agent sends load only to {addresses}.", addresses = args.allow),
+    let url = &address.url;
+    let joined = match allow.is_empty() {
+        true => format!(
+            "agent {name} has joined the bus at {url}. The agent sends no load, because --allow names no address to \
+             send load to."
+        ),
+        false => format!(
+            "agent {name} has joined the bus at {url}. The agent sends load only to {addresses}.",
+            addresses = args.allow
+        ),
     };
-    let joined = format!("agent {name} has joined the bus at {url}. {permitted}", url = address.url);
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(BUS_WAIT_DEFAULT, Duration::from_nanos);
     let terms = JoinTerms { access, name, allow, verifier, spool, wait };

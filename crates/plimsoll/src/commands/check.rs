@@ -28,7 +28,8 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         }
         (Some(_), false) => {
             return Err(Failure::usage(
-                "--proto, --descriptor-set: these flags need gRPC; write grpc:// or grpcs:// in --target or base",
+                "--proto, --descriptor-set: these flags need gRPC; write grpc:// or grpcs:// in --target, or in the \
+                 'base' of the file of traffic",
             ));
         }
         (None, _) => {}

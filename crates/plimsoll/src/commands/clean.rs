@@ -29,13 +29,12 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
             remove(run).map_err(|e| cannot(&format!("'{}' cannot be removed", run.files[0].display()), &e))?;
         }
         freed += run.bytes;
-        let others = match run.files.len() - 1 {
-            0 => String::new(),
-            1 => ", with 1 file beside it".to_owned(),
-            files => format!(", with {files} files beside it"),
+        let files = match run.files.len() {
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
         };
         let began = date(run.began_unix_s * 1000);
-        let line = format!("  {}  ({began}, {}{others})", run.files[0].display(), bytes(run.bytes as f64));
+        let line = format!("  {}  ({began}, {} in {files})", run.files[0].display(), bytes(run.bytes as f64));
         print(&format!("{}\n", wrap_text(&line, columns, 4)));
     }
     let done = if args.dry_run { "would be removed" } else { "removed" };

@@ -63,10 +63,12 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
     live.print_line_unless_quiet(&format!(
-        "a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"
+        "a sample server with a known bottleneck runs at {url}; plimsoll knows only this URL, not the bottleneck\n"
     ));
-    let step = if terms.demo_quick { "" } else { "1 of 3, " };
-    live.print_line_unless_quiet(&format!("{step}how much load does the server sustain?   plimsoll find {url}"));
+    live.print_line_unless_quiet(&match terms.demo_quick {
+        true => format!("how much load does the server sustain?   plimsoll find {url}"),
+        false => format!("step 1 of 3: how much load does the server sustain?   plimsoll find {url}"),
+    });
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
@@ -74,7 +76,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     // With --json, the output is a single document, so only the search runs.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
-        live.print_line_unless_quiet(&format!("\n2 of 3, what limits the load line?   plimsoll explain {url}"));
+        live.print_line_unless_quiet(&format!("\nstep 2 of 3: what limits the load line?   plimsoll explain {url}"));
         run_explain(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     demo_server::end(server)?;
@@ -85,11 +87,11 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         let build = |pool: &str| demo_server::pool_command(&address, &behind, pool);
         let (a, b, url) = (build(POOL_CONNECTIONS)?, build(LARGER_POOL)?, format!("http://{address}{DEMO_URL_PATH}"));
         live.print_line_unless_quiet(&format!(
-            "\nthe known bottleneck is a pool of {POOL_CONNECTIONS} connections to a store that takes 20 ms: \
-            {POOL_CONNECTIONS} / 20 ms = 200 requests/s"
+            "\nthe known bottleneck is a pool of {POOL_CONNECTIONS} connections to a store that takes 20 ms \
+            for each request: {POOL_CONNECTIONS} / 20 ms = 200 requests/s"
         ));
         live.print_line_unless_quiet(&format!(
-            "3 of 3, does a pool of {LARGER_POOL} connections remove the limit?   plimsoll prove --a 'server \
+            "step 3 of 3: does a pool of {LARGER_POOL} connections remove the limit?   plimsoll prove --a 'server \
              {POOL_CONNECTIONS}' --b 'server {LARGER_POOL}' {url}"
         ));
         run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
@@ -113,7 +115,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
 /// Parses the words of a command line, and returns the command.
 fn parse_command(words: &[&str]) -> Result<Command, Failure> {
     let cli = Cli::try_parse_from(words)
-        .map_err(|error| Failure::start(format!("the demo's own command line failed: {error}")))?;
+        .map_err(|error| Failure::start(format!("plimsoll cannot parse the demo's own command line: {error}")))?;
     Ok(cli.command)
 }
 

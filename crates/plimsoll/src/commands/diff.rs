@@ -21,14 +21,14 @@ use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
 fn read(path: &Path) -> Result<RecordedInput, Failure> {
-    let shown = path.display();
+    let file = path.display();
     let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
-        .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
+        .map_err(|why| Failure::start(format!("'{file}' {why}")))?;
     if is_run_file(&bytes) {
         let experiment = decode(path, &bytes)?;
         if experiment.spec.blocks().is_some() {
             return Err(Failure::usage(format!(
-                "'{shown}' contains a comparison already (plimsoll show prints its verdict); diff compares \
+                "'{file}' already contains a comparison, whose result plimsoll show prints; plimsoll diff compares \
                  sweeps, runs of one load, .dat files, and searches"
             )));
         }
@@ -37,17 +37,17 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
         }
         let (over, levels) = recorded_levels(&experiment).ok_or_else(|| {
             Failure::usage(format!(
-                "'{shown}' contains no constant load; diff compares sweeps and runs of one constant load"
+                "'{file}' contains no constant load; plimsoll diff compares sweeps and runs of one constant load"
             ))
         })?;
         return Ok(RecordedInput::Levels(over, levels));
     }
     let text = String::from_utf8(bytes).map_err(|_| {
         Failure::usage(format!(
-            "'{shown}' is neither a run file nor the text of a .dat file (the table that plimsoll sweep writes)"
+            "'{file}' is neither a run file nor the text of a .dat file (the table that plimsoll sweep writes)"
         ))
     })?;
-    let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{shown}': {e}")))?;
+    let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{file}': {e}")))?;
     Ok(RecordedInput::Levels(LoadUnit::Concurrency, levels))
 }
 
@@ -70,7 +70,7 @@ fn warn_about_incomparable(args: &DiffArgs) {
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
     if a.measure() == "load line" && b.measure() == "load line" {
         for reason in incomparability(&a, &b) {
-            print_to_stderr(&format!("warning: a difference may have a cause other than the server: {reason}"));
+            print_to_stderr(&format!("warning: the results may differ for a reason other than the server: {reason}"));
         }
     }
 }
@@ -121,7 +121,8 @@ pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result
     let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
     let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {
         Failure::usage(format!(
-            "these runs are of different kinds: one contains {first_kind}, the other contains {second_kind}",
+            "these runs are of different kinds: one contains {first_kind}, the other contains {second_kind}; choose \
+             two runs of the same kind",
             first_kind = first.kind(),
             second_kind = second.kind()
         ))

@@ -84,7 +84,7 @@ pub fn explain_run_file(args: &ExplainArgs) -> Result<u8, Failure> {
     let experiment = read(file)?;
     let Some(results) = Results::explain_recorded_search(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
-            "'{recording}' contains no load line to explain: plimsoll explain URL searches for one",
+            "'{recording}' contains no load line to explain; plimsoll explain URL searches for the load line first",
             recording = file.display()
         )));
     };

@@ -127,10 +127,13 @@ fn decide_gate(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -
         let undecided = demand.undecided_demand(&found.findings, cpu_ns, found.settings.budget_ns);
         match (undecided, demand.failure_text(&found.findings, cpu_ns)) {
             (Some(undecided), _) => {
-                let more = undecided.budget_ns.map(|ns| format!("; --budget {} would decide", format::flag_time(ns)));
-                let why = undecided.why;
-                notes
-                    .push(format!("--fail-if {demand}: not decided: {why}{remedy}", remedy = more.unwrap_or_default()));
+                let reason = undecided.why;
+                notes.push(match undecided.budget_ns.map(format::flag_time) {
+                    Some(budget) => {
+                        format!("--fail-if {demand}: not decided: {reason}; --budget {budget} would decide")
+                    }
+                    None => format!("--fail-if {demand}: not decided: {reason}"),
+                });
                 gate = gate.max(Gate::Undecided);
             }
             (None, Some(figure)) => {

@@ -28,20 +28,29 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
         ("--output", args.output.is_some(), &["fetch"]),
         ("RUN", args.word.is_some(), &["fetch"]),
     ];
-    if let Some((name, _, what)) = of.iter().find(|(_, is_stated, what)| *is_stated && !what.contains(&&*args.what)) {
-        let what = what.join(" and ");
-        return Err(Failure::usage(format!("{name}: only plimsoll fleet {what} uses this argument; leave {name} out")));
+    if let Some((argument, _, actions)) =
+        of.iter().find(|(_, is_stated, actions)| *is_stated && !actions.contains(&&*args.what))
+    {
+        let actions = actions.join(" and ");
+        return Err(Failure::usage(format!(
+            "{argument}: only plimsoll fleet {actions} uses this argument; leave {argument} out"
+        )));
     }
     let place =
-        |what: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: give {what}", args.what)));
+        |remedy: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: {remedy}", args.what)));
     match args.what.as_str() {
-        "status" => status(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args),
-        "calibrate" => {
-            calibrate_agents(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args)
+        "status" => {
+            status(place("give the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args)
         }
-        "fetch" => fetch_run_file(place("the address of the bus that stores the run, such as nats://bus:4222")?, args),
+        "calibrate" => calibrate_agents(
+            place("give the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?,
+            args,
+        ),
+        "fetch" => {
+            fetch_run_file(place("give the address of the bus that stores the run, such as nats://bus:4222")?, args)
+        }
         "key" => {
-            let public = TaskKey::create_key_file(Path::new(place("the file for the key, such as fleet.key")?))?;
+            let public = TaskKey::create_key_file(Path::new(place("give a file for the new key, such as fleet.key")?))?;
             print(&format!("{public}\n"));
             Ok(exit::SUCCESS)
         }
@@ -106,9 +115,9 @@ fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         )
     })?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
-    let shown = path.display();
-    let said = match plimsoll_fleet::fetch_run_file(&BusAccess::from_environment(address), run, &path)? {
-        FetchedRun::Whole => format!("run file: {shown}"),
+    let run_file = path.display();
+    let message = match plimsoll_fleet::fetch_run_file(&BusAccess::from_environment(address), run, &path)? {
+        FetchedRun::Whole => format!("run file: {run_file}"),
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {
                 true => String::new(),
@@ -118,19 +127,19 @@ fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
                 ),
             };
             format!(
-                "run file: {shown}\nThe plimsoll that started the run was lost. The file contains only its last load: \
-                 {intervals} intervals that all agents had finished.{unfinished}"
+                "run file: {run_file}\nThe plimsoll that started the run was lost. The run file contains only the \
+                 run's last load: {intervals} intervals that all agents had finished.{unfinished}"
             )
         }
     };
-    print(&format!("{said}\n"));
+    print(&format!("{message}\n"));
     Ok(exit::SUCCESS)
 }
 
 /// Runs agents on this machine until ^C.
 fn run_local_agents(args: &FleetStatusArgs) -> Result<u8, Failure> {
     if args.place.is_some() {
-        return Err(Failure::usage("fleet up: it starts agents on this machine; say --local N, and no place"));
+        return Err(Failure::usage("fleet up starts agents on this machine; give --local N, and no address"));
     }
     let count = args.local.ok_or_else(|| Failure::usage("fleet up: give the number of agents, such as --local 3"))?;
     plimsoll_fleet::run_agents(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;

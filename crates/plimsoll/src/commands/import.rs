@@ -37,7 +37,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let folder = args.output.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new(""));
     match missing_inputs_text(&imported.text, folder) {
         None => Ok(exit::SUCCESS),
-        Some(lacks) => Err(Failure::usage(format!("the imported traffic is incomplete: {lacks}"))),
+        Some(problem) => Err(Failure::usage(format!("the imported traffic is incomplete: {problem}"))),
     }
 }
 
@@ -61,7 +61,7 @@ fn print_omissions(name: &str, imported: &ImportResult) {
     if left_out.is_empty() {
         return;
     }
-    print_to_stderr("parts that were not imported, or were changed:");
+    print_to_stderr("plimsoll did not import these parts, or changed them:");
     for left in left_out.iter().take(LINES_MAX) {
         print_to_stderr(&format!("  {name}:{}:{}: {}", left.at.line, left.at.column, left.text));
     }

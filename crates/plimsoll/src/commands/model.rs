@@ -49,8 +49,8 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
-            "{logs}: no request remains: methods other than GET and HEAD need --allow-unsafe, and --only and \
-             --skip leave requests out",
+            "no request of {logs} remains for the model: give --allow-unsafe for methods other than GET and HEAD, or \
+             change --only and --skip",
             logs = names.join(", ")
         )));
     };

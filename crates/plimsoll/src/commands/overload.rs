@@ -29,16 +29,14 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     let targets = 1 + u64::from(args.against.is_some());
     let least_ns = budget_min_ns(line_rps.is_some(), targets);
     if budget_ns < least_ns {
-        let what = if line_rps.is_some() {
-            "the rising and falling loads"
-        } else {
-            "a search for the load line, and the rising and falling loads after it,"
-        };
-        let least = format::duration(least_ns as f64);
-        return Err(Failure::usage(format!(
-            "--budget {budget}: {what} take at least {least}; give more time",
-            budget = args.budget
-        )));
+        let (budget, minimum) = (&args.budget, format::duration(least_ns as f64));
+        return Err(Failure::usage(match line_rps.is_some() {
+            true => format!("--budget {budget}: the rising and falling loads take at least {minimum}; give more time"),
+            false => format!(
+                "--budget {budget}: a search for the load line, and then the rising and falling loads, take at least \
+                 {minimum}; give more time"
+            ),
+        }));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
     // Profiles are not taken, because profiles above the load line would show a server that mostly
@@ -54,8 +52,10 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
     }
     if retries > 0 && (terms.script.is_some() || with_retries(&search.base.traffic, retries).is_none()) {
-        let why = "--retries: only a constant request can be repeated: give a URL, and no script, mix or template";
-        return Err(Failure::usage(why));
+        return Err(Failure::usage(
+            "--retries: plimsoll can retry only one constant request; give a URL, and no Lua script, template or file \
+             of several requests",
+        ));
     }
     let against = others.into_iter().next();
     if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {

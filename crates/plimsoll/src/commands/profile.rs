@@ -138,8 +138,11 @@ fn kind_of(path: &Path, difference: bool) -> Result<FileFormat, Failure> {
         Some("html" | "htm") => Ok(FileFormat::Flame(FlameFormat::Html)),
         Some("gz") if name.ends_with(".pb.gz") && !difference => Ok(FileFormat::Profile),
         _ => {
-            let also = if difference { "" } else { ", or .pb.gz to keep the profile" };
-            Err(Failure::usage(format!("-o {file}: the name must end with .html or .svg{also}", file = path.display())))
+            let file = path.display();
+            Err(Failure::usage(match difference {
+                true => format!("-o {file}: the name must end with .html or .svg"),
+                false => format!("-o {file}: the name must end with .html or .svg, or .pb.gz to save the profile"),
+            }))
         }
     }
 }

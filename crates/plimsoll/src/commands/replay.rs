@@ -137,13 +137,13 @@ fn header_text(text: &str) -> Result<String, Failure> {
 
 /// Parses a factor such as `2x`, and returns the factor in thousandths. Without a text, returns
 /// 1000 (a factor of 1).
-fn parse_factor(name: &str, text: Option<&str>) -> Result<u64, Failure> {
+fn parse_factor(flag: &str, text: Option<&str>) -> Result<u64, Failure> {
     let Some(text) = text else { return Ok(1000) };
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);
-    match with_flag_name(name, parse_number(number))? {
+    match with_flag_name(flag, parse_number(number))? {
         times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
         _ => Err(Failure::usage(format!(
-            "{name}: '{text}' is not between {minimum}x and {maximum}x",
+            "{flag}: '{text}' is not between {minimum}x and {maximum}x",
             minimum = SPEED_FACTOR_RANGE.start(),
             maximum = SPEED_FACTOR_RANGE.end()
         ))),

@@ -32,13 +32,13 @@ pub fn spec_from_args(
     request: RequestArgs,
     scale_milli: u64,
 ) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-    let named = file.display();
+    let file_name = file.display();
     refuse_log_flags(args, file)?;
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     let carried = traffic_file::read(file)?.load().clone();
     if carried.rate.is_none() && carried.users.is_none() {
         return Err(Failure::usage(format!(
-            "{named} has no [load] with a rate or users: use plimsoll run -f {named} --rate N"
+            "{file_name} has no [load] with a rate or users: use plimsoll run -f {file_name} --rate N"
         )));
     }
     let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
@@ -67,7 +67,7 @@ pub fn spec_from_args(
         && !args.allow_unsafe
     {
         return Err(Failure::usage(format!(
-            "{named} contains '{request}' with {method}: methods other than GET and HEAD need --allow-unsafe",
+            "{file_name} contains '{request}' with {method}: methods other than GET and HEAD need --allow-unsafe",
             request = route.label,
             method = route.request.method
         )));
@@ -79,42 +79,43 @@ pub fn spec_from_args(
         plan.load.shorten(length_ns);
     }
     if !args.out.quiet {
-        print_to_stderr(&format!("replays {named}: {}", load_text(&plan.record())));
+        print_to_stderr(&format!("replays {file_name}: {}", load_text(&plan.record())));
     }
     Ok((asked, terms))
 }
 
 /// Returns an error if the user gives a flag that applies only to logs.
 fn refuse_log_flags(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
-    let named = file.display();
+    let file_name = file.display();
     if args.logs.len() > 1 {
-        return Err(Failure::usage(format!("{named} is a file of traffic, not a log: replay this file alone")));
+        return Err(Failure::usage(format!("{file_name} is a file of traffic, not a log: replay this file alone")));
+    }
+    if args.speed.is_some() {
+        return Err(Failure::usage(format!(
+            "--speed: {file_name} is a file of traffic, which has no request times to compress; leave --speed out, or \
+             double the sessions with --scale 2x"
+        )));
+    }
+    for (given, flag) in [(!args.only.is_empty(), "--only"), (!args.skip.is_empty(), "--skip")] {
+        if given {
+            return Err(Failure::usage(format!(
+                "{flag}: plimsoll sends all requests of the file of traffic {file_name}; leave {flag} out, or remove \
+                 requests from the file"
+            )));
+        }
     }
     let log = &args.log;
-    for (given, flag, why) in [
-        (
-            args.speed.is_some(),
-            "--speed",
-            "a file of traffic has no request times to compress; --scale 2x doubles the sessions",
-        ),
-        (
-            !args.only.is_empty(),
-            "--only",
-            "plimsoll sends all requests of a file of traffic; to send fewer requests, change the file",
-        ),
-        (
-            !args.skip.is_empty(),
-            "--skip",
-            "plimsoll sends all requests of a file of traffic; to send fewer requests, change the file",
-        ),
-        (log.log_format.is_some(), "--log-format", "this is a file of traffic, not a log"),
-        (log.field.is_some(), "--field", "this is a file of traffic, not a log"),
-        (log.session.is_some(), "--session", "this is a file of traffic, not a log"),
-        (!log.fold.is_empty(), "--fold", "this is a file of traffic, not a log"),
-        (log.strict, "--strict", "this is a file of traffic, not a log"),
+    for (given, flag) in [
+        (log.log_format.is_some(), "--log-format"),
+        (log.field.is_some(), "--field"),
+        (log.session.is_some(), "--session"),
+        (!log.fold.is_empty(), "--fold"),
+        (log.strict, "--strict"),
     ] {
         if given {
-            return Err(Failure::usage(format!("{flag}: {named}: {why}; leave {flag} out")));
+            return Err(Failure::usage(format!(
+                "{flag}: {file_name} is a file of traffic, and {flag} applies only to logs; leave {flag} out"
+            )));
         }
     }
     Ok(())

@@ -123,7 +123,7 @@ fn experiment_summary(path: &Path, experiment: &Experiment) -> Result<Report, Fa
 fn only_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let [(path, experiment)] = files else {
         return Err(Failure::usage(
-            "--format svg and png: give one file for the chart; `plimsoll diff A B` draws two files",
+            "--format svg and png: give one run file for the chart; `plimsoll diff A B` draws charts of two run files",
         ));
     };
     let theme = if args.dark { Theme::Dark } else { Theme::Light };

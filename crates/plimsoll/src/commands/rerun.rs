@@ -29,7 +29,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let Some(terms) = terms else {
         let command = experiment.command.join(" ");
         return Err(Failure::start(format!(
-            "the run file lacks the details for a rerun; the recorded command was: {command}"
+            "the run file lacks the settings that plimsoll rerun needs; the recorded command was: {command}"
         )));
     };
     let missing = missing_inputs(asked, terms);
@@ -93,11 +93,13 @@ fn ask_for_consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &R
     if harmful_actions.is_empty() || args.yes {
         return Ok(());
     }
-    let what = format!("the study of the run file will {actions}", actions = harmful_actions.join(" and "));
+    let actions = harmful_actions.join(" and ");
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::usage(format!("{what}: check the command with --print, then add --yes")));
+        return Err(Failure::usage(format!(
+            "the study of the run file will {actions}: check the command with --print, then add --yes"
+        )));
     }
-    let _ = write!(std::io::stderr(), "{what}: continue? [y/N] ");
+    let _ = write!(std::io::stderr(), "the study of the run file will {actions}: continue? [y/N] ");
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);
     match ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {

@@ -55,11 +55,11 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
     let by_flags = of_flags.is_some();
     let of_file = || match (file.rate.clone(), file.users.clone()) {
-        (Some(rate), _) => ("the rate of the file", rate, true),
-        (None, Some(users)) => ("the users of the file", users, false),
+        (Some(rate), _) => ("--file", rate, true),
+        (None, Some(users)) => ("--file", users, false),
         (None, None) => ("--concurrency", Curve::constant(10.0), false),
     };
-    let (name, curve, is_open) = of_flags.unwrap_or_else(of_file);
+    let (flag, curve, is_open) = of_flags.unwrap_or_else(of_file);
     // If the flags set stages, the load ends with its last stage, so the duration in the traffic
     // file is ignored.
     let duration_ns =
@@ -68,12 +68,14 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         return Err(Failure::usage("--arrivals: only an open loop has arrivals; add --rate"));
     }
     if args.request.max_connections.is_some() && !is_open {
-        return Err(Failure::usage("--max-connections: a closed loop has one connection for each user; set -c"));
+        return Err(Failure::usage(
+            "--max-connections: a closed loop has one connection for each user; set -c instead",
+        ));
     }
     if let (Some(stages_ns), Some(_)) = (curve.duration_ns(), duration_ns) {
         let seconds = stages_ns as f64 / 1e9;
         return Err(Failure::usage(format!(
-            "--duration: the stages of {name} already last {seconds} s; leave --duration out"
+            "--duration: the load stages of {flag} already last {seconds} s; leave --duration out"
         )));
     }
     let arrivals = plan_from_args::arrival_spacing(&args.generator, &file)?;

@@ -22,9 +22,9 @@ const TOKEN_BYTES: usize = 16;
 /// Serves the pages until the user interrupts. Returns the exit code.
 pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cannot = |error: &std::io::Error| {
-        let why = system_text(error);
+        let reason = system_text(error);
         Failure::start(format!(
-            "--listen: cannot listen on {address}: {why}; port 0 picks a free port",
+            "--listen: cannot listen on {address}: {reason}; port 0 picks a free port",
             address = args.listen
         ))
     };
@@ -40,12 +40,15 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let (scheme, access) = if tls.is_some() { ("https", access.over_tls()) } else { ("http", access) };
     if !listens.ip().is_loopback() && tls.is_none() {
         print_to_stderr(
-            "warning: without TLS, the token is readable on the network. Give --tls-cert and --tls-key, put a proxy with TLS \
-             in front, or listen on 127.0.0.1 and use ssh -L",
+            "warning: without TLS, the access token of the web pages is readable on the network. Give --tls-cert and \
+             --tls-key, put a proxy with TLS in front, or listen on 127.0.0.1 and use ssh -L",
         );
     }
     if args.allow_commands {
-        print_to_stderr("warning: --allow-commands: every holder of the token can run commands here with your rights");
+        print_to_stderr(
+            "warning: --allow-commands lets every holder of the access token run commands on this machine with your \
+             rights",
+        );
     }
     // The link contains the host name of --name, because browsers compare the link with the
     // certificate.

@@ -264,7 +264,7 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
         Ok(tables) => tables,
         Err(routes) => {
             return Ok(Some(format!(
-                "no tables by route: the run has {routes} routes, more than the maximum of {ROUTES_MAX}"
+                "plimsoll wrote no tables by route: the sweep has {routes} routes, more than the maximum {ROUTES_MAX}"
             )));
         }
     };

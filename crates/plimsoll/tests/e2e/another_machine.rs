@@ -466,10 +466,10 @@ exec '{0}' agent --stdio --watch-only
             &["--watch: nowhere:", "Connection refused", "log in once by hand"][..],
         ),
         (&["--watch", "ssh://older", &url], &["the machine has plimsoll 0.0.1", &own, "--watch-copy"]),
-        (&["--watch", "ssh://loads", &url], &["this agent generates loads and watches no server"]),
+        (&["--watch", "ssh://loads", &url], &["this agent only generates load, and cannot watch a server"]),
         (&["--watch", "ssh://a", "--no-preflight", &silent], &["no process listens on port", "--pid"]),
         (&["--watch", "ssh://a", "--pid", "999999", &url], &["--pid 999999: there is no such process"]),
-        (&["--watch", "ssh://a,b", &url], &["--watch: 2 machines are named"]),
+        (&["--watch", "ssh://a,b", &url], &["--watch: 'ssh://a,b' names 2 machines"]),
         (&["--watch", "server1", &url], &["--watch:", "write ssh://server1"]),
         (&["--watch", "ssh://a", "--no-probes", &url], &["--no-probes"]),
         (

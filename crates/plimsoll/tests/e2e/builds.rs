@@ -140,7 +140,7 @@ fn the_process_that_uses_the_port_is_named() {
     let other = crate::test_support::baseline(1);
     let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
     assert_eq!(done.code, 2, "{}", done.stderr);
-    assert!(done.stderr.contains(&format!("plimsoll, process {},", other.pid())), "{}", done.stderr);
+    assert!(done.stderr.contains(&format!("process {} (plimsoll) already responds", other.pid())), "{}", done.stderr);
     // A foreign listener on the port does not prevent the comparison if the listener ends in time.
     let port = free_port();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("bound");

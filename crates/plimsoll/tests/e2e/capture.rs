@@ -62,7 +62,10 @@ fn a_run_stores_profiles_beside_its_file() {
     let page = file.with_extension("html");
     assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);
     let page = std::fs::read_to_string(page).expect("written");
-    assert!(page.contains(">CPU by function (load)<") && page.contains(">CPU a request: low load against the load<"));
+    assert!(
+        page.contains(">CPU by function (load)<")
+            && page.contains(">CPU time per request: low load compared with the load<")
+    );
     assert_eq!(page.matches("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\"").count(), 2);
     // `go tool pprof` reads the profiles, too.
     let cpu = document["profiles"]["levels"]["load"]["files"]["cpu"].as_str().expect("a file");
@@ -177,7 +180,7 @@ fn profiles_of_another_run_are_not_used() {
         let document = done.json();
         assert!(files(&document).values().all(Value::is_null), "{document:#}");
         let missing = document["profiles"]["missing"].to_string();
-        let why = if floods { "too much data for a profile" } else { "no complete response in time" };
+        let why = if floods { "sent more data than plimsoll accepts" } else { "no complete response in time" };
         assert!(missing.contains("low: no cpu profile: ") && missing.contains(why), "{missing}");
         assert!(missing.contains("load: no heap profile: "), "{missing}");
         assert!(took < usual + Duration::from_secs(8), "{took:?}, {usual:?} without");

@@ -44,7 +44,7 @@ fn incomparable_recordings_are_reported_in_one_sentence() {
     std::fs::write(at("bad.dat"), "200 13000 15.2 100\n500 fast 15.2 100\n").expect("written");
     std::fs::write(at("bytes.dat"), [0xff, 0xfe, 0x00]).expect("written");
     for (a, b, expect) in [
-        ("good.dat", "bad.dat", "bad.dat': line 2: 'fast' is not a number for requests/s"),
+        ("good.dat", "bad.dat", "bad.dat': line 2: 'fast' is not a number for the column 'requests/s'"),
         ("absent.dat", "good.dat", "absent.dat' cannot be read"),
         ("good.dat", "bytes.dat", "neither a run file nor the text of a .dat file"),
         ("good.dat", "open.plimsoll", "are of different kinds"),

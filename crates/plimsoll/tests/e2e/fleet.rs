@@ -147,8 +147,8 @@ fn agent_shares_follow_weights() {
         (&["--weights", "load1=2,load2=1,load9=1"], "--weights: agent load9 is not in this fleet"),
         (&["--weights", "load1=2,load2=1"], "--weights: agent load3 has no weight"),
         (&["--weights", "2,0,1"], "--weights: an agent of weight 0 generates no load"),
-        (&["--weights", "2,much,1"], "--weights: 'much' is not a whole number"),
-        (&["--weights", "500,1,1"], "--weights: weights 500,1,1 add up to more than 128"),
+        (&["--weights", "2,much,1"], "--weights: the weight 'much' is not a whole number"),
+        (&["--weights", "500,1,1"], "--weights: the weights 500,1,1 add up to more than 128"),
     ] {
         let done = finish(ssh.start(&[&["run", &url, "--fleet", "ssh://load1,load2,load3"], words].concat()));
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
@@ -308,7 +308,7 @@ fn fleet_errors_are_one_sentence_with_a_remedy() {
     let url = format!("{}/healthz", server.url);
     let url = url.as_str();
     for (words, part) in [
-        (&["--fleet", "load1"][..], "--fleet: 'load1' has no scheme; write ssh://load1"),
+        (&["--fleet", "load1"][..], "--fleet: the address 'load1' has no scheme: write ssh://load1"),
         (&["--fleet", "ssh://load1,load1"], "two agents have the name load1"),
         (&["--fleet", "http://bus:4222"], "'http://' is not a scheme for a fleet"),
         (&["--on-loss", "go"], "--fleet"),

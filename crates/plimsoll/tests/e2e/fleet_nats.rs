@@ -375,7 +375,7 @@ fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     assert_eq!(number(&document, "ledger.scheduled"), 4_000.0, "{document:#}");
     let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
-    let why = "the agent's spool cannot be written: no space left on device";
+    let why = "the agent's spool (its stored measurements) cannot be written: no space left on device";
     assert!(lost["lost"].as_str().is_some_and(|said| said.to_lowercase() == why), "{document:#}");
     assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
     let said = done.stderr.replace("\n  ", " ").to_lowercase();
@@ -430,7 +430,7 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
         (&["--fleet", bus, "--agents", "a7", "--wait", "500ms"], "agent a7 has not joined the bus"),
         (&["--fleet", bus, "--agents", "a1,a1"], "--agents: a1 is named twice"),
         (&["--fleet", bus, "--fleet-copy"], "--fleet-copy: plimsoll cannot be copied over a bus"),
-        (&["--fleet", "ssh://load1", "--agents", "2"], "--agents: this flag needs --fleet nats://"),
+        (&["--fleet", "ssh://load1", "--agents", "2"], "--agents works only with a bus (--fleet nats://"),
         (&["--fleet", bus, "--agents", "shy"], "agent shy: the agent does not permit load on 127.0.0.1:"),
     ] {
         refused(run(words), part);
@@ -438,12 +438,12 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
     // A second agent of the same name is refused, and so is an agent without a reachable bus.
     let place = folder("spool").to_str().expect("text").to_owned();
     let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
-    refused(plimsoll(&second), "an agent with the name a1 is on the bus");
+    refused(plimsoll(&second), "another agent with the name a1 is already on the bus");
     refused(
         plimsoll(&["agent", "--join", "nats://127.0.0.1:1", "--wait", "1ms", "--spool", &place]),
         "no bus responds",
     );
-    refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
+    refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is not a valid name of an agent");
     refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is not the name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
     // The coordinator refuses an agent that works for another coordinator.
@@ -453,7 +453,7 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
     signal(child.id(), "INT");
     assert_eq!(finish(child).code, 130);
     let bare = Nats::start("").expect("a server");
-    refused(run(&["--fleet", &bare.url]), "stores nothing: start nats-server with --jetstream");
+    refused(run(&["--fleet", &bare.url]), "cannot store messages: start nats-server with --jetstream");
 }
 
 #[test]
@@ -507,7 +507,7 @@ fn only_valid_credentials_and_keys_start_a_load() {
     refused(run(&[("PLIMSOLL_CREDS", &key)]), "neither an nkey seed");
     let place = folder.join("spool").to_str().expect("text").to_owned();
     let foreign = ["agent", "--join", &nats.url, "--name", "a2", "--creds", &a1, "--spool", &place];
-    refused(plimsoll(&foreign), "does not permit this");
+    refused(plimsoll(&foreign), "refused an operation of plimsoll");
 
     let _first = JoinedAgent::join(&nats.url, "a1", &["--creds", &a1, "--trust", &public]);
     let _second = JoinedAgent::join(&nats.url, "a2", &["--creds", &a2, "--trust", &public]);
@@ -556,7 +556,7 @@ fn a_local_fleet_starts_and_leaves_nothing_behind() {
     assert!(done.code == 2 && done.stderr.contains("no bus responds"), "{}", done.stderr);
     for (words, part) in [
         (&["fleet", "up"][..], "--local 3"),
-        (&["fleet", "up", "--local", "0"], "--local: 0 agents"),
+        (&["fleet", "up", "--local", "0"], "--local: a fleet on this machine has 1 to 64 agents, not 0"),
         (&["fleet", "status"], "give the address of the agents"),
         (&["fleet", "status", "nats://b", "--local", "1"], "--local: only plimsoll fleet up"),
     ] {

@@ -117,14 +117,18 @@ fn setup_requests_follow_redirects_too() {
     }
     let path = file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
     let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
-    assert!(refused.code == 2 && refused.stderr.contains("redirects more often than the limit"), "{}", refused.stderr);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("was redirected more often than the limit"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
 fn an_unfollowable_redirect_fails_with_the_reason() {
     let url = portal();
     for (target, follow, kind, reason) in [
-        ("/round", 3, "expectation", "redirects more often than the limit"),
+        ("/round", 3, "expectation", "was redirected more often than the limit"),
         ("/away", 3, "expectation", "redirects to another origin"),
         ("/round", 0, "", ""),
     ] {

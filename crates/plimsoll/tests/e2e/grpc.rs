@@ -159,7 +159,7 @@ fn invalid_grpc_responses_fail_for_any_status() {
         let failed = &document["failed_answers"][0];
         assert_eq!((&failed["status_line"], number(failed, "requests")), (&"HTTP/2 200, INTERNAL".into(), 12.0));
         let reason = failed["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("the status is OK, but "), "{fault}: {failed:#}");
+        assert!(reason.starts_with("the gRPC status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
         // The reason of the failure appears twice: once for the preflight call, which is not
         // counted, and once for the load.
@@ -283,7 +283,7 @@ fn check_shows_grpc_calls() {
             assert_eq!(done.code, 0, "{}", done.stderr);
             let parts =
                 [":method: POST", ":path: /shop.Items/Get", "content-type: application/grpc", "tenant: a", shown];
-            for part in parts.iter().chain(&["calls over HTTP/2", "grpc-timeout: 30000000u"]) {
+            for part in parts.iter().chain(&["the calls use HTTP/2", "grpc-timeout: 30000000u"]) {
                 assert!(done.stdout.contains(part), "{flags:?} {part}: {}", done.stdout);
             }
             assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("content-length"), "{}", done.stdout);
@@ -412,8 +412,8 @@ fn invalid_grpc_calls_are_reported() {
         ("shop.Items/Get", &["--proto", &proto, "-b", "{\"id\": \"x\"}"][..], "shop.Query"),
         ("shop.Items/Get", &["--proto", &proto, "-b", "{\"most\": {\"cents\": []}}"], "most.cents"),
         ("shop.Items/Get", &["--proto", &proto, "-b", "[{}, {}]"], "takes one message"),
-        ("shop.Items/Gat", &["--proto", &proto], "there is Get"),
-        ("shop.Item/Get", &["--proto", &proto], "there is shop.Items"),
+        ("shop.Items/Gat", &["--proto", &proto], "the known service methods are Get"),
+        ("shop.Item/Get", &["--proto", &proto], "the known gRPC services are shop.Items"),
         ("", &["--proto", &proto], "/package.Service/Method"),
         ("shop.Items/Get", &["--proto", &lacks], "gone.proto"),
         ("shop.Items/Get", &["--proto", "/no/such.proto"], "/no/such.proto"),
@@ -430,7 +430,11 @@ fn invalid_grpc_calls_are_reported() {
             &["-b", "{\"id\": \"x\"}", "--proto", &proto],
             "at id: invalid digit found in string at line 1 column 10 (int64 is expected)",
         ),
-        ("shop.Items/Get", &["-b", "{\"idd\": 1}", "--proto", &proto], "(there is id, most); an example body"),
+        (
+            "shop.Items/Get",
+            &["-b", "{\"idd\": 1}", "--proto", &proto],
+            "(the known message fields are id, most); an example body",
+        ),
         ("shop.Items/Get", &["-b", "{\"id\":", "--proto", &proto], "--body: the body is no JSON: EOF"),
     ] {
         let call = format!("{url}{path}");

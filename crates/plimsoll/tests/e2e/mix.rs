@@ -110,7 +110,7 @@ fn a_run_of_a_mix_is_repeated_from_its_record() {
     std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&other)]);
     assert_eq!(other.code, 2, "{}", other.stdout);
-    assert!(other.stderr.contains("--file: this differs from the record"), "{}", other.stderr);
+    assert!(other.stderr.contains("--file: the value differs from the record"), "{}", other.stderr);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn check_shows_the_first_requests() {
     }
     assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("user-agent"), "{}", done.stdout);
     let secure = plimsoll(&["check", "-f", text(&path), "--target", "https://h:1/api"]).stdout;
-    assert!(secure.contains("over HTTP/2 if the server offers HTTP/2"), "{secure}");
+    assert!(secure.contains("the requests use HTTP/2 if the server offers HTTP/2"), "{secure}");
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn file_errors_are_one_sentence_with_a_position() {
         ),
         (vec!["check", "-f", text(&misspelt)], "misspelt.toml:3:1: "),
         (vec!["run", "-f", text(&nowhere)], "--target URL"),
-        (vec!["check", "-f", text(&header)], "header.toml:4:13: \"a b\" is no name of a header"),
-        (vec!["find", "-f", text(&header)], "header.toml:4:13: \"a b\" is no name of a header"),
+        (vec!["check", "-f", text(&header)], "header.toml:4:13: \"a b\" is not the name of a header"),
+        (vec!["find", "-f", text(&header)], "header.toml:4:13: \"a b\" is not the name of a header"),
         (vec!["check", "-f", text(&steers)], "there is no key '?[31mx'"),
         (vec!["check", "-f", text(&bytes)], "bytes.toml:2: this is not UTF-8"),
         (vec!["check", "-f", "/no/such/file.toml"], "cannot be read"),
@@ -230,7 +230,7 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
     // A changed expectation in the traffic file makes a different load, which `rerun` refuses.
     std::fs::write(&path, with_other(&checked.replace("true", "false"))).expect("written");
     let again = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(again.code == 2 && again.stderr.contains("this differs from the record"), "{}", again.stderr);
+    assert!(again.code == 2 && again.stderr.contains("the value differs from the record"), "{}", again.stderr);
 }
 
 #[test]

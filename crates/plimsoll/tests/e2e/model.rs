@@ -99,7 +99,7 @@ fn path_keys_are_withheld_by_default() {
     for key in KEYS {
         assert!(!withheld.contains(key), "{key}: {withheld}");
     }
-    for part in ["withheld-1", "/items/", "q=tea", "6 parts of paths look like secret keys and are replaced"] {
+    for part in ["withheld-1", "/items/", "q=tea", "6 parts of paths look like secret keys, and the model replaces"] {
         assert!(withheld.contains(part), "{part}: {withheld}");
     }
     assert_eq!(plimsoll(&["check", "-f", text(&file)]).code, 0);

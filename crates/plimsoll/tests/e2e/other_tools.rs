@@ -448,7 +448,7 @@ fn an_argument_error_is_one_sentence() {
         (&["ab", "-X", "proxy:1", "http://h/"], "-X is not supported"),
         (&["ab", "-n", "1", "http://8.8.8.8/"], "--allow-public"),
         (&["hey", "-x", "http://proxy:1", "http://h/"], "-x is not supported"),
-        (&["hey", "-n", "1", "http://h/"], "-n: fewer requests than workers"),
+        (&["hey", "-n", "1", "http://h/"], "-n: the number of requests is less than"),
         (&["hey", "-D", "/no/such", "http://127.0.0.1:1/"], "-D: the file '/no/such'"),
         (&["hey", "-a", "secret", "http://h/"], "-a: write the user as name:password"),
     ] {

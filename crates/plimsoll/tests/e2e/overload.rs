@@ -55,7 +55,7 @@ fn refused_requests_are_retried() {
     assert!(plimsoll(&["show", path]).stdout.contains("/s again"));
     for (arguments, expect) in [
         (["--retries", "11", "-q"], "at most"),
-        (["--retries=1", "--lua", ""], "only a constant request"),
+        (["--retries=1", "--lua", ""], "only one constant request"),
         (["--budget", "14s", "-q"], "take at least 17.0 s"),
     ] {
         let refused = plimsoll(&[&["overload", &url, "--line", "200"][..], &arguments].concat());

@@ -196,6 +196,6 @@ fn bad_input_is_one_sentence() {
     check(&[&file, "-o", "flame.png"], ".html or .svg");
     check(&[&file, "--seconds", "0"], "--seconds");
     check(&[&file, "--seconds", "5"], "give an address");
-    check(&[&file, "--by", "no such thing"], "has labels endpoint");
+    check(&[&file, "--by", "no such thing"], "labels of the file: endpoint");
     check(&[&file, "-o", "/proc/no/flame.svg"], "cannot be written");
 }

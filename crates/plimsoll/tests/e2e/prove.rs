@@ -479,9 +479,9 @@ fn a_usage_error_is_one_sentence() {
         (&["--for", "soon", one, two], "--for"),
         (
             &["--budget", "3s", "--for", "8s", one, two],
-            "--for 8s: one block, a load on each of 2 sides, exceeds --budget 3s",
+            "--for 8s: one block, a load on each of 2 sides, does not fit into --budget 3s",
         ),
-        (&["--budget", "3s", "--for", "2s", "--a", "x", "--b", "y", one], "give at least --budget 7s"),
+        (&["--budget", "3s", "--for", "2s", "--a", "x", "--b", "y", one], "increase --budget to 7s"),
         (&["--budget", "10s", "--for", "3s", "--ladder", one, two, one], "each of 3 sides"),
         (&["--rate", "5", one, two], "-c"),
         (&["--measure", "p99", "-c", "5", one, two], "--rate"),

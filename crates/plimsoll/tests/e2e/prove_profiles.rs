@@ -81,7 +81,10 @@ fn a_missing_profile_shifts_no_other() {
         return;
     }
     let missing = profiles["missing"].to_string();
-    assert!(missing.contains("a1: no profile: A ended unexpectedly with exit code 3"), "{missing}");
+    assert!(
+        missing.contains("a1: no profile: ") && missing.contains("A ended unexpectedly with exit code 3"),
+        "{missing}"
+    );
     let files = |side: usize| profiles["files"][side].as_array().map_or(0, Vec::len);
     assert_eq!((files(0), files(1)), (3, 4), "{profiles:#}");
     let top = profiles["comparison"]["top"].as_array().expect("rows");

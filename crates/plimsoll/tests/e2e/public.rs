@@ -355,7 +355,7 @@ fn logs_are_parsed_correctly_or_refused() {
     let document = read("upstream.log", line, &["--log-format", format]).json();
     assert!(document["duration_ns"].to_string().contains("900"), "{document:#}");
     let done = read("uvicorn.log", "INFO:     127.0.0.1:52155 - \"GET / HTTP/1.1\" 200 OK\n", &[]);
-    assert!(done.code == 2 && done.stderr.contains("has no times"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("is an access log without times"), "{}", done.stderr);
     let done = read("none.log", "hello\nworld\n", &[]);
     assert!(done.code == 2 && done.stderr.contains("HAProxy"), "{}", done.stderr);
 }

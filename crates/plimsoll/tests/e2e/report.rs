@@ -158,7 +158,7 @@ fn the_other_report_formats_agree() {
         (vec!["report", path, "-o", "chart.gif"], "use .html"),
         (vec!["report", path, "--format", "png"], "-o FILE.png"),
         (vec!["report", path, "--format", "md", "--chart", "time"], "--chart"),
-        (vec!["report", path, path, "--format", "svg"], "give one file for the chart"),
+        (vec!["report", path, path, "--format", "svg"], "give one run file for the chart"),
         (vec!["report", path, "--chart", "line"], "contains no search"),
         (vec!["report", path, "--chart", "evidence"], "contains no explanation"),
         (vec!["report", "absent.plimsoll"], "cannot be read"),

@@ -131,7 +131,7 @@ fn a_user_logs_in_and_sends_captured_values() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     std::fs::write(&path, BUYER.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("the value differs from the record"), "{}", other.stderr);
 }
 
 #[test]
@@ -264,5 +264,5 @@ fn encoded_responses_are_decoded_for_checks() {
     );
     assert_eq!(number(&document, "ledger.failed.expectation"), 5.0);
     let reason = document["failed_answers"][0]["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("does not decode as its content-encoding says"), "{:#}", document["failed_answers"]);
+    assert!(reason.contains("cannot be decoded as its content-encoding says"), "{:#}", document["failed_answers"]);
 }

@@ -188,7 +188,7 @@ fn actions_require_host_origin_and_token() {
     // The server must refuse forms with invalid values.
     for (form, part) in [
         ("study=find&url=--allow-public", "an address begins"),
-        ("study=clean&url=http://h/", "expected find"),
+        ("study=clean&url=http://h/", "must be find"),
         ("study=find", "give the address"),
     ] {
         let page = pages.post("/start", form);

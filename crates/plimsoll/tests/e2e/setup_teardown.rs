@@ -114,7 +114,7 @@ fn setup_and_cleanup_do_not_count_in_figures() {
     assert_eq!(store.take_recorded_requests(), ONE_LOAD);
     std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("the value differs from the record"), "{}", other.stderr);
     assert_eq!(store.take_recorded_requests(), [""; 0]);
 }
 

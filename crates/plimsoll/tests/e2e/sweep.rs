@@ -83,7 +83,7 @@ fn level_intervals_come_from_several_visits() {
     assert!(text.contains("loads with each user count"), "{text}");
     assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 2);
     let once = plimsoll(&["sweep", &url, "-c", "2", "--for", "600ms", "--dir", dir, "--quiet"]);
-    assert!(once.stdout.contains("within this run only"), "{}", once.stdout);
+    assert!(once.stdout.contains("valid within this run only"), "{}", once.stdout);
 }
 
 #[test]
@@ -105,5 +105,5 @@ fn an_impossible_level_is_reported_and_not_fatal() {
     let shown = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]);
     assert_eq!(shown.stdout, stdout);
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
-    assert!(page.contains("concurrency 500 was not measured: ") && page.contains("open files"));
+    assert!(page.contains("the level with 500 users was not measured: ") && page.contains("open files"));
 }

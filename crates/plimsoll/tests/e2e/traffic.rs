@@ -158,18 +158,18 @@ fn bad_input_is_one_sentence() {
     for (arguments, said) in [
         (vec!["nowhere.log"], "'nowhere.log' cannot be read: no such file"),
         (vec![text(&file("empty.log", b"\n\n"))], "holds no line"),
-        (vec![text(&file("other.log", b"hello\nworld\n"))], "the line begins with \"hello\""),
+        (vec![text(&file("other.log", b"hello\nworld\n"))], "the first line begins with \"hello\""),
         (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "compressed with xz"),
         (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
         (vec![text(&folder("logs"))], "is a folder"),
         (vec![text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
         (vec![text(&file("back.log", backwards.as_bytes()))], "the log is not in order"),
-        (vec![text(&log), "--log-format", "$nothing"], "--log-format has no time"),
-        (vec![text(&log), "--log-format", "$msec $request"], "no line of the 31 lines can be parsed"),
-        (vec![text(&log), "--field", "time=.t"], "--field has no path"),
+        (vec![text(&log), "--log-format", "$nothing"], "--log-format '$nothing' has no time field"),
+        (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 log lines can be parsed"),
+        (vec![text(&log), "--field", "time=.t"], "--field 'time=.t' has no path"),
         (
             vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"],
-            "give either --log-format (for text) or --field",
+            "--log-format (for text logs) and --field (for JSON logs) exclude each other",
         ),
         (vec![text(&log), "--session", ".user"], "--session '.user' is not a field of the detected format"),
         (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
@@ -185,6 +185,6 @@ fn bad_input_is_one_sentence() {
     // control characters.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
-    assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);
+    assert!(done.code == 0 && done.stdout.contains("1 of 31 log lines could not be parsed"), "{}", done.stdout);
     assert!(!done.stdout.contains('\x1b'));
 }

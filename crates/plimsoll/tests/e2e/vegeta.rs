@@ -200,7 +200,7 @@ fn an_argument_error_is_one_sentence() {
         (&["plot", "-threshold", "none"], "-threshold: 'none'"),
         (&["plot", "/no/such"], "'/no/such' cannot be read"),
         (&["attack", "-targets", "/no/such"], "-targets: '/no/such'"),
-        (&["attack", "-targets", bad], "line 1: a target must be METHOD URL"),
+        (&["attack", "-targets", bad], "line 1: a target must be written as METHOD URL"),
     ] {
         let done = plimsoll(&[&["vegeta"], words].concat());
         assert!(done.code == 2 && done.stderr.contains(said), "{words:?}: {} {}", done.code, done.stderr);

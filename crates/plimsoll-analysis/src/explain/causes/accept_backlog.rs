@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: &[text_part("the kernel's counters of the listening socket (probes)")],
+    missing_evidence: &[text_part("probes must read the kernel's counters of the server's listening socket")],
     tell: |case| {
         // The kernel completes connections before the server accepts them, so connecting may be
         // fast.
@@ -52,7 +52,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 )
             }
             ns => format!(
-                "connecting took up to {connect_time}, but responses were not slow",
+                "opening a connection took up to {connect_time}, but responses on open connections were not slow",
                 connect_time = format::duration(ns)
             ),
         };

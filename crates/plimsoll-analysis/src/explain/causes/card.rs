@@ -89,24 +89,35 @@ impl CauseText {
         if let Some(whole) = self.whole {
             return whole;
         }
-        let line = match (case.lower_rps > 0.0, case.sustained_rps) {
-            (true, _) => format!("the load line to {offered_rate}", offered_rate = case.offered_text(case.lower_rps)),
-            (false, most) => format!("the server to {offered_rate}", offered_rate = case.offered_text(most)),
+        let (resource, effect) = (self.subject, self.how.unwrap_or_default());
+        let limits = if self.is_plural { "limit" } else { "limits" };
+        let text = match (case.lower_rps > 0.0, case.sustained_rps) {
+            (true, _) => format!(
+                "{resource} {limits} the load line to {offered_rate}: {effect}",
+                offered_rate = case.offered_text(case.lower_rps)
+            ),
+            (false, most) => format!(
+                "{resource} {limits} the server to {offered_rate}: {effect}",
+                offered_rate = case.offered_text(most)
+            ),
         };
-        let verb = if self.is_plural { "limit" } else { "limits" };
-        format!("{} {verb} {line}: {}", self.subject, self.how.unwrap_or_default()).into()
+        text.into()
     }
 }
 
 /// Advice for a cause whose evidence needs probes of the server's process.
 pub(super) const PROCESS_PROBES_ADVICE: &[SentencePart] = &[
-    text_part("the server's processes: run plimsoll on the server's machine, as the server's user or as root ("),
+    text_part(
+        "run plimsoll on the server's machine, as the server's user or as root, to observe the server's processes. If \
+         plimsoll does not find a process, name the process",
+    ),
+    text_part(" ("),
     SentencePart::Remedy(Remedy::Process),
-    text_part(" if plimsoll does not find the process)"),
+    text_part(")"),
 ];
 /// Advice for a cause whose evidence needs the kernel's statistics of connections.
 pub(super) const CONNECTION_STATISTICS_ADVICE: &[SentencePart] =
-    &[text_part("the connection statistics of the kernel (probes)")];
+    &[text_part("probes must read the kernel's statistics of the server's connections")];
 
 pub(super) const fn text_part(words: &'static str) -> SentencePart {
     SentencePart::words(words)

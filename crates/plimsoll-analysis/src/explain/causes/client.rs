@@ -47,20 +47,21 @@ pub(super) static CARD: CauseCard = CauseCard {
         let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
         let reads_late = case.signal_max(Signal::WindowLimited).is_some_and(|share| share >= MOST_SHARE_MIN);
         let why = match is_limited_by_own_connections(case) {
-            Some(true) => {
-                let most = case.past.under_way_max;
-                Sentence::from(format!(
-                    "plimsoll allows at most {most:.0} requests in flight, and the server handles all of them at once ("
-                ))
-                .remedy(Remedy::MaxConnections)
-                .words(")")
-            }
+            Some(true) => Sentence::from(format!(
+                "plimsoll allows at most {requests_max:.0} requests in flight, and the server handles all of \
+                     these requests at once. Raise this limit",
+                requests_max = case.past.under_way_max
+            ))
+            .words(" (")
+            .remedy(Remedy::MaxConnections)
+            .words(")"),
             _ if why.is_none() && reads_late => "plimsoll read responses later than the server sent them".into(),
             _ => why.unwrap_or_else(|| {
                 format!("plimsoll used {:.2} cores", signal_max_or_zero(case, Signal::ClientCores)).into()
             }),
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
-        CauseText { subject: "plimsoll on this machine".to_owned(), ..CauseText::from_sentence(Cause::Client, whole) }
+        let subject = "the load generator (plimsoll) on this machine".to_owned();
+        CauseText { subject, ..CauseText::from_sentence(Cause::Client, whole) }
     },
 };

@@ -56,17 +56,16 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
         let downstream = case.signal_max(Signal::DownstreamCores).filter(|cores| *cores > SMALL_SHARE_MAX);
-        let downstream = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));
-        let own = signal_max_or_zero(case, Signal::ServerCores);
+        let dependency_use = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));
+        let server_cores = signal_max_or_zero(case, Signal::ServerCores);
         let all = case.cores_full() == Some(true);
         let count = match (all, case.allowed_full()) {
             (true, _) => signal_max_or_zero(case, Signal::Cores),
             (false, Some(true)) => signal_max_or_zero(case, Signal::CoresAllowed),
-            (false, _) => own,
+            (false, _) => server_cores,
         };
         let cores = count_with_noun(count, "core", "cores");
         let several = count.round() != 1.0;
-        let of_them = if several { "of them" } else { "of it" };
         let subject = if all {
             let host = [&case.line, &case.past].into_iter().find_map(|sight| sight.host.as_deref());
             format!("the {cores} of {}", host.unwrap_or("this machine"))
@@ -74,9 +73,9 @@ pub(super) static CARD: CauseCard = CauseCard {
             format!("the {cores} that {server_name} may use", server_name = server_name(case))
         };
         // On a separate machine, plimsoll uses no core of the server.
-        let ours =
-            case.signal_max(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
-        CauseText::for_resource(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}"))
-            .with_plural_subject(several)
+        let plimsoll_cores = case.signal_max(Signal::ClientCores);
+        let plimsoll_use = plimsoll_cores.map_or_else(String::new, |cores| format!(", plimsoll {cores:.2}"));
+        let how = format!("the server uses {server_cores:.2} cores{dependency_use}{plimsoll_use}");
+        CauseText::for_resource(subject, how).with_plural_subject(several)
     },
 };

@@ -43,30 +43,30 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[UsedResource::Quota],
     is_countable: true,
     missing_evidence: &[
-        text_part("the server's control group ("),
+        text_part("name the server's control group, so that probes can read the control group's CPU quota ("),
         SentencePart::Remedy(Remedy::ControlGroup),
         text_part(")"),
     ],
     tell: |case| match case.quota_full() {
         Some(true) => CauseText::for_resource(
             format!(
-                "the quota of {quota_cores:.2} cores of the server's control group",
+                "the CPU quota of {quota_cores:.2} cores of the server's control group",
                 quota_cores = signal_max_or_zero(case, Signal::Quota)
             ),
             format!(
-                "the quota was exhausted in {periods_share} of the periods{idle_cores}",
+                "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
                 periods_share = share(case, Signal::Throttled),
                 idle_cores = idle_cores_text(case)
             ),
         ),
         _ => CauseText::for_resource(
             format!(
-                "the quota of {quota_cores:.2} cores of the control group of {process}, a dependency",
+                "the CPU quota of {quota_cores:.2} cores of the control group of {process}, a dependency",
                 quota_cores = signal_max_or_zero(case, Signal::DownstreamQuota),
                 process = case.throttled_dependency().unwrap_or("a process that the server calls")
             ),
             format!(
-                "the quota was exhausted in {periods_share} of the periods{idle_cores}",
+                "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
                 periods_share = share(case, Signal::DownstreamThrottled),
                 idle_cores = idle_cores_text(case)
             ),

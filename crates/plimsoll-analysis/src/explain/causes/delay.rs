@@ -47,13 +47,13 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[],
     tell: |case| {
         let low = case.unloaded_latency_load();
-        let how = match low.get(Signal::P99) {
+        let measured_time = match low.get(Signal::P99) {
             Some(p99) => {
                 // The goodput may be 0 if no slow request completed in the window, so the offered
                 // rate is shown.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
                 format!(
-                    "p99 is {p99_time} at {rate} requests/s, where no request queues",
+                    "the response time p99 is {p99_time} at {rate} requests/s, a rate at which no request queues",
                     p99_time = format::duration(p99)
                 )
             }
@@ -61,7 +61,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         CauseText::from_sentence(
             Cause::Delay,
-            format!("responses take longer than the SLO allows even without a queue: {how}"),
+            format!("responses take longer than the SLO allows even without a queue: {measured_time}"),
         )
     },
 };

@@ -71,7 +71,8 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[
         text_part(
-            "data about the server's dependencies, from probes on this machine or from the server's own figures (",
+            "plimsoll needs data about the server's dependencies: from probes on this machine, or from the server's \
+             own metrics (",
         ),
         SentencePart::Remedy(Remedy::Metrics),
         text_part(")"),

@@ -40,7 +40,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let how = format!("{open_share} of the allowed number are open", open_share = share(case, Signal::Files));
+        let how = format!("{open_share} of the allowed files are open", open_share = share(case, Signal::Files));
         CauseText::for_resource(format!("open files of {}", server_name(case)), how).with_plural_subject(true)
     },
 };

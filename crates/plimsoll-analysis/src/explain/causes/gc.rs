@@ -49,7 +49,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
     is_countable: false,
     missing_evidence: &[
-        text_part("the figures of the server's runtime ("),
+        text_part("plimsoll must read the metrics of the server's runtime: name the address of the metrics ("),
         SentencePart::Remedy(Remedy::Metrics),
         text_part(")"),
     ],

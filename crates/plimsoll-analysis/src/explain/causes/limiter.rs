@@ -82,12 +82,15 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
         Some((status, _)) if signal_max_or_zero(case, Signal::Refused) > 0.0 => CauseText::for_resource(
             format!("a rate limit (status {status})"),
-            format!("{goodput} succeeded at every offered rate", goodput = goodput_above_line_text(case)),
+            format!(
+                "above the load line, the goodput was only {goodput}, and further requests were rejected",
+                goodput = goodput_above_line_text(case)
+            ),
         ),
         _ => CauseText::for_resource(
             "a rate limit that delays responses",
             format!(
-                "{goodput} succeeded, and no resource was saturated{idle_cores}",
+                "above the load line, the goodput was {goodput}, and no resource was saturated{idle_cores}",
                 goodput = goodput_above_line_text(case),
                 idle_cores = idle_cores_text(case)
             ),

@@ -124,23 +124,23 @@ pub(super) static CARD: CauseCard = CauseCard {
             return CauseText::for_resource(format!("a lock in {server}"), how);
         }
         if let Some(peer) = database_address(case).filter(|_| database_locks(case) == Some(true)) {
-            let calls = match waiting_statements(case) {
+            let waiting_calls = match waiting_statements(case) {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
                 None => format!(
-                    "{calls:.0} calls wait for this dependency",
+                    "{calls:.0} calls of the server wait for this database",
                     calls = signal_max_or_zero(case, Signal::PeerWaiting)
                 ),
             };
             let cores = signal_max_or_zero(case, Signal::DownstreamCores);
-            let how = format!("{calls} while the dependency uses {cores:.2} cores{idle}");
+            let how = format!("{waiting_calls} while the database uses {cores:.2} cores{idle}");
             return CauseText::for_resource(format!("a lock in {}", peer_text(case, peer)), how);
         }
         let used = signal_max_or_zero(case, Signal::ServerCores);
         let how = match ONE_CORE_RANGE.contains(&used) {
             // From outside, a single goroutine or actor that does all the work looks like a lock.
             true => format!(
-                "the server's threads run one at a time and use {used:.2} cores in total, as with a lock, or with a \
-                 single goroutine or actor{idle}"
+                "the server's threads run one at a time and use {used:.2} cores in total: a lock, one goroutine or \
+                 one actor can cause this{idle}"
             ),
             false => format!(
                 "on average, the server handles {requests:.1} requests at a time{idle}",

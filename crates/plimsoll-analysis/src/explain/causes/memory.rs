@@ -48,7 +48,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| match (case.killed.unwrap_or(0.0), signal_max_or_zero(case, Signal::MajorFaults)) {
         (killed, _) if killed >= 1.0 => CauseText::for_resource(
-            "the limit of memory of the server's control group",
+            "the memory limit of the server's control group",
             format!(
                 "the kernel ended {processes} because of the memory limit",
                 processes = count_with_noun(killed, "process", "processes")
@@ -64,7 +64,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         ),
         _ => CauseText::for_resource(
             Cause::Memory.text(),
-            format!("more load brings no more responses{idle_cores}", idle_cores = idle_cores_text(case)),
+            format!("a higher load does not raise the goodput{idle_cores}", idle_cores = idle_cores_text(case)),
         ),
     },
 };

@@ -21,8 +21,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[],
     tell: |case| {
-        let held = case.offered_text(case.lower_rps);
-        let whole = format!("no limit was reached: {held}, the highest rate allowed, meets the SLO");
+        let highest_rate = case.offered_text(case.lower_rps);
+        let whole =
+            format!("no limit was reached: the server meets the SLO at {highest_rate}, the highest rate allowed");
         CauseText::from_sentence(Cause::None, whole)
     },
 };

@@ -79,19 +79,21 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let in_flight = format!(
-            "past the load line, with {requests:.0} requests in flight{idle_cores}",
-            requests = signal_max_or_zero(case, Signal::InFlight),
-            idle_cores = idle_cores_text(case)
-        );
+        let how = |pool_use: &str| {
+            format!(
+                "{pool_use} above the load line, with {requests:.0} requests in flight{idle_cores}",
+                requests = signal_max_or_zero(case, Signal::InFlight),
+                idle_cores = idle_cores_text(case)
+            )
+        };
         if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
             let several = count.round() != 1.0;
-            let how = match several {
-                true => format!("all are in use {in_flight}"),
-                // From outside, one shared connection looks like a lock around each call.
-                false => format!("the connection, or a lock around it, is in use {in_flight}"),
-            };
             let connections = count_with_noun(count, "connection", "connections");
+            let how = match several {
+                true => how(&format!("all {connections} are in use")),
+                // From outside, one shared connection looks like a lock around each call.
+                false => how("the only connection, or a lock around this connection, is in use"),
+            };
             return CauseText::for_resource(format!("{connections} to {}", peer_text(case, peer)), how)
                 .with_plural_subject(several);
         }
@@ -104,6 +106,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
             None => places,
         };
-        CauseText::for_resource(subject, format!("the whole pool is in use {in_flight}"))
+        CauseText::for_resource(subject, how("the whole pool is in use"))
     },
 };

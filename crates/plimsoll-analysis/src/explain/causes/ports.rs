@@ -46,13 +46,13 @@ pub(super) static CARD: CauseCard = CauseCard {
         let (subject, how) = match (ours, behind) {
             (true, _) => (
                 "local ports of this machine".to_owned(),
-                format!("no port was free for new connections{idle_cores}", idle_cores = idle_cores_text(case)),
+                format!("no local port was free for new connections{idle_cores}", idle_cores = idle_cores_text(case)),
             ),
             (false, true) => (format!("local ports of a dependency of {server}"), String::new()),
             (false, false) => (format!("local ports of {server}"), String::new()),
         };
         let held = format!(
-            "{share_percent} of the ports to one peer are taken by closed connections (TIME-WAIT){idle_cores}",
+            "{share_percent} of the local ports to one peer are taken by closed connections (TIME-WAIT){idle_cores}",
             share_percent = share(case, Signal::TimeWait),
             idle_cores = idle_cores_text(case)
         );

@@ -77,32 +77,30 @@ pub(super) static CARD: CauseCard = CauseCard {
         let (server, idle) = (server_name(case), idle_cores_text(case));
         if leaves_unsent(case) == Some(true) {
             let bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnsent));
-            let how = format!("{bytes} sent to this receiver are not read{idle}");
+            let how = format!("the receiver has not read {bytes} that the server sent{idle}");
             return CauseText::for_resource(format!("a receiver of data from {server} (not a client)"), how);
         }
         if reads_late(case) == Some(true) {
             let how = format!(
-                "{bytes} of responses wait to be read{idle}",
+                "{bytes} of the dependency's responses wait until the server reads them{idle}",
                 bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
             );
             return CauseText::for_resource(format!("slow reading of dependency responses by {server}"), how);
         }
         if writes_wait(case) == Some(true) {
-            let waits = match signal_max_or_zero(case, Signal::InWrite) {
-                count if count < SLOWER_FACTOR_MIN => {
-                    format!(
-                        "a thread waits for {share_percent} of the time",
-                        share_percent = share(case, Signal::InWrite)
-                    )
-                }
-                count => format!("{count:.0} threads wait"),
+            let how = match signal_max_or_zero(case, Signal::InWrite) {
+                count if count < SLOWER_FACTOR_MIN => format!(
+                    "for {share_percent} of the time, a thread of the server waits until its output is read{idle}",
+                    share_percent = share(case, Signal::InWrite)
+                ),
+                count => format!("{count:.0} threads of the server wait until their output is read{idle}"),
             };
             let subject = format!("the reader of a pipe or unix socket that {server} writes to");
-            return CauseText::for_resource(subject, format!("{waits} for the reader{idle}"));
+            return CauseText::for_resource(subject, how);
         }
         let how = format!(
-            "the reader's receive window is full for {share_percent} of the time, so that responses wait in the \
-             server{idle}",
+            "the receive window of the responses' reader is full for {share_percent} of the time, so that responses \
+             wait in the server{idle}",
             share_percent = share(case, Signal::WindowLimited)
         );
         CauseText::for_resource(Cause::SlowReader.text(), how)

@@ -29,19 +29,24 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[],
     tell: |case| {
-        let past = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
-        let then = case.offered_text(case.saturated_rps.unwrap_or(0.0));
+        let rate_now = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
+        let search_peak = case.offered_text(case.saturated_rps.unwrap_or(0.0));
         let closed = case.best_closed_load().and_then(|sight| sight.get(Signal::Goodput));
-        let now = match (case.holds_upper(), holds_more(case), closed) {
-            (Some(_), ..) => format!("{past} did not meet the SLO during the search, and meet the SLO now"),
+        let comparison = match (case.holds_upper(), holds_more(case), closed) {
+            (Some(_), ..) => {
+                format!("at {rate_now}, the server broke the SLO during the search, and meets the SLO now")
+            }
             (None, None, Some(closed)) => {
                 format!(
-                    "the server's peak was {then} during the search, and {now} succeed now",
-                    now = case.offered_text(closed)
+                    "the server's peak was {search_peak} during the search, and the server completes {goodput_now} now",
+                    goodput_now = case.offered_text(closed)
                 )
             }
-            (None, ..) => format!("the server's peak was {then} during the search, and {past} meet the SLO now"),
+            (None, ..) => format!(
+                "the server's peak was {search_peak} during the search, and the server meets the SLO at {rate_now} now"
+            ),
         };
-        CauseText::from_sentence(Cause::WarmUp, format!("the server had not warmed up during the search: {now}"))
+        let whole = format!("the server had not warmed up during the search: {comparison}");
+        CauseText::from_sentence(Cause::WarmUp, whole)
     },
 };

@@ -81,7 +81,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             let threads = count_with_noun(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
             return CauseText::for_resource(
                 format!("{threads} of {}", server_name(case)),
-                format!("these threads are saturated{idle}"),
+                format!("all of these threads of the server are saturated{idle}"),
             )
             .with_plural_subject(true);
         }
@@ -91,7 +91,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
             let served = count_with_noun(count, "request", "requests");
             let queued = count_with_noun(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections");
-            let how = format!("about {served} are handled at once, and {queued} wait to be accepted{idle}");
+            let how = format!("the dependency handles about {served} at once, and {queued} wait to be accepted{idle}");
             return CauseText::for_resource(format!("the workers of {who}"), how).with_plural_subject(true);
         }
         let in_flight = signal_max_or_zero(case, Signal::InFlight);

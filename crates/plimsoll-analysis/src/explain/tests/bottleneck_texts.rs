@@ -117,14 +117,14 @@ fn without_a_load_line_capacity_is_the_steady_rate() {
 fn indistinguishable_causes_are_both_named() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
-        (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "as with a lock, or with a single goroutine or actor"),
+        (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "a lock, one goroutine or one actor can cause this"),
         (Cause::Lock, usual().alone(1.0), "on average, the server handles 1.0 requests at a time"),
         (
             Cause::Pool,
             usual().alone(1.0).peers(1.0, 1.0, 1.0),
-            "the connection, or a lock around it, is in use past the load line",
+            "the only connection, or a lock around this connection, is in use above the load line",
         ),
-        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use past the load line"),
+        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all 4 connections are in use above the load line"),
     ] {
         let how = text(&case, cause).how.expect("a limit of the server's");
         assert!(how.contains(expect), "{cause}: {how}");
@@ -166,7 +166,7 @@ fn the_bottleneck_sentence_names_the_resource() {
     for (case, expect) in [
         (
             usual().alone(4.5).peers(4.0, 4.0, 4.0),
-            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use past the load line, with 500 requests in flight; 3.8 of 4 cores are idle",
+            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all 4 connections are in use above the load line, with 500 requests in flight; 3.8 of 4 cores are idle",
         ),
         (
             usual().with_signals(&[
@@ -174,7 +174,7 @@ fn the_bottleneck_sentence_names_the_resource() {
                 (FullThreads, 0.0, 1.0, 1.0),
                 (ServerCores, 0.15, 0.95, 1.0),
             ]),
-            "one thread of api limits the load line to 1 000 requests/s: this thread uses 0.99 of a core; 3.8 of 4 cores are idle",
+            "one thread of api limits the load line to 1 000 requests/s: the server's busiest thread uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
         let cause = Posterior::from_contrast(&case, &[]).causes()[0].cause;
@@ -214,8 +214,8 @@ fn functions_are_compared_with_the_lowest_sampled_load() {
         (Some(3), None, None, Some(30), Ok(Some(["low", "past"]))),
         (Some(0), Some(9), Some(30), None, Ok(Some(["half", "line"]))),
         (Some(0), Some(9), Some(0), Some(30), Ok(Some(["half", "past"]))),
-        (Some(0), Some(0), Some(30), Some(30), Err("at the low load and at half the load line")),
-        (Some(9), Some(9), Some(0), Some(0), Err("at and past the load line")),
+        (Some(0), Some(0), Some(30), Some(30), Err("during the low load and the load at half the load line")),
+        (Some(9), Some(9), Some(0), Some(0), Err("during the loads at the load line and above the load line")),
         // No load was sampled.
         (None, None, None, None, Ok(None)),
     ] {

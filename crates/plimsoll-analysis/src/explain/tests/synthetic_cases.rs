@@ -899,8 +899,8 @@ fn late_responses_at_any_load_or_only_above_the_line() {
         if expect == Cause::Delay {
             assert_eq!(
                 text(&case, Cause::Delay).answer(&case).spelled(|_| ""),
-                "responses take longer than the SLO allows even without a queue: p99 is 1.00 s at 12.0 \
-                 requests/s, where no request queues"
+                "responses take longer than the SLO allows even without a queue: the response time p99 is 1.00 s at \
+                 12.0 requests/s, a rate at which no request queues"
             );
         }
     }

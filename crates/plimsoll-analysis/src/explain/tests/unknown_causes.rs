@@ -112,6 +112,9 @@ fn the_end_of_a_lost_server_is_reported() {
         let case = Contrast { target_loss, killed, stopped_by: StopReason::Gone, low, half, line, past, ..usual() };
         assert_eq!(named(&case), expect, "{}", tell(&case));
         let text = not_known::unknown_cause_sentence(&case, &[]);
-        assert_eq!(text, "not known: the server has accepted no connections since a load of 4 096 users");
+        assert_eq!(
+            text,
+            "the bottleneck is not known: the server has accepted no connections since a load of 4 096 users"
+        );
     }
 }

@@ -22,8 +22,8 @@ pub enum CurlError {
     /// The last option lacks its value.
     #[error("the option {0} needs a value")]
     NoValue(String),
-    /// An option has an invalid value. The second field describes valid values.
-    #[error("the value of {0} is not supported: write {1}")]
+    /// An option has an invalid value. The second field says which values are valid.
+    #[error("the value of {0} is not supported: {1}")]
     Value(String, &'static str),
     /// The command line has a shell expansion, such as a variable.
     #[error("a shell would replace {0}, but no shell reads this command: write the value itself")]
@@ -33,8 +33,8 @@ pub enum CurlError {
     Commands,
     /// The URL has a character that curl expands to several URLs; the value is this character.
     #[error(
-        "the URL has {0}, which curl expands to several URLs: write one URL, or add -g to use the character \
-        literally"
+        "the URL of the curl command has {0}, which curl expands to several URLs: write one URL, or add -g to use \
+        the character literally"
     )]
     Glob(char),
     /// The command line has two kinds of body, `-F` and `-d`.

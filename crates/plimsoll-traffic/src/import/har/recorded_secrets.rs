@@ -75,35 +75,35 @@ impl<'a> CorrelationTrace<'a> {
         told
     }
 
-    fn text(&self, sent: &RecordedValue, step: &str) -> String {
+    fn text(&self, sent: &RecordedValue, request_name: &str) -> String {
         let name: String = sent.name.chars().filter(|c| !c.is_control()).take(60).collect();
-        let what = match sent.within {
+        let secret_name = match sent.within {
             None => format!("the header {name}"),
             Some(within) => format!("'{name}' of {within}"),
         };
         let variable = variable_name(&name);
-        let way_out = match self.find_source_step(&sent.value) {
-            Some((answer, Some(from))) => {
+        match self.find_source_step(&sent.value) {
+            Some((source_request, Some(source))) => {
                 format!(
-                    "this value was returned by {answer}: add capture = {{ {variable} = {from:?} \
-                    }} to that request, and write {{{{ {variable} }}}} in this request"
+                    "{request_name}: the recorded value of {secret_name} is sent. {source_request} returned this \
+                     value: add capture = {{ {variable} = {source:?} }} to that request, and write {{{{ {variable} \
+                     }}}} in this request"
                 )
             }
-            Some((answer, None)) => {
+            Some((source_request, None)) => {
                 format!(
-                    "this value was returned by {answer}: capture the value in that request, and write {{{{ \
-                     {variable} }}}} in this request"
+                    "{request_name}: the recorded value of {secret_name} is sent. {source_request} returned this \
+                     value: capture the value in that request, and write {{{{ {variable} }}}} in this request"
                 )
             }
             None => {
                 format!(
-                    "write {{{{ env.{environment_variable} }}}} in its place, or capture the value from an earlier \
-                     response",
+                    "{request_name}: the recorded value of {secret_name} is sent: write {{{{ \
+                     env.{environment_variable} }}}} in its place, or capture the value from an earlier response",
                     environment_variable = variable.to_ascii_uppercase()
                 )
             }
-        };
-        format!("{step}: the recorded value of {what} is sent: {way_out}")
+        }
     }
 
     /// Returns the last step whose response contains a value. Also returns the capture for the

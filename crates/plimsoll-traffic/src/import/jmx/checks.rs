@@ -18,7 +18,10 @@ const TEST_TYPE_OR: u64 = 32;
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
-        return Some(Err("the check includes more than the response of its request".to_owned()));
+        return Some(Err(
+            "the JMeter assertion or extractor is not imported: its scope is more than the response of its request"
+                .to_owned(),
+        ));
     }
     Some(match element.kind() {
         "ResponseAssertion" => read_response_assertion(element, values, &mut request.expect),
@@ -30,7 +33,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                     request.expect.within_ms = Some(least);
                     Ok(())
                 }
-                None => Err("the duration is not a number".to_owned()),
+                None => Err("the JMeter assertion is not imported: its duration is not a number".to_owned()),
             }
         }
         "JSONPathAssertion" => read_json_assertion(element, values, &mut request.expect),
@@ -55,7 +58,10 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                     request.captures.push(DraftCapture { name: plain_name(name), from: pattern, default });
                     taken.map_or(Ok(()), |note| Err(note.to_owned()))
                 }
-                _ => Err("the check reads parts other than the content".to_owned()),
+                _ => {
+                    Err("the JMeter extractor is not imported: it reads a part of the response other than the content"
+                        .to_owned())
+                }
             }
         }
         "JSONPostProcessor" => json_extractor(element, values, &mut request.captures),
@@ -73,7 +79,7 @@ fn match_number_note(number: &str) -> Result<Option<&'static str>, String> {
         "" | "1" => Ok(None),
         "0" => Ok(Some("the JMeter extractor takes a random match: the imported capture takes the first match")),
         all if all.starts_with('-') => Ok(Some(ALL_MATCHES_NOTE)),
-        _ => Err("the JMeter extractor does not take the first match".to_owned()),
+        _ => Err("the JMeter extractor is not imported: it takes a match after the first match".to_owned()),
     }
 }
 
@@ -127,24 +133,26 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
         texts.push(
             values
                 .text_without_templates(text)
-                .ok_or("the expected text contains a placeholder, so it is not a fixed text")?,
+                .ok_or("the JMeter assertion is not imported: its expected text contains a placeholder")?,
         );
     }
     if texts.is_empty() {
         return Ok(());
     }
     if element.flag("Assertion.assume_success") {
-        return Err("the JMeter assertion counts a failure as a success".to_owned());
+        return Err("the JMeter assertion is not imported: it counts a failed response as a success".to_owned());
     }
     if kind & TEST_TYPE_NOT != 0 {
-        return Err("it excludes a value".to_owned());
+        return Err(
+            "the JMeter assertion is not imported: it expects that the response does not contain a text".to_owned()
+        );
     }
     let is_pattern = kind & (TEST_TYPE_MATCHES | TEST_TYPE_CONTAINS) != 0;
     match element.property("Assertion.test_field").unwrap_or("Assertion.response_data") {
         "Assertion.response_code" => {
             let codes: Option<Vec<String>> =
                 texts.iter().flat_map(|text| text.split('|')).map(parse_status_pattern).collect();
-            let codes = codes.ok_or("the expected statuses are a pattern")?;
+            let codes = codes.ok_or("the JMeter assertion is not imported: its expected statuses are a pattern")?;
             expect.status = Some(codes.join(","));
             Ok(())
         }
@@ -159,7 +167,11 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
                 })
                 .collect();
             if expect.body.is_some() || (texts.len() > 1 && kind & TEST_TYPE_OR == 0) {
-                return Err("a response has one expected text or pattern: join them into one pattern".to_owned());
+                return Err(
+                    "the JMeter assertion is not imported: plimsoll checks one text or pattern for each response. \
+                     Join all texts into one pattern"
+                        .to_owned(),
+                );
             }
             if kind & (TEST_TYPE_MATCHES | TEST_TYPE_CONTAINS | TEST_TYPE_EQUALS | TEST_TYPE_OR) == 0
                 && !texts[0].starts_with("regex:")
@@ -180,7 +192,10 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
                 is_name.then(|| (name.to_owned(), value.trim().to_owned()))
             };
             let pairs: Option<Vec<_>> = texts.iter().map(pair).collect();
-            for (name, value) in pairs.ok_or("the check does not look for 'Name: value' in the headers")? {
+            for (name, value) in pairs.ok_or(
+                "the JMeter assertion or extractor is not imported: its text for the headers must have the form \
+                 'Name: value'",
+            )? {
                 if is_pattern {
                     check_java_pattern(&value)?;
                 }
@@ -188,7 +203,11 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
             }
             Ok(())
         }
-        _ => Err("the check reads parts other than status, headers or content".to_owned()),
+        _ => Err(
+            "the JMeter assertion is not imported: it checks a part other than the status, headers or content of the \
+             response"
+                .to_owned(),
+        ),
     }
 }
 
@@ -207,22 +226,26 @@ fn parse_status_pattern(text: &str) -> Option<String> {
 fn read_json_assertion(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
     let path = json_path(element.property("JSON_PATH").unwrap_or_default())?;
     if element.flag("INVERT") || element.flag("ISREGEX") && element.flag("JSONVALIDATION") {
-        return Err("the JMeter assertion is negated, or matches a pattern".to_owned());
+        return Err(
+            "the JMeter assertion is not imported: it is inverted, or compares a JSON value with a pattern".to_owned()
+        );
     }
     if element.flag("EXPECT_NULL") {
-        return Err("it expects null".to_owned());
+        return Err("the JMeter assertion is not imported: it expects null".to_owned());
     }
     if !element.flag("JSONVALIDATION") {
-        return Err("the check expects that a value exists, without naming the value".to_owned());
+        return Err("the JMeter assertion is not imported: it checks only that the JSON path exists".to_owned());
     }
     let text = values
         .text_without_templates(element.property("EXPECTED_VALUE").unwrap_or_default())
-        .ok_or("the expected value contains a placeholder, so it is not a fixed value")?;
+        .ok_or("the JMeter assertion is not imported: its expected value contains a placeholder")?;
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
         number if crate::file::json::is_number(number) => match number.parse::<f64>() {
             Ok(value) if value.is_finite() => number.to_owned(),
-            _ => return Err(format!("the expected value {number} is outside the range of numbers")),
+            _ => {
+                return Err(format!("the JMeter assertion is not imported: its expected number {number} is too large"));
+            }
         },
         text => toml_line(text.trim_matches('"')),
     };
@@ -234,7 +257,11 @@ fn read_json_assertion(element: &Element, values: &Values, expect: &mut DraftExp
 fn json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
-    if is_plain { Ok(path.to_owned()) } else { Err("the JSON path has parts other than names and indexes".to_owned()) }
+    if is_plain {
+        Ok(path.to_owned())
+    } else {
+        Err("a JSON path with parts other than names and indexes is not imported".to_owned())
+    }
 }
 
 fn read_regex_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
@@ -245,7 +272,12 @@ fn read_regex_extractor(element: &Element, values: &Values, captures: &mut Vec<D
     let pattern = match group.and_then(|group| group.parse::<usize>().ok()) {
         Some(0) => format!("({})", keep_one_group(pattern, 0)),
         Some(group) => keep_one_group(pattern, group),
-        None => return Err("the JMeter extractor joins several groups into one text".to_owned()),
+        None => {
+            return Err(
+                "the JMeter extractor is not imported: its template is not the number of one group, such as $1$"
+                    .to_owned(),
+            );
+        }
     };
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");
@@ -254,7 +286,10 @@ fn read_regex_extractor(element: &Element, values: &Values, captures: &mut Vec<D
     let from = match part("RegexExtractor.useHeaders") {
         "" | "false" | "unescaped" => format!("regex:{pattern}"),
         "true" => header_capture(pattern)?,
-        _ => return Err("the check reads parts other than headers or content".to_owned()),
+        _ => return Err(
+            "the JMeter extractor is not imported: it reads a part of the response other than the headers or content"
+                .to_owned(),
+        ),
     };
     let default = extractor_default(element, values, "RegexExtractor", own_name);
     let mut take = |name: &str| {
@@ -292,10 +327,16 @@ fn keep_one_group(pattern: &str, kept: usize) -> String {
 fn header_capture(pattern: &str) -> Result<String, String> {
     let bare = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let bare = bare.strip_prefix('^').unwrap_or(bare);
-    let (field, rest) = bare.split_once(':').ok_or("the check does not look for 'Name: value' in the headers")?;
+    let (field, rest) = bare.split_once(':').ok_or(
+        "the JMeter assertion or extractor is not imported: its text for the headers must have the form 'Name: value'",
+    )?;
     let is_name = !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if !is_name {
-        return Err("the check does not look for 'Name: value' in the headers".to_owned());
+        return Err(
+            "the JMeter assertion or extractor is not imported: its text for the headers must have the form 'Name: \
+             value'"
+                .to_owned(),
+        );
     }
     // Blanks between the colon and the value are not part of the value.
     let mut rest = rest;
@@ -341,7 +382,9 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
 fn check_java_pattern(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {
-        Some(part) => Err(format!("the pattern has {part}, which is not supported")),
+        Some(pattern_part) => {
+            Err(format!("a pattern with {pattern_part} is not imported: plimsoll cannot match {pattern_part}"))
+        }
         None => Ok(()),
     }
 }
@@ -381,8 +424,8 @@ mod tests {
             ("Set-Cookie: sid=([^;]+)", Ok("cookie:sid")),
             ("Location:\\s*.*id=(\\d+)", Ok("header:Location regex:^(?:.*id=(\\d+))")),
             ("(?i)x-token: Bearer (.+)", Ok("header:x-token regex:^(?:Bearer (.+))")),
-            ("id=(\\d+)", Err("does not look for 'Name: value'")),
-            ("Loc.*: (.+)", Err("does not look for 'Name: value'")),
+            ("id=(\\d+)", Err("must have the form 'Name: value'")),
+            ("Loc.*: (.+)", Err("must have the form 'Name: value'")),
         ] {
             match (header_capture(pattern), expect) {
                 (Ok(from), Ok(expect)) => assert_eq!(from, expect, "{pattern}"),

@@ -131,15 +131,15 @@ impl JmxReader {
         // The URL of each request is compared with the URL prefix of each user, so each comparison
         // is charged to the memory budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
-        if !self.values.has_room_for(bytes, "this JMeter plan has too many users of authorization managers") {
+        if !self.values.has_room_for(bytes, "this JMeter plan has too many users in authorization managers") {
             return None;
         }
         let urls = asked.url_text_variants();
         let user = users.iter().find(|user| user.is_told(&urls));
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_literal().is_none()) {
-                let text = "the credentials of a JMeter user are for a URL with a placeholder. Its requests are not \
-                     known, so plimsoll sends no credentials";
+                let text = "the credentials of a JMeter user are for a URL with a placeholder: plimsoll does not know \
+                     this URL, and does not send these credentials";
                 self.draft.note_repeated_omission(user.at, text);
             }
         }
@@ -153,7 +153,7 @@ impl JmxReader {
         for cookie in cookies {
             // Each request gets a copy of each cookie, or a note, so each cookie is charged to the
             // memory budget.
-            if !self.values.has_room_for(cookie.bytes, "this JMeter plan has too many cookies of cookie managers") {
+            if !self.values.has_room_for(cookie.bytes, "this JMeter plan has too many cookies in cookie managers") {
                 break;
             }
             if !cookie.is_sent(&scope) {
@@ -223,7 +223,7 @@ impl JmxReader {
                         });
                     }
                     if !level.cookies.is_empty() {
-                        let text = "the cookies of the cookie manager replace the cookies that responses set";
+                        let text = "the cookies of the JMeter cookie manager replace the cookies that responses set";
                         self.draft.note_repeated_omission(element.place(), text);
                     }
                     if element.flag("CookieManager.clearEachIteration") {
@@ -234,7 +234,7 @@ impl JmxReader {
                 }
                 "AuthManager" => self.read_authorization_manager(element, &mut level),
                 "CacheManager" => {
-                    let text = "a cache manager is not imported: plimsoll has no cache";
+                    let text = "a JMeter cache manager is not imported: plimsoll has no cache";
                     self.draft.note_repeated_omission(element.place(), text);
                 }
                 kind if kind.ends_with("ThroughputTimer") => self.read_throughput_timer(element),
@@ -254,7 +254,7 @@ impl JmxReader {
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
                 let text = format!(
-                    "a user with the authentication {mechanism} is not imported",
+                    "a JMeter user with the authentication {mechanism} is not imported",
                     mechanism = short_text(mechanism)
                 );
                 self.draft.note_repeated_omission(at, text);
@@ -269,8 +269,8 @@ impl JmxReader {
                 (Some(name), Some(password)) => authorization.push(&base64(format!("{name}:{password}").as_bytes())),
                 _ => {
                     authorization.push_value("env.BASIC_AUTH");
-                    let text = "user and password have placeholders: set the environment variable BASIC_AUTH to \
-                         USER:PASSWORD in base64";
+                    let text = "the user and password of a request have placeholders: set the environment variable \
+                         BASIC_AUTH to USER:PASSWORD in base64";
                     self.draft.note_repeated_omission(at, text);
                 }
             }
@@ -302,11 +302,14 @@ impl JmxReader {
         match per_minute {
             None => self.draft.note_omission(
                 at,
-                format!("a {element} is not imported: set the rate of the load", element = short_text(element.kind())),
+                format!(
+                    "a {timer_type} is not imported: set the rate of the load",
+                    timer_type = short_text(element.kind())
+                ),
             ),
-            Some((per_minute, is_each)) if !self.load.set_timer_rate(per_minute, is_each, at) => {
-                self.draft.note_omission(at, "a second throughput timer is not imported: set the rate of the load")
-            }
+            Some((per_minute, is_each)) if !self.load.set_timer_rate(per_minute, is_each, at) => self
+                .draft
+                .note_omission(at, "a second JMeter throughput timer is not imported: set the rate of the load"),
             Some(_) => {}
         }
     }

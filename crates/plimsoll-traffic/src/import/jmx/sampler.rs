@@ -113,7 +113,10 @@ impl JmxReader {
             .map(|method| method.trim().to_ascii_uppercase());
         let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let method = method.filter(is_word).unwrap_or_else(|| {
-            self.draft.note_repeated_omission(at, format!("'{name}': its method is not known: the method becomes GET"));
+            self.draft.note_repeated_omission(
+                at,
+                format!("'{name}': the method of this request is not known: the method becomes GET"),
+            );
             "GET".to_owned()
         });
         let mut request = DraftRequest {
@@ -177,7 +180,7 @@ impl JmxReader {
                 Timer::Added => {}
                 Timer::Alike(text) => self.draft.note_repeated_omission(timer.place(), text),
                 Timer::Unread => {
-                    let text = "a timer whose time has a placeholder is not imported";
+                    let text = "a JMeter timer whose time has a placeholder is not imported";
                     self.draft.note_repeated_omission(timer.place(), text)
                 }
                 Timer::No => {
@@ -303,10 +306,11 @@ impl JmxReader {
 
     /// Returns whether an origin equals the origin of the first request; otherwise adds a note.
     fn is_common_origin(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
-        let asked = self.origin.get_or_insert_with(|| origin.to_owned());
-        if asked != origin {
-            let text =
-                format!("'{name}' is not imported: its host is {origin}, and a file of traffic has one host ({asked})");
+        let first_origin = self.origin.get_or_insert_with(|| origin.to_owned());
+        if first_origin != origin {
+            let text = format!(
+                "'{name}' is not imported: its host is {origin}, but a traffic file has only one host ({first_origin})"
+            );
             self.draft.note_repeated_omission(at, text);
             return false;
         }
@@ -330,7 +334,7 @@ impl JmxReader {
                     files.push(DraftPart { kind, ..part });
                 }
                 None => {
-                    let text = format!("'{name}': a file whose name has a placeholder is not sent");
+                    let text = format!("'{name}': an upload file whose name has a placeholder is not sent");
                     self.draft.note_omission(xml::place(file), text)
                 }
             }
@@ -353,7 +357,7 @@ impl JmxReader {
                     let kind = file.kind.iter().map(|kind| ("Content-Type".to_owned(), DraftText::literal(kind)));
                     request.headers.extend(kind);
                 }
-                _ => dropped = Some("a file"),
+                _ => dropped = Some("file"),
             }
         } else if (!files.is_empty() || element.flag("HTTPSampler.DO_MULTIPART_POST")) && !is_get && !has_none {
             let texts = arguments
@@ -394,8 +398,8 @@ impl JmxReader {
                 }
             }
         }
-        if let Some(what) = dropped {
-            let text = format!("'{name}': {what} are not imported, because JMeter does not send them with {method}");
+        if let Some(body_part) = dropped {
+            let text = format!("'{name}': JMeter sends no {body_part} with {method}, so plimsoll sends no {body_part}");
             self.draft.note_omission(at, text);
         }
         let has_file = match &request.body {

@@ -57,7 +57,9 @@ impl JmxReader {
         let mut steps = Vec::new();
         for element in elements {
             if depth > DEPTH_MAX {
-                self.draft.note_omission(element.place(), "elements that are nested too deep are not imported");
+                let text =
+                    format!("JMeter elements that are nested more than {DEPTH_MAX} levels deep are not imported");
+                self.draft.note_omission(element.place(), text);
                 break;
             }
             let name = short_text(element.name());
@@ -89,7 +91,9 @@ impl JmxReader {
                         None => {
                             self.draft.note_omission(
                                 at,
-                                format!("'{name}': its number of repetitions is not known: the steps run once"),
+                                format!(
+                                    "'{name}': the number of repetitions of this loop is not known: its steps run once"
+                                ),
                             );
                             steps.push(group(inner));
                         }
@@ -107,7 +111,9 @@ impl JmxReader {
                         Some((condition, unless)) => (step.condition, step.unless) = (condition, unless),
                         None => self.draft.note_omission(
                             at,
-                            format!("'{name}': its condition is not supported: the steps always run"),
+                            format!(
+                                "'{name}': the condition of this If Controller is not supported: its steps always run"
+                            ),
                         ),
                     }
                     steps.push(step);
@@ -117,7 +123,10 @@ impl JmxReader {
                     steps.push(group(inner));
                 }
                 kind if CHOICE_CONTROLLERS.contains(&kind) => {
-                    self.draft.note_omission(at, format!("'{name}' ({kind}): all of its steps run once"));
+                    self.draft.note_omission(
+                        at,
+                        format!("'{name}' ({kind}): plimsoll runs all steps of this controller once, in order"),
+                    );
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     steps.push(group(inner));
                 }
@@ -125,10 +134,16 @@ impl JmxReader {
                     let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
                     match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
                         (Some(1.0), Some(ms)) => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
-                        (Some(1.0), _) => {
-                            self.draft.note_omission(at, format!("'{name}': its random pause is not imported"))
+                        (Some(1.0), _) => self.draft.note_omission(
+                            at,
+                            format!(
+                                "'{name}': the pause of this action is not imported, because its duration is not a \
+                                 fixed number"
+                            ),
+                        ),
+                        _ => {
+                            self.draft.note_omission(at, format!("'{name}' is not imported: this action stops threads"))
                         }
-                        _ => self.draft.note_omission(at, format!("'{name}': it stops threads")),
                     }
                 }
                 kind => self.handle_other_element(kind, element, &name),
@@ -144,8 +159,10 @@ impl JmxReader {
     fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
         if has_others_before {
-            self.draft
-                .note_omission(at, format!("'{name}': its steps that run once are executed before its other steps"));
+            self.draft.note_omission(
+                at,
+                format!("'{name}': the steps of this loop that run once are executed before its other steps"),
+            );
         }
         let (mut first, each): (Vec<DraftStep>, Vec<DraftStep>) = inner.into_iter().partition(|step| step.once);
         first.iter_mut().for_each(|step| step.once = false);
@@ -175,8 +192,10 @@ impl JmxReader {
             return;
         }
         if !checks::names(element).is_empty() {
-            let text =
-                format!("'{name}' ({kind}): move this element below the request whose response the element reads");
+            let text = format!(
+                "'{name}' ({kind}) is not imported: move this element below the request whose response the element \
+                 reads"
+            );
             return self.draft.note_omission(element.place(), text);
         }
         self.draft.note_omission(element.place(), format!("'{name}': a {} is not imported", short_text(kind)));

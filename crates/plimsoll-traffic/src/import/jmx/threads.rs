@@ -122,9 +122,9 @@ impl JmxLoad {
         let threads = threads.map(|threads| threads.clamp(0.0, 1e6).round());
         if coming == ThreadArrivals::Unknown {
             let text = format!(
-                "'{name}': the number of threads of a {element} over time is not known: set the users or the \
+                "'{name}': the number of threads of this {group_type} over time is not known: set the users or the \
                  rate of the load",
-                element = short_text(element.kind())
+                group_type = short_text(element.kind())
             );
             left_out.push(text);
         }
@@ -173,7 +173,8 @@ impl JmxLoad {
             .filter(|_| groups.len() > 1)
         {
             let text = format!(
-                "'{group}': this group starts sessions at a rate, and other groups do not: set the rate of the load",
+                "'{group}': this thread group starts sessions at a rate, and other groups do not: set the rate of the \
+                 load",
                 group = group.name
             );
             left_out.push((group.at, text));
@@ -194,7 +195,7 @@ impl JmxLoad {
                 let per_minute = if pace.is_each { pace.per_minute * threads.max(1.0) } else { pace.per_minute };
                 let rate = number_text((per_minute / 60.0 / each).max(0.001));
                 let text = format!(
-                    "a timer of {requests} requests a minute becomes an open loop of {rate} sessions a second",
+                    "a JMeter timer of {requests} requests a minute becomes an open loop of {rate} sessions a second",
                     requests = number_text(per_minute)
                 );
                 left_out.push((pace.at, text));
@@ -202,7 +203,7 @@ impl JmxLoad {
                 return (load, left_out);
             }
             let text = format!(
-                "a timer of {requests} requests a minute is not imported: set the rate of the load",
+                "a JMeter timer of {requests} requests a minute is not imported: set the rate of the load",
                 requests = number_text(pace.per_minute)
             );
             left_out.push((pace.at, text));
@@ -252,7 +253,7 @@ impl JmxLoad {
             };
             if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
                 let text = format!(
-                    "'{group}': its threads start within {seconds} s in JMeter, and at once in plimsoll",
+                    "'{group}': the threads of this group start within {seconds} s in JMeter, but at once in plimsoll",
                     group = group.name,
                     seconds = number_text(ramp_s)
                 );
@@ -293,7 +294,9 @@ fn standard_group_load(
     };
     let threads = number("ThreadGroup.num_threads");
     if threads.is_none() {
-        left_out.push(format!("'{name}': its number of threads is not known: set the number of users with -c"));
+        left_out.push(format!(
+            "'{name}': the number of threads of this group is not known: set the number of users with -c"
+        ));
     }
     let ramp_s = number("ThreadGroup.ramp_time").unwrap_or(0.0);
     let is_timed = element.flag("ThreadGroup.scheduler");

@@ -113,7 +113,7 @@ pub type FilledText = (DraftText, BTreeSet<String>);
 
 fn undefined_variable_note(name: &str) -> String {
     format!(
-        "nothing sets the variable {name} in this thread group: the text of the variable is sent unchanged",
+        "nothing sets the variable {name} in this thread group: the reference ${{{name}}} is sent as text",
         name = printable_name(name)
     )
 }
@@ -169,16 +169,16 @@ impl Values {
         self.has_room_for(bytes, "the variables of this JMeter plan refer to each other too often")
     }
 
-    /// Subtracts bytes from the memory budget, for an element that each request copies. `what` is
+    /// Subtracts bytes from the memory budget, for an element that each request copies. `reason` is
     /// the clause with which the error message begins.
-    pub fn has_room_for(&self, bytes: usize, what: &'static str) -> bool {
+    pub fn has_room_for(&self, bytes: usize, reason: &'static str) -> bool {
         // The smallest charge for a piece of text, bytes, so that very many empty pieces exhaust
         // the budget.
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes.saturating_add(PIECE_BYTES)).is_ok();
         if !has_room && self.beyond.get().is_none() {
-            self.beyond.set(Some((self.at.get(), what)));
+            self.beyond.set(Some((self.at.get(), reason)));
         }
         self.budget.set(budget);
         has_room
@@ -261,7 +261,9 @@ impl Values {
             "RandomString" => {
                 if arguments.get(1).is_some_and(|chars| !chars.trim().is_empty()) {
                     out.1.insert(
-                        "__RandomString draws letters and digits, not the characters in the JMeter plan".to_owned(),
+                        "the function __RandomString draws letters and digits in plimsoll, not the characters in the \
+                         JMeter plan"
+                            .to_owned(),
                     );
                 }
                 whole_number(0).filter(|n| (1..=1 << 20).contains(n)).map(|count| format!("text({count})"))
@@ -269,7 +271,7 @@ impl Values {
             "UUID" => Some("uuid()".to_owned()),
             "time" => convert_time_format(&inner(0).unwrap_or_default()).map(|format| format!("now(\"{format}\")")),
             "counter" | "threadNum" => {
-                out.1.insert(format!("__{name} becomes the number of the request in the load"));
+                out.1.insert(format!("the JMeter function __{name} becomes the number of the request in the load"));
                 Some("seq()".to_owned())
             }
             "env" => inner(0).map(|name| format!("env.{}", variable_name(&name))),
@@ -280,7 +282,7 @@ impl Values {
                     (None, Some(name)) => {
                         let variable = variable_name(&name);
                         out.1.insert(format!(
-                            "the property {name} becomes the environment variable {variable}",
+                            "the JMeter property {name} becomes the environment variable {variable}",
                             name = printable_name(&name)
                         ));
                         Some(format!("env.{variable}"))
@@ -308,7 +310,7 @@ impl Values {
             Some(value) => out.0.push_value(&value),
             None => {
                 out.1.insert(format!(
-                    "the function __{name} is not supported: the function is left out",
+                    "the JMeter function __{name} is not supported: the function is left out",
                     name = printable_name(name)
                 ));
             }

@@ -61,8 +61,12 @@ impl<'a> Api<'a> {
         match text(self.tree, "host") {
             Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
-                let prefix = if path.is_empty() { String::new() } else { format!(", with the path {path}") };
-                self.no_base = Some(format!("the OpenAPI file names no host: give the host as the target{prefix}"));
+                self.no_base = Some(match path.is_empty() {
+                    true => "the OpenAPI file names no host: give the host as the target".to_owned(),
+                    false => {
+                        format!("the OpenAPI file names no host: give the host as the target, with the path {path}")
+                    }
+                });
             }
         }
     }
@@ -89,7 +93,8 @@ impl<'a> Api<'a> {
         if servers.len() > 1 {
             let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
             let text = format!(
-                "other servers get no requests ({servers}): the target chooses one of them",
+                "the other servers of the OpenAPI file get no requests ({servers}): to load one of them, give it as \
+                 the target",
                 servers = others.join(", ")
             );
             self.no_base.get_or_insert(text);

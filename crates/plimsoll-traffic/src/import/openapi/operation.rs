@@ -28,20 +28,23 @@ pub struct Operation<'a, 'b> {
 impl<'a> Operation<'a, '_> {
     /// Converts the operation to a request. Parts that cannot be imported get notes in `draft`.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
-        let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
-        let prefix = self.own_prefix(&shown, draft)?;
+        let request_name = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
+        let prefix = self.own_prefix(&request_name, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
-            draft.note_omission(callbacks.at, format!("{shown}: callbacks are not imported: the server sends them"));
+            draft.note_omission(
+                callbacks.at,
+                format!("{request_name}: callbacks are not imported: the server sends them"),
+            );
         }
         let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
-        let parameters = self.parameters_to_send(&shown, draft);
+        let parameters = self.parameters_to_send(&request_name, draft);
         request.target = DraftText::literal(&prefix);
-        request.target.append(&self.build_request_target(&parameters, &shown, draft));
+        request.target.append(&self.build_request_target(&parameters, &request_name, draft));
         let mut cookies = RequestCookies::default();
         for parameter in &parameters {
             let Some(name) = text(parameter, "name") else { continue };
             let place = text(parameter, "in").unwrap_or_default();
-            let value = |draft: &mut Draft| self.parameter_value(parameter, &shown, draft);
+            let value = |draft: &mut Draft| self.parameter_value(parameter, &request_name, draft);
             match Some(place) {
                 // OpenAPI ignores parameters with these names, because other parts of the
                 // description define these header fields.
@@ -58,13 +61,13 @@ impl<'a> Operation<'a, '_> {
                 _ => {}
             }
         }
-        self.add_credentials(&mut request, cookies, &shown, draft);
-        self.body(&parameters, &mut request, &shown, draft);
+        self.add_credentials(&mut request, cookies, &request_name, draft);
+        self.body(&parameters, &mut request, &request_name, draft);
         request.expect = self.response_expectation();
         // Literal examples may be long, and many operations may refer to one example, so each use
         // is charged to the memory budget.
         self.api.has_room(request.bytes());
-        let name = text(self.node, "operationId").map_or(shown, str::to_owned);
+        let name = text(self.node, "operationId").map_or(request_name, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
         Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
     }
@@ -75,7 +78,7 @@ impl<'a> Operation<'a, '_> {
 
     /// Returns the path prefix of the operation's own server. `None` if the host or the base path
     /// of that server differs, because such an operation is not imported.
-    fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
+    fn own_prefix(&self, request_name: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
@@ -96,7 +99,10 @@ impl<'a> Operation<'a, '_> {
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
-                let text = format!("{shown} goes to another server ({url}), and a file of traffic has one server");
+                let text = format!(
+                    "{request_name} is not imported: it goes to another server ({url}), but a traffic file has only \
+                     one server"
+                );
                 draft.note_omission(server.at, text);
                 None
             }
@@ -105,7 +111,7 @@ impl<'a> Operation<'a, '_> {
 
     /// Returns the parameters of the operation, and those of the path that the operation does not
     /// override. Optional parameters without an example are omitted.
-    fn parameters_to_send(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
+    fn parameters_to_send(&self, request_name: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
         for node in items(self.node, "parameters").iter().chain(items(self.item, "parameters")) {
@@ -113,7 +119,8 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(parameter) = self.api.resolved(node) else {
-                draft.note_omission(node.at, format!("{shown}: a parameter in another document is not imported"));
+                draft
+                    .note_omission(node.at, format!("{request_name}: a parameter in another document is not imported"));
                 continue;
             };
             let key = (text(parameter, "name"), text(parameter, "in"));
@@ -131,7 +138,7 @@ impl<'a> Operation<'a, '_> {
         parameters
     }
 
-    fn build_request_target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
+    fn build_request_target(&self, parameters: &[&'a TreeNode], request_name: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
         let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
         // If several path parameters have equal names, the first parameter counts.
@@ -143,11 +150,13 @@ impl<'a> Operation<'a, '_> {
             target.push(before);
             let value = match of_path.get(name).copied() {
                 Some(parameter) => {
-                    let value = self.parameter_value(parameter, shown, draft);
+                    let value = self.parameter_value(parameter, request_name, draft);
                     if !value.is_fixed() {
                         let name = draft::short_name(name);
-                        let text =
-                            format!("{shown}: '{name}' has no example and gets random values: write values that exist");
+                        let text = format!(
+                            "{request_name}: the parameter '{name}' has no example and gets random values: write \
+                             values that exist"
+                        );
                         draft.note_omission(parameter.at, text);
                     }
                     self.parameter_style(parameter, "path").segment(name, &value)
@@ -155,7 +164,10 @@ impl<'a> Operation<'a, '_> {
                 None => {
                     draft.note_omission(
                         self.node.at,
-                        format!("{shown}: the parameter '{name}' is not described, and is always 1"),
+                        format!(
+                            "{request_name}: the parameter '{name}' is not described in the OpenAPI file, and is \
+                             always 1"
+                        ),
                     );
                     DraftText::literal("1")
                 }
@@ -167,8 +179,9 @@ impl<'a> Operation<'a, '_> {
         let mut mark = if self.path.contains('?') { "&" } else { "?" };
         for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("query")) {
             let Some(name) = text(parameter, "name") else { continue };
-            let pairs =
-                self.parameter_style(parameter, "query").pairs(name, &self.parameter_value(parameter, shown, draft));
+            let pairs = self
+                .parameter_style(parameter, "query")
+                .pairs(name, &self.parameter_value(parameter, request_name, draft));
             if !pairs.is_empty() {
                 target.push(mark);
                 target.append(&pairs);
@@ -179,7 +192,7 @@ impl<'a> Operation<'a, '_> {
     }
 
     /// Returns the example value of a parameter.
-    fn parameter_value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
+    fn parameter_value(&self, parameter: &'a TreeNode, request_name: &str, draft: &mut Draft) -> SampleValue {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
@@ -192,17 +205,23 @@ impl<'a> Operation<'a, '_> {
             (None, true) => SampleValue::One(sampler.json(schema)),
             (None, false) => sampler.value(schema),
         };
-        self.report_omissions(sampler, shown, draft);
+        self.report_omissions(sampler, request_name, draft);
         value
     }
 
-    fn report_omissions(&self, sampler: Sampler, shown: &str, draft: &mut Draft) {
+    fn report_omissions(&self, sampler: Sampler, request_name: &str, draft: &mut Draft) {
         for (at, text) in sampler.left_out {
-            draft.note_omission(at, format!("{shown}: {text}"));
+            draft.note_omission(at, format!("{request_name}: {text}"));
         }
     }
 
-    fn add_credentials(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
+    fn add_credentials(
+        &self,
+        request: &mut DraftRequest,
+        mut cookies: RequestCookies,
+        request_name: &str,
+        draft: &mut Draft,
+    ) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
         // An empty security alternative allows anonymous requests, so the first alternative with
@@ -215,7 +234,8 @@ impl<'a> Operation<'a, '_> {
             }
             let Some(scheme) = self.api.security(&key.name) else {
                 let text = format!(
-                    "{shown}: the security '{security_name}' is not described, and is left out",
+                    "{request_name}: the security scheme '{security_name}' is not described in the OpenAPI file, and \
+                     is left out",
                     security_name = key.name
                 );
                 draft.note_omission(node.at, text);
@@ -223,8 +243,7 @@ impl<'a> Operation<'a, '_> {
             };
             let variable = variable_name(&key.name).to_ascii_uppercase();
             let secret = format!("env.{variable}");
-            let said =
-                format!("'{security_name}' comes from the environment: set {variable}", security_name = key.name);
+            let security_name = &key.name;
             let kind = (text(scheme, "type").unwrap_or_default(), text(scheme, "scheme").unwrap_or_default());
             let mut authorization = DraftText::default();
             let way = match (kind.0, kind.1.to_ascii_lowercase().as_str()) {
@@ -244,20 +263,23 @@ impl<'a> Operation<'a, '_> {
                         }
                         _ => request.headers.push((name.to_owned(), DraftText::value(&secret))),
                     }
-                    said
+                    format!("the credentials '{security_name}' come from the environment: set {variable}")
                 }
                 ("basic", _) | ("http", "basic") => {
                     authorization.push("Basic ");
-                    format!("{said} to USER:PASSWORD in base64")
+                    format!(
+                        "the credentials '{security_name}' come from the environment: set {variable} to USER:PASSWORD \
+                         in base64"
+                    )
                 }
                 ("http", "bearer" | "") | ("oauth2" | "openIdConnect", _) => {
                     authorization.push("Bearer ");
-                    format!("{said} to a token")
+                    format!("the credentials '{security_name}' come from the environment: set {variable} to a token")
                 }
                 (kind, scheme) => {
                     let text = format!(
-                        "the security '{security_name}' ({kind} {scheme}) is not supported",
-                        security_name = key.name
+                        "the security scheme '{security_name}' ({kind} {scheme}) is not supported, so requests have no \
+                         credentials for it"
                     );
                     draft.note_repeated_omission(key.at, text);
                     continue;
@@ -271,18 +293,21 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    fn body(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
+    fn body(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, request_name: &str, draft: &mut Draft) {
         if self.api.is_2 {
-            return self.body_of_swagger2(parameters, request, shown, draft);
+            return self.body_of_swagger2(parameters, request, request_name, draft);
         }
         let Some(node) = field(self.node, "requestBody") else { return };
         let Some(body) = self.api.resolved(node) else {
-            return draft.note_omission(node.at, format!("{shown}: its body is described in another document"));
+            return draft.note_omission(
+                node.at,
+                format!("{request_name}: its body is described in another document, and is not imported"),
+            );
         };
         let Some(content) = field(body, "content") else { return };
         if ["get", "head", "trace"].contains(&self.method) {
             let said = format!(
-                "{shown}: its body is not sent: {method} cannot have a body",
+                "{request_name}: its body is not sent: {method} cannot have a body",
                 method = self.method.to_ascii_uppercase()
             );
             return draft.note_omission(body.at, said);
@@ -309,7 +334,8 @@ impl<'a> Operation<'a, '_> {
                 draft.note_omission(
                     kind.at,
                     format!(
-                        "{shown}: its body ({media_type}) has no example and is not sent: write an example",
+                        "{request_name}: its body ({media_type}) has no example and is not sent: add an example to \
+                         the OpenAPI file",
                         media_type = kind.name
                     ),
                 );
@@ -337,7 +363,7 @@ impl<'a> Operation<'a, '_> {
             request.headers.push(("content-type".to_owned(), DraftText::literal(kind)));
             request.body = DraftBody::Text(body);
         }
-        self.report_omissions(sampler, shown, draft);
+        self.report_omissions(sampler, request_name, draft);
     }
 
     /// Sets a form as the body of a request: URL-encoded, or multipart if `in_parts` is set.
@@ -392,7 +418,7 @@ impl<'a> Operation<'a, '_> {
         &self,
         parameters: &[&'a TreeNode],
         request: &mut DraftRequest,
-        shown: &str,
+        request_name: &str,
         draft: &mut Draft,
     ) {
         let consumes = [self.node, self.api.tree].map(|holder| items(holder, "consumes"));
@@ -413,7 +439,7 @@ impl<'a> Operation<'a, '_> {
                 }
                 _ => {
                     let text = format!(
-                        "{shown}: its body ({media_types}) is not sent: write the body",
+                        "{request_name}: its body ({media_types}) is not sent: write the body into the traffic file",
                         media_types = consumes.join(", ")
                     );
                     draft.note_omission(body.at, text)
@@ -425,7 +451,8 @@ impl<'a> Operation<'a, '_> {
             let name = text(parameter, "name").unwrap_or_default().to_owned();
             let is_file = text(parameter, "type") == Some("file");
             if is_file {
-                let text = format!("'{name}' is a file: put a file named {name} beside the traffic file");
+                let text =
+                    format!("the form field '{name}' is a file: put a file named {name} beside the traffic file");
                 sampler.left_out.push((parameter.at, text));
             }
             let value = match self.api.example_of(parameter) {
@@ -440,7 +467,7 @@ impl<'a> Operation<'a, '_> {
                 fields.iter().any(|field| field.is_file) || consumes.iter().any(|kind| kind.starts_with("multipart/"));
             self.set_form_body(request, fields, None, in_parts);
         }
-        self.report_omissions(sampler, shown, draft);
+        self.report_omissions(sampler, request_name, draft);
     }
 
     /// Returns the expectation of the request: one of the documented statuses of success and

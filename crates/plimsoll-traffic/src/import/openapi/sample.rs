@@ -184,7 +184,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
             let is_file = text(inner, "format") == Some("binary")
                 || field(inner, "contentMediaType").is_some() && field(inner, "contentEncoding").is_none();
             if is_file {
-                let text = format!("'{name}' is a file: put a file named {name} beside the traffic file");
+                let text =
+                    format!("the form field '{name}' is a file: put a file named {name} beside the traffic file");
                 self.left_out.push((property.at, text));
             }
             let value = if is_file { SampleValue::One(DraftText::literal(name)) } else { self.value(property) };
@@ -301,7 +302,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 continue;
             }
             let Some(property) = self.api.resolved(node) else {
-                self.left_out.push((node.at, format!("'{name}' is described in another document, and is left out")));
+                self.left_out.push((
+                    node.at,
+                    format!("the property '{name}' is described in another document, and is left out"),
+                ));
                 continue;
             };
             let recurs = text(node, "$ref").is_some_and(|reference| self.open.iter().any(|open| open == reference));
@@ -383,11 +387,16 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn least_items(&mut self, schema: &TreeNode) -> usize {
         let least = number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
-            let said = format!("a list gets {ITEMS_MAX} items, although its minimum is {least}: write an example");
+            let said = format!(
+                "a list gets {ITEMS_MAX} items, although its minimum is {least_items}: add an example to the OpenAPI \
+                 file",
+                least_items = least
+            );
             self.left_out.push((schema.at, said));
         }
         if least > 1.0 && flag(schema, "uniqueItems") {
-            let said = "the items of a list must differ, but the random items may be equal: write an example";
+            let said = "the items of a list must differ, but the random items may be equal: add an example to the \
+                        OpenAPI file";
             self.left_out.push((schema.at, said.to_owned()));
         }
         least.clamp(1.0, ITEMS_MAX) as usize
@@ -414,7 +423,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
             "byte" => DraftText::literal("cGxpbXNvbGw="),
             _ => {
                 if let Some(pattern) = text(schema, "pattern") {
-                    let said = format!("a random text ignores the pattern {pattern}: write an example");
+                    let said =
+                        format!("a random text ignores the pattern {pattern}: add an example to the OpenAPI file");
                     self.left_out.push((schema.at, said));
                 }
                 let least = number(schema, "minLength").unwrap_or(0.0).max(0.0);

@@ -64,13 +64,16 @@ impl PostmanScript {
             let Some((name, rest)) = split_string_literal(arguments.trim_start()) else {
                 script
                     .left_out
-                    .push("its script sets a variable with a computed name, which is not imported".to_owned());
+                    .push("the Postman script sets a variable with a computed name, which is not imported".to_owned());
                 continue;
             };
             let expression = first_argument(rest.trim_start().strip_prefix(',').unwrap_or_default());
             match capture_source(expression, &known) {
                 Some(from) if from != "$" => script.captures.push((name.to_owned(), from)),
-                _ => script.left_out.push(format!("its script computes '{}'", printable_name(name))),
+                _ => script.left_out.push(format!(
+                    "the Postman script computes the variable '{variable}', which is not imported",
+                    variable = printable_name(name)
+                )),
             }
         }
         let found = STATUS_CHECK_PREFIXES.iter().find_map(|call| code.split_once(call).map(|(_, rest)| rest));
@@ -90,18 +93,20 @@ impl PostmanScript {
         }
         let expectations = code.matches("pm.expect(").count() + code.matches("pm.response.to.").count();
         if expectations > usize::from(script.status.is_some()) {
-            script.left_out.push("its script expects more than a status, and only the status is imported".to_owned());
+            script.left_out.push(
+                "the Postman script checks more than the status, but only checks of the status are imported".to_owned(),
+            );
         }
         for (call, said) in [
-            ("setNextRequest", "its script chooses the next request, which is not imported"),
-            ("pm.sendRequest", "its script sends a request, which is not imported"),
+            ("setNextRequest", "the Postman script chooses the next request: this choice is not imported"),
+            ("pm.sendRequest", "the Postman script sends a request, which is not imported"),
         ] {
             if code.contains(call) {
                 script.left_out.push(said.to_owned());
             }
         }
         if code.contains("tests[") && script.status.is_none() {
-            script.left_out.push("its script has tests, which are not imported".to_owned());
+            script.left_out.push("the Postman script has tests, which are not imported".to_owned());
         }
         script
     }

@@ -276,7 +276,7 @@ impl H2 {
     /// false, the request is part of the bytes that the caller sends next anyway.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
-        debug_assert!(self.exchanges_available() > 0, "no more exchanges than there is room for");
+        debug_assert!(self.exchanges_available() > 0, "a connection has no more exchanges than it has room for");
         self.idle_frames = 0;
         self.queued.push_back(exchange);
         // When all stream numbers are used, a new connection is needed.

@@ -177,7 +177,7 @@ fn run_comparison(
         }
     };
     if terms.fail_if.is_some() && worse {
-        live.print_note("--fail-if worse: B is worse");
+        live.print_note("--fail-if worse: B is worse than A");
         return Ok(exit::NEGATIVE_RESULT);
     }
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {

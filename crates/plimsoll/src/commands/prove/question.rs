@@ -107,7 +107,9 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         (false, false, 1) => {
             return Err(Failure::usage("a comparison needs two targets: give a second URL, or --a CMD and --b CMD"));
         }
-        (false, false, _) => return Err(Failure::usage("plimsoll compares two URLs; for more URLs add --ladder")),
+        (false, false, _) => {
+            return Err(Failure::usage("plimsoll prove compares two URLs; for more URLs add --ladder"));
+        }
     }
     let primary = parse_measure(&args.measure)?;
     if args.ladder && primary != Criterion::Goodput {
@@ -115,13 +117,13 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     }
     if args.concurrency.is_some() && primary.at_fixed_rate() {
         return Err(Failure::usage(format!(
-            "-c: {measure} is measured at a fixed rate; set --rate",
+            "-c: {measure} is measured at a fixed rate; set --rate instead",
             measure = primary.word()
         )));
     }
     if args.rate.is_some() && !primary.at_fixed_rate() {
         return Err(Failure::usage(format!(
-            "--rate: {measure} is measured with a fixed number of users, not at a rate; set -c",
+            "--rate: {measure} is measured with a fixed number of users, not at a rate; set -c instead",
             measure = primary.word()
         )));
     }
@@ -131,7 +133,9 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         ));
     }
     if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
-        return Err(Failure::usage("--max-connections: a closed loop has one connection for each user; set -c"));
+        return Err(Failure::usage(
+            "--max-connections: a closed loop has one connection for each user; set -c instead",
+        ));
     }
     let blocks_max = args.blocks.as_deref().map(|text| parse_positive_count("--blocks", text)).transpose()?;
     let users = args.concurrency.as_deref().map(|text| parse_positive_count("--concurrency", text)).transpose()?;
@@ -170,8 +174,8 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         // The search for the load takes a quarter of the budget, so blocks get three quarters.
         if block_ns > budget_ns / 4 * 3 {
             return Err(Failure::usage(format!(
-                "--for {load_time}: one block, a load on each of {sides} sides, exceeds --budget {budget}: give at \
-                 least --budget {minimum}, or a shorter --for",
+                "--for {load_time}: one block, a load on each of {sides} sides, does not fit into --budget {budget}: \
+                 increase --budget to {minimum}, or shorten --for",
                 load_time = args.load_time.as_deref().unwrap_or_default(),
                 budget = args.budget,
                 minimum = flag_time(block_ns.saturating_mul(4).div_ceil(3))

@@ -42,9 +42,9 @@ class Settings:
         return self._seconds or (0.2 if self.smoke else usual)
 
 
-def known(quantile):
-    """Returns a quantile in ns, or NaN if the load had too few requests for this quantile."""
-    return float("nan") if quantile is None else quantile
+def known(figure):
+    """Returns a figure of a load, or NaN if the load had too few requests for this figure."""
+    return float("nan") if figure is None else figure
 
 
 def say(text):
@@ -379,8 +379,8 @@ def server_cpu(settings):
             kernel_s = server.cpu_s() - before_s
             found = done.json()
             ledger = found["ledger"]
-            kernel_us = kernel_s * 1e6 / (ledger["succeeded"] + ledger["failed"]["status"])
-            told_us = found["server"]["cpu_us_per_request"]
+            kernel_us = measure.cpu_us(kernel_s, ledger["succeeded"] + ledger["failed"]["status"])
+            told_us = known(found["server"]["cpu_us_per_request"])
             return {"cpu_s": done.cpu_s, "told_us": told_us, "kernel_us": kernel_us}
 
         rounds = alternate(settings, 5, {"plimsoll": ours}, server, notes,

@@ -77,8 +77,8 @@ struct Workers {
     /// For each worker with an author (a script that writes requests), the reason why the worker
     /// must be given up. The cell of a worker is empty until a reason to give up the worker exists.
     given_up: Vec<Arc<OnceLock<String>>>,
-    /// The numbers of abandoned workers, whose authors (scripts) do not return from a call. Reports
-    /// of abandoned workers are ignored, and their threads are not joined.
+    /// The indices of abandoned workers. A worker is abandoned if a function of its script does not
+    /// return. Reports of abandoned workers are ignored, and their threads are not joined.
     abandoned: Vec<usize>,
 }
 

@@ -34,9 +34,9 @@ const WAITS_FOR_A_LOCK: &str = " waiting";
 /// on a futex with a timeout during a lock wait, and waits for data while the session is idle.
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
-/// Addresses on this machine to which the server is known to send requests. The known addresses
-/// reveal dependencies to which the server opens only short connections. A connection that is
-/// closed after each request is gone before the search through open files finds it.
+/// Addresses on this machine to which the server is known to send requests. A server may open a
+/// new connection to a dependency for each request. Such a connection is closed again before the
+/// search through open files finds it, so plimsoll keeps the addresses that it saw once.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {

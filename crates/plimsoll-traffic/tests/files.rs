@@ -439,3 +439,14 @@ delete = "/seed?t={{ token }}"
         assert!(error.text.contains(part), "{text}: {error}");
     }
 }
+
+/// Checks that names which differ only in their secrets get different labels, because labels
+/// contain no secrets.
+#[test]
+fn redacted_names_get_a_number() {
+    let text = "[[request]]\nname = \"https://user:one@a.example\"\nget = \"/\"\n\
+                [[request]]\nname = \"https://user:two@a.example\"\nget = \"/\"\n";
+    let file = read(text, TrafficFormat::Toml).expect("a traffic file");
+    let labels: Vec<String> = traffic(&file).routes.iter().map(|route| route.label.clone()).collect();
+    assert!(labels[1] == format!("{} (2)", labels[0]) && !labels[0].contains("one@"), "{labels:?}");
+}

@@ -5,7 +5,7 @@ use super::file_context::FileContext;
 use super::keys;
 use super::labels::Labels;
 use super::load::FileLoad;
-use super::request::{FileRequest, REQUESTS_MAX, request};
+use super::request::{FileRequest, REQUESTS_MAX, name, request};
 use super::rows::{self, ROWS_BYTES_MAX};
 use super::scenario::scenarios;
 use super::setup_cleanup::{FileOneOff, once};
@@ -92,10 +92,12 @@ fn read_requests(
     for node in nodes {
         let table = node.table("a request", &keys::REQUEST_KEYS)?;
         let mut asked = request(&table, known)?;
+        // Redacted names that differ in the file may have the same label, and get a number.
         if labels.has(&asked.label)
-            && let Some(name) = table.get("name")
+            && let Some(given) = table.get("name")
+            && name(given)? == asked.label
         {
-            return name.error(format!(
+            return given.error(format!(
                 "two requests have the name '{request}': give each request another name",
                 request = asked.label
             ));

@@ -207,7 +207,15 @@ impl DraftText {
                 // Two literal braces are written as a template value, because `{{` would begin a
                 // template value.
                 DraftPiece::Text(text) => out.push_str(&text.replace("{{", "{{ '{{' }}")),
-                DraftPiece::Value(value) => _ = write!(out, "{{{{ {value} }}}}"),
+                DraftPiece::Value(value) => {
+                    // A literal brace directly before a template value would change where the
+                    // template value begins.
+                    if !raw && out.ends_with('{') {
+                        out.pop();
+                        out.push_str("{{ '{' }}");
+                    }
+                    _ = write!(out, "{{{{ {value} }}}}");
+                }
             }
         }
         out
@@ -885,14 +893,14 @@ mod tests {
             })),
             ..DraftStep::default()
         };
-        let mut drawn = DraftText::literal("@a {{b ");
+        let mut drawn = DraftText::literal("@a {{b {");
         drawn.push_value("int(1,1)");
         let fixed = step(DraftText::literal("/{{x"), DraftText::literal("@a {{b"));
         let filled = step(DraftText::literal("/"), drawn);
         let draft = Draft { requests: vec![fixed, filled], ..Draft::default() };
         let imported = draft.finish("nothing").expect("a file");
         assert!(imported.text.contains("raw = true"), "{}", imported.text);
-        assert!(imported.text.contains("{{ '@' }}a {{ '{{' }}b {{ int(1,1) }}"), "{}", imported.text);
+        assert!(imported.text.contains("{{ '@' }}a {{ '{{' }}b {{ '{' }}{{ int(1,1) }}"), "{}", imported.text);
         TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut EmptyFileContext).expect("it is read");
     }
 

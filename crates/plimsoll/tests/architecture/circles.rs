@@ -30,8 +30,8 @@ pub fn uses(files: &[File]) -> Vec<Uses> {
     for (number, file) in files.iter().enumerate() {
         for one in &named[number] {
             let Some((target, word)) = crate_files.resolve(number, &one.path, 0) else { continue };
-            // An item of a child module whose name occurs only once in the file (in `pub use`) is
-            // only re-exported, and not used.
+            // If a file names an item of its child module in `pub use` and nowhere else, the file
+            // re-exports the item, but does not use it.
             let imported_name = one.imported_name.as_deref().unwrap_or_default();
             let mentioned = counts[number].get(imported_name).copied().unwrap_or(0);
             if target != number && !(one.public && is_child(file, &files[target]) && mentioned <= 1) {

@@ -1,4 +1,4 @@
-//! Tests of each cause on synthetic cases, whose signals follow the law of the cause.
+//! Tests of each cause on synthetic cases. The signals of a case are what the cause would produce.
 
 use super::*;
 

@@ -111,7 +111,9 @@ def _search(name, known, line, repeat, budget_s, cpus):
     stated = found["load_line_rps"]
     return {"server": name, "repeat": repeat, "budget_s": budget_s, "capacity_rps": capacity, "line_rps": line,
             "rps": stated["estimate"], "lower_rps": stated["lower"], "upper_rps": stated["upper"],
-            "elapsed_s": found["elapsed_s"], "disturbed": found["disturbed"]}
+            "elapsed_s": found["elapsed_s"], "disturbed": found["disturbed"],
+            # Above 1, the server waited for its core, so that its capacity was lower than its CPU time says.
+            "busy_over_cpu": stats["busy_s"] / stats["cpu_s"] if stats["cpu_s"] else None}
 
 
 def _holds(one):

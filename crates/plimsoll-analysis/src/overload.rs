@@ -41,8 +41,8 @@ pub struct OverloadStep {
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
     pub answered_rps: f64,
-    /// Goodput as a share of the load line. In a step of at most the load line: goodput as a share
-    /// of the offered rate, because random arrivals may offer less than the nominal rate.
+    /// Goodput as a share of the load line, or of the offered rate if a step at or below the load
+    /// line offers less. A step without offered requests has the share 0.
     pub kept_share: f64,
     /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
@@ -304,8 +304,8 @@ impl<'a> RunTimeline<'a> {
         }
         refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let (goodput_rps, offered_rps) = (in_time as f64 / seconds, scheduled as f64 / seconds);
-        let nominal_rps = factor.min(1.0) * line_rps;
-        let wanted_rps = if factor > 1.0 { nominal_rps } else { offered_rps.min(nominal_rps) };
+        // Above the load line, too few offered requests must not look like a server without a loss.
+        let possible_rps = if factor > 1.0 { line_rps } else { offered_rps.min(line_rps) };
         // Timeouts are the longest recorded times, so the shortest times belong to the successes.
         let share_accepted = (succeeded as f64 / accepted.count().max(1) as f64).min(1.0);
         OverloadStep {
@@ -314,7 +314,7 @@ impl<'a> RunTimeline<'a> {
             retries_rps: self.retried.then_some(came_again as f64 / seconds),
             goodput_rps,
             answered_rps: succeeded as f64 / seconds,
-            kept_share: goodput_rps / wanted_rps.max(f64::MIN_POSITIVE),
+            kept_share: if possible_rps > 0.0 { goodput_rps / possible_rps } else { 0.0 },
             accepted_p99_ns: (succeeded > 0).then(|| accepted.quantile_ns(0.99 * share_accepted)),
             refused,
         }

@@ -5,7 +5,6 @@
 
 use super::Screen;
 use super::find::{server_text, url_words};
-use crate::format::duration;
 use crate::overload::{STEP_HEADINGS, line_text, overload_answer, step_row};
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::finding::OverloadFinding;
@@ -41,7 +40,7 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
     };
     screen.add_table(1, &STEP_HEADINGS, rows(found.plan, &found.overload), STEPS_MAX);
     let target = url_words(context);
-    screen.next(match found.overload.verdict {
+    screen.next(match found.overload.verdict.filter(|_| !found.generator_was_limit) {
         Some(OverloadVerdict::Sheds) => format!("find out what limits the load line: plimsoll explain {target}"),
         Some(_) => format!("change the server, then compare: plimsoll overload --against OTHER_URL {target}"),
         None => format!("plimsoll doctor checks this machine; then repeat: plimsoll overload {target}"),
@@ -49,13 +48,10 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
     screen
 }
 
-/// Formats how far the verdict can be trusted: whether plimsoll was at its limit, and how long each
-/// rate was offered.
-fn certainty_text(found: &OverloadFinding) -> String {
-    if found.generator_was_limit {
-        return "not sure: plimsoll itself was at its limit, so the server had less load than planned".to_owned();
+/// Formats how far the verdict can be trusted.
+fn certainty_text(found: &OverloadFinding) -> &'static str {
+    match found.generator_was_limit {
+        true => "not sure: plimsoll itself was at its limit, so the server may have had less load than planned",
+        false => "each step of the load was measured once; a repetition may give other figures",
     }
-    let stages = &found.plan.load.shape.curve().stages;
-    let step_ns = stages.first().and_then(|stage| stage.duration_ns).unwrap_or(0);
-    format!("each rate was offered once, for at least {time}; a repetition may differ", time = duration(step_ns as f64))
 }

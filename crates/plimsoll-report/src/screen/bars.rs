@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 201);
         assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
         let shown = bars.text();
-        assert!(shown.starts_with("  response time (not cumulative)"), "{shown}");
+        assert!(shown.starts_with("  response time (not cumulative)\n  <= "), "{shown}");
         assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   2  ###"), "{shown}");
         assert!(bars.limit_rows(3).is_none());
     }

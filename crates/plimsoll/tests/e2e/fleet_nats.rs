@@ -273,7 +273,7 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     let fetched = folder("recovered").join("run.plimsoll").to_str().expect("text").to_owned();
     let done = plimsoll(&["fleet", "fetch", &nats.url, &run, "-o", &fetched]);
     assert!(done.code == 0 && done.stdout.contains("started the run was lost"), "{} {}", done.stdout, done.stderr);
-    assert!(!done.stdout.contains("does not store"), "{}", done.stdout);
+    assert!(!done.stdout.contains("The bus has no record"), "{}", done.stdout);
     let shown = plimsoll(&["show", "--json", &fetched]);
     let document = shown.json();
     assert_ledger_closes(&document, "recovered");

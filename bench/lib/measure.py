@@ -31,6 +31,11 @@ class Failure(Exception):
     """A problem that the user of bench/run must know, as one sentence."""
 
 
+class NoFigure(Failure):
+    """A measurement that gave no figure, although the program and its arguments are right: a busy
+    machine can be the reason."""
+
+
 def program(name):
     """Returns the path of one of our programs, or None. Searches $PLIMSOLL (for plimsoll),
     $PLIMSOLL_BENCH_BIN and target/release."""
@@ -128,9 +133,11 @@ def run(command, cpus, limit_s, codes=(0,)):
         done = Finished(out.read(), err.read(), status, usage.ru_utime + usage.ru_stime, peak, wall)
     name = os.path.basename(command[0])
     if killed:
-        raise Failure(f"{name} did not end within {limit_s:.0f} s")
+        raise NoFigure(f"{name} did not end within {limit_s:.0f} s")
     if status not in codes:
-        raise Failure(f"{name} ended with {status}: {(done.err or done.out).strip()[-300:]}")
+        # plimsoll ends with 1 if an SLO or a check failed, and with 3 if nothing was decided.
+        kind = NoFigure if status in (1, 3) else Failure
+        raise kind(f"{name} ended with {status}: {(done.err or done.out).strip()[-300:]}")
     return done
 
 
@@ -174,7 +181,7 @@ class Server:
                     if found:
                         return found.group(1).decode()
         self.__exit__()
-        raise Failure(f"{' '.join(self.command)} did not say where it listens: {said.decode(errors='replace')[-300:]}")
+        raise NoFigure(f"{' '.join(self.command)} did not say where it listens: {said.decode(errors='replace')[-300:]}")
 
     def __exit__(self, *_):
         self.child.terminate()
@@ -199,9 +206,20 @@ class Server:
             return json.load(reply)
 
 
+def known(figure):
+    """Returns a figure of a load, or NaN if the load had too few requests for this figure."""
+    return math.nan if figure is None else figure
+
+
+def quotient(above, below):
+    """Returns `above / below`. It is not a number (NaN) if one is not known or `below` is 0, as in
+    a short load without a response."""
+    return above / below if above is not None and below else math.nan
+
+
 def cpu_us(cpu_s, requests):
-    """Returns the CPU time of a request in us. It is not a number (NaN) if there was no request."""
-    return cpu_s * 1e6 / requests if requests else math.nan
+    """Returns the CPU time of a request in us."""
+    return quotient(cpu_s * 1e6, requests)
 
 
 def process_cpu_s(pid):

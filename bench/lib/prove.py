@@ -10,7 +10,7 @@ import os
 
 import measure
 import report
-from measure import need, run
+from measure import known, need, run
 
 
 def say(text):
@@ -69,7 +69,7 @@ def prove(settings):
             with open(path, "a") as file:
                 file.write(json.dumps(one) + "\n")
             ci = "-" if primary["ci95"] is None else f"{primary['ci95'][0] - 1:+.1%} to {primary['ci95'][1] - 1:+.1%}"
-            say(f"  {name} {index + 1}: {one['verdict']}, {primary['ratio'] - 1:+.1%} ({ci}), {one['blocks']} blocks, {one['elapsed_s']:.0f} s")
+            say(f"  {name} {index + 1}: {one['verdict']}, {known(primary['ratio']) - 1:+.1%} ({ci}), {one['blocks']} blocks, {one['elapsed_s']:.0f} s")
     parts, holds = [], True
     for name, (costs, _, budget, _) in cases.items():
         mine = [d for d in done if d["case"] == name]

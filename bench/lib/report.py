@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import time
 
-from measure import ROOT, program, tool
+from measure import ROOT, program, quotient, tool
 
 OUTPUT = os.path.join(ROOT, "_output", "bench")
 
@@ -33,7 +33,7 @@ def values(rounds, side, name):
 def ratios(rounds, name, over, under):
     """Returns the ratio of two sides within each round. Changes of the machine that affect both
     sides cancel out."""
-    return [r[over][name] / r[under][name] for r in rounds if over in r and under in r]
+    return [quotient(r[over][name], r[under][name]) for r in rounds if over in r and under in r]
 
 
 def _first_line(command):

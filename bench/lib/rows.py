@@ -16,7 +16,7 @@ import time
 import measure
 import prove
 import report
-from measure import Failure, need, run, tool
+from measure import Failure, NoFigure, known, need, run, tool
 
 
 class Settings:
@@ -42,11 +42,6 @@ class Settings:
         return self._seconds or (0.2 if self.smoke else usual)
 
 
-def known(figure):
-    """Returns a figure of a load, or NaN if the load had too few requests for this figure."""
-    return float("nan") if figure is None else figure
-
-
 def say(text):
     print(text, flush=True)
 
@@ -68,7 +63,7 @@ def wrk_run(url, cpus, seconds, connections):
     done = run(command, cpus, whole + 60)
     numbers = measure.wrk_numbers(done.out)
     if numbers["errors"]:
-        raise Failure(f"wrk counted {numbers['errors']} errors against the reference server")
+        raise NoFigure(f"wrk counted {numbers['errors']} errors against the reference server")
     return done, numbers
 
 
@@ -351,7 +346,7 @@ def probes(settings):
         done = plimsoll_run(url, client_cpus, seconds, "-c", connections, "--spin", "off")
         server = done.json()["server"]
         if server["reason"]:
-            raise Failure(f"the server was not seen: {server['reason']}")
+            raise NoFigure(f"the server was not seen: {server['reason']}")
         samples = {probe["name"]: probe["samples"] for probe in server["probes"]}
         return {"cpu_s": done.cpu_s, "share": server["probes_cpu_share"], "threads": server["threads_max"],
                 "hz": samples["server.cpu"] / seconds, "series": len(samples)}
@@ -385,7 +380,7 @@ def server_cpu(settings):
 
         rounds = alternate(settings, 5, {"plimsoll": ours}, server, notes,
                            lambda f: f"{f['told_us']:.2f} us a request, by the kernel {f['kernel_us']:.2f} us")
-    percent = [100 * (f["plimsoll"]["told_us"] / f["plimsoll"]["kernel_us"] - 1) for f in rounds]
+    percent = [100 * (measure.quotient(f["plimsoll"]["told_us"], f["plimsoll"]["kernel_us"]) - 1) for f in rounds]
     return report.Row("server-cpu", "server CPU a request against the kernel's account at the end of the run", "within 2 %",
                       f"{report.spread(percent)} %", max(map(abs, percent)) <= 2, rounds, notes)
 
@@ -455,15 +450,15 @@ def find(settings):
                 command = [need("plimsoll"), "find", server.url("/"), "--json", "--budget", f"{budget}s",
                            "--seed", str(index + 1)]
                 with measure.Meter(server) as meter:
-                    finished = run(command, client_cpus, budget + 60, (0, 1))
+                    finished = run(command, client_cpus, budget + 60, (0, 1, 3))
                     meter.client_cpu_s = finished.cpu_s
                 found, stats = finished.json(), server.stats()
             # The CPU time that a request really cost gives the server's true capacity.
-            truth = stats["requests"] / stats["cpu_s"] if name == "exact-cpu" else nominal
+            truth = measure.quotient(stats["requests"], stats["cpu_s"]) if name == "exact-cpu" else nominal
             line = found["load_line_rps"]
             one = {
                 "server": name, "repeat": index + 1, "truth_rps": truth, "nominal_rps": nominal,
-                "busy_over_cpu": stats["busy_s"] / stats["cpu_s"], "budget_s": budget,
+                "busy_over_cpu": measure.quotient(stats["busy_s"], stats["cpu_s"]), "budget_s": budget,
                 "lower_rps": line["lower"], "upper_rps": line["upper"], "elapsed_s": found["elapsed_s"],
                 "wall_s": finished.wall_s, "others": meter.others, "stopped_by": found["stopped_by"], "warnings": found["warnings"],
                 "voided": sum(t["verdict"] in ("void", "disturbed") for t in found["trials"]), "trials": len(found["trials"]),
@@ -510,7 +505,7 @@ def find_stall(settings):
                 with measure.bench_server(server_cpus, "stalls", from_ms, to_ms, gap_ms, kind, index + 1) as server:
                     command = [need("plimsoll"), "find", server.url("/"), "--json", "--budget", f"{budget}s",
                                "--seed", str(index + 1)]
-                    found = run(command, client_cpus, budget + 60, (0, 1)).json()
+                    found = run(command, client_cpus, budget + 60, (0, 1, 3)).json()
                     line = found["load_line_rps"]
                     one = {"server": name, "repeat": index + 1, "budget_s": budget, "lower_rps": line["lower"],
                            "confirmed": line["confirmed"], "stopped_by": found["stopped_by"],

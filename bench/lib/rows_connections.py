@@ -14,8 +14,8 @@ import time
 
 import measure
 import report
-from measure import Failure, need, run, tool
-from rows import alternate, known, plimsoll_run, without_absent, wrk_run
+from measure import Failure, NoFigure, known, need, run, tool
+from rows import alternate, plimsoll_run, without_absent, wrk_run
 
 
 class Nginx(measure.Server):
@@ -81,8 +81,8 @@ def https(settings):
     def ours(url):
         done = plimsoll_run(url, client_cpus, seconds, "-c", 64, "--spin", "off", "--no-preflight", "--insecure")
         found = done.json()
-        if found["success_rate"] < 1:
-            raise Failure(f"plimsoll counted failures over TLS: {found['ledger']}")
+        if known(found["success_rate"]) < 1:
+            raise NoFigure(f"plimsoll counted failures over TLS: {found['ledger']}")
         return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, found["requests"]),
                 "rps": found["requests"] / found["duration_s"]}
 
@@ -116,7 +116,7 @@ def handshakes(settings):
             done = plimsoll_run(url, client_cpus, seconds, "-c", 32, "--no-preflight", "--insecure", "--no-keepalive", *flags)
             found = done.json()
             count = found["handshake_ns"]["count"]
-            return {"cpu_s": done.cpu_s, "rate": found["throughput_rps"], "resumed": found["handshakes_resumed"] / max(count, 1),
+            return {"cpu_s": done.cpu_s, "rate": known(found["throughput_rps"]), "resumed": found["handshakes_resumed"] / max(count, 1),
                     "failed": sum(found["ledger"]["failed"].values())}
         return side
 
@@ -206,7 +206,7 @@ def sweep_all(settings):
             done = run(command, cpus, 400)
     levels = done.json()["levels"]
     held = [level for level in levels if "error" not in level and level["success_rate"] == 1]
-    parts = ", ".join(f"{level['concurrency']}: " + (f"{level['throughput_rps']:.0f}/s" if "error" not in level else "-")
+    parts = ", ".join(f"{level['concurrency']}: " + (f"{known(level['throughput_rps']):.0f}/s" if "error" not in level else "-")
                       for level in levels)
     must = 2 if settings.smoke else 10
     return report.Row("sweep", f"`sweep` with {len(levels)} levels", f"all {must} held, 100 % succeeded",
@@ -224,7 +224,7 @@ def short_lived(settings):
     found = done.json()
     opened = found["connections_opened"] / found["duration_s"]
     errors = sum(found["connect_errors"].values())
-    measured = (f"{opened:.0f}/s opened, {found['success_rate']:.3%} succeeded, {errors} connect errors, "
+    measured = (f"{opened:.0f}/s opened, {known(found['success_rate']):.3%} succeeded, {errors} connect errors, "
                 f"connect p99 {known(found['connect_ns']['p99']) / 1e6:.2f} ms")
     holds = opened >= 0.999 * rate and errors == 0
     return report.Row("new", f"new connections, HTTP, {seconds:g} s", f">= {rate}/s, no port error", measured, holds,

@@ -73,8 +73,8 @@ class Burners:
 def _search(server, cpus, budget, seed):
     command = [need("plimsoll"), "find", server.url("/"), "--json", "--quiet", "--budget", f"{budget}s", "--seed", str(seed),
                "-o", os.path.join(report.OUTPUT, f"find-disturbed-{seed}.plimsoll")]
-    # Exit code 1: no rate met the SLO, which is an accepted result.
-    found = run(command, cpus, budget + 60, (0, 1)).json()
+    # Exit code 1: no rate met the SLO. Exit code 3: nothing was decided. Both are results.
+    found = run(command, cpus, budget + 60, (0, 1, 3)).json()
     line = found["load_line_rps"]
     return {"lower_rps": line["lower"], "upper_rps": line["upper"], "disturbed": found["disturbed"], "others": found["others"],
             "stopped_by": found["stopped_by"], "elapsed_s": found["elapsed_s"],
@@ -98,15 +98,15 @@ def find_disturbed(settings):
             if len(quiet) == (1 if settings.smoke else 3):
                 break
         if len(quiet) < (1 if settings.smoke else 3):
-            raise measure.Failure("the machine is not quiet: others disturb it without our burners")
-        low, high = min(q["lower_rps"] for q in quiet), max(q["upper_rps"] or q["lower_rps"] for q in quiet)
+            raise measure.NoFigure("the machine is not quiet: others disturb it without our burners")
+        low, high = min(q["lower_rps"] or 0 for q in quiet), max(q["upper_rps"] or q["lower_rps"] or 0 for q in quiet)
         for index in range(settings.repeats):
             with Burners(index + 1, budget + 70) as burners:
                 one = _search(server, client_cpus, budget, 100 + index)
             one["burners_on_s"] = burners.on_s
             # Quiet searches also differ by some percent, so an interval is right if it overlaps
             # their range.
-            one["holds"] = one["lower_rps"] <= high and (one["upper_rps"] is None or one["upper_rps"] >= low)
+            one["holds"] = (one["lower_rps"] or 0) <= high and (one["upper_rps"] is None or one["upper_rps"] >= low)
             one["right"] = one["holds"] or one["disturbed"]
             done.append(one)
             say(f"  {index + 1}: {one['lower_rps']} to {one['upper_rps']} ({'holds' if one['holds'] else 'does not hold'} the line), "

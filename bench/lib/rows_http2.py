@@ -5,9 +5,9 @@ import os
 
 import measure
 import report
-from measure import Failure, run, tool
+from measure import NoFigure, known, run, tool
 from peers import built_by_go, peer, with_peers
-from rows import alternate, known, plimsoll_run, without_absent
+from rows import alternate, plimsoll_run, without_absent
 from rows_connections import Nginx
 
 
@@ -23,8 +23,8 @@ def http2(settings):
             done = plimsoll_run(url, client_cpus, seconds, "-c", users, "--streams", streams, "--http", 2, "--spin", "off",
                                 "--no-preflight", "--no-probes", *(["--insecure"] if url.startswith("https") else []))
             found = done.json()
-            if found["success_rate"] < 1 or found["protocol"] != "HTTP/2":
-                raise Failure(f"plimsoll over {found['protocol']}: {found['ledger']}")
+            if known(found["success_rate"]) < 1 or found["protocol"] != "HTTP/2":
+                raise NoFigure(f"plimsoll over {found['protocol']}: {found['ledger']}")
             return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, found["requests"]),
                     "rps": found["requests"] / found["duration_s"]}
         return side
@@ -104,8 +104,8 @@ def grpc(settings):
             done = plimsoll_run(url, client_cpus, seconds, "--proto", PROTO, *load, "--streams", 8, "--spin", "off",
                                 "--no-preflight", "--no-probes")
             found = done.json()
-            if found["success_rate"] < 1:
-                raise Failure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
+            if known(found["success_rate"]) < 1:
+                raise NoFigure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
             # ghz measures from the send on, so the service time is compared.
             times = found["service_time_ns"]
             return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,
@@ -121,7 +121,7 @@ def grpc(settings):
             done = run(command, client_cpus, whole + 60)
             found = done.json()
             if set(found["statusCodeDistribution"]) != {"OK"}:
-                raise Failure(f"ghz: {found['statusCodeDistribution']}")
+                raise NoFigure(f"ghz: {found['statusCodeDistribution']}")
             at = {each["percentage"]: each["latency"] / 1e3 for each in found["latencyDistribution"]}
             return {"cpu_s": done.cpu_s, "calls": found["count"], "wall_s": done.wall_s, "rps": found["rps"],
                     "p50_us": at[50], "p99_us": at[99]}
@@ -139,7 +139,7 @@ def grpc(settings):
                            lambda f: f"{f['cpu_us']:.1f} us ({f['rps']:.0f}/s, p50 {f['p50_us']:.0f} us, p99 {f['p99_us']:.0f} us)")
         for each in rounds:
             for figures in each.values():
-                figures["server_us"] = figures["server_busy"] * figures["wall_s"] * 1e6 / figures["calls"]
+                figures["server_us"] = measure.cpu_us(figures["server_busy"] * figures["wall_s"], figures["calls"])
         return sides, rounds
 
     if not ghz_program:

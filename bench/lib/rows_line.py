@@ -113,7 +113,7 @@ def _search(name, known, line, repeat, budget_s, cpus):
             "rps": stated["estimate"], "lower_rps": stated["lower"], "upper_rps": stated["upper"],
             "elapsed_s": found["elapsed_s"], "disturbed": found["disturbed"],
             # Above 1, the server waited for its core, so that its capacity was lower than its CPU time says.
-            "busy_over_cpu": stats["busy_s"] / stats["cpu_s"] if stats["cpu_s"] else None}
+            "busy_over_cpu": measure.quotient(stats["busy_s"], stats["cpu_s"])}
 
 
 def _holds(one):

@@ -11,7 +11,7 @@ import tempfile
 import measure
 import report
 import rows
-from measure import Failure, need, run, tool
+from measure import Failure, NoFigure, need, run, tool
 from peers import with_peers
 
 REQUESTS = 100
@@ -83,7 +83,7 @@ def traffic(settings):
                 done = run([need("plimsoll"), "run", *said, *flags], client_cpus, seconds + 60)
                 found = done.json()
                 if found["success_rate"] < 1:
-                    raise Failure(f"{target}: {found['ledger']}")
+                    raise NoFigure(f"{target}: {found['ledger']}")
                 return figures(done, found["requests"])
             return measured
 

@@ -10,7 +10,7 @@ import tempfile
 import measure
 import report
 import rows
-from measure import Failure, need, run, tool
+from measure import Failure, NoFigure, need, run, tool
 
 # The scripts, each with the largest accepted ratio of plimsoll's cost of a request to wrk's cost.
 SCRIPTS = {
@@ -41,8 +41,8 @@ def wrk(settings):
                     done = run(line, client_cpus, whole + 60)
                     found = DONE.search(done.out)
                     if not found or "Socket errors" in done.out:
-                        raise Failure(f"{name}: {done.out}")
-                    return {"cpu_s": done.cpu_s, "cpu_us": done.cpu_s * 1e6 / int(found[1])}
+                        raise NoFigure(f"{name}: {done.out}")
+                    return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, int(found[1]))}
                 return measured
 
             rows.say(f"  {name}")

@@ -46,6 +46,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{
     Histogram, Interval, Ledger, LoadEnd, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure,
 };
+pub use plimsoll_statistics::BoundEvidence;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -185,23 +186,6 @@ pub struct Evidence {
     pub growth_requests: f64,
     /// The completions of the server while its queue was never empty; only for a closed trial.
     pub saturation: Option<Saturation>,
-}
-
-/// The counts of one bound of the SLO in a trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BoundEvidence {
-    /// The latency limit, in ns: a slower response is bad. `None` if only failures are bad, or if
-    /// the bound applies to connections.
-    pub bound_ns: Option<u64>,
-    /// Share of the scheduled requests that may be bad, 0..=1.
-    pub share: f64,
-    /// Scheduled requests that the bound applies to.
-    pub scheduled: u64,
-    /// Requests that broke the bound.
-    pub bad: u64,
-    /// Mean number of bad requests that count as one independent observation, because bad requests
-    /// often occur together; at least 1.
-    pub bunch_size: f64,
 }
 
 impl Evidence {

@@ -7,21 +7,7 @@
 
 use crate::watch::TickFigures;
 use plimsoll_model::units::SECOND;
-
-/// The completions of a server in a period in which its queue was never empty.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Saturation {
-    /// Number of successful completions, in the unit of the offered load.
-    pub completed: f64,
-    /// The length of the period, in seconds.
-    pub seconds: f64,
-    /// Index of dispersion of the completions: the variance of their counts in pieces (intervals)
-    /// of equal length, divided by the mean count. The index is 1 for exponential service times,
-    /// and 0 for constant service times.
-    pub dispersion: f64,
-    /// The number of pieces (intervals) from which `dispersion` is computed.
-    pub pieces: f64,
-}
+pub use plimsoll_statistics::Saturation;
 
 /// Smallest number of pieces (intervals) into which the time is divided, if there are so many
 /// ticks. Fewer pieces would not show the dispersion of the completions.

@@ -11,6 +11,5 @@ mod find;
 mod profiles;
 #[path = "prove/main.rs"]
 mod prove;
-mod simulator;
 mod study;
 mod truths;

@@ -4,7 +4,6 @@
 //! The environment variable `PLIMSOLL_SEED` shifts the seeds. A failure prints the seed and the
 //! trials. `examples/truth` prints the full table of results over 200 seeds.
 
-use crate::simulator::{self, Kind, Model, Noise, Service};
 use crate::truths::Coverage;
 use plimsoll_analysis::find::{Measure, SearchStep, Settings, StopReason, conclude, forecast, next};
 use plimsoll_analysis::judge::{Evidence, OfferedLoad};
@@ -14,6 +13,7 @@ use plimsoll_model::rng::Rng;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Purpose};
+use plimsoll_simulator::{self as simulator, Kind, Model, Noise, Service};
 use proptest::prelude::*;
 
 const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
@@ -167,7 +167,7 @@ fn constant_interference_gives_a_correct_load_line() {
 /// change do not count. A server whose capacity keeps falling gets no load line.
 #[test]
 fn a_changed_server_gets_its_current_load_line() {
-    use simulator::CapacityDrift;
+    use plimsoll_simulator::CapacityDrift;
     // Each case contains a server of capacity 1 000/s, its load line at the end of the search, and
     // the expected text of a doubt. A load line of 0 means that the search may state no load line.
     let cases: [(Kind, f64, &str); 5] = [

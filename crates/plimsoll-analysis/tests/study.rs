@@ -2,13 +2,13 @@
 //! of a level) of a sweep. Other tests show that the next step depends only on the record of the
 //! study.
 
-use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
 use plimsoll_analysis::levels::measured_loads;
 use plimsoll_analysis::series::visits_error;
 use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
 use plimsoll_analysis::{Finding, NoFinding, conclude};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
+use plimsoll_simulator::{self as simulator, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
 
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
@@ -412,7 +412,7 @@ fn headroom_is_measured_below_the_line() {
 #[test]
 fn a_soak_reports_how_long_the_line_was_sustained() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
-    use simulator::CapacityDrift;
+    use plimsoll_simulator::CapacityDrift;
     let nominal = |kind| Model { kind, ..slots(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });

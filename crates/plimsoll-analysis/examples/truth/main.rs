@@ -12,13 +12,11 @@
 //! the trials of the search with this seed. With `time [SEED] [BUDGET_S] [NAME]` in place of
 //! `find`, the example prints searches on servers whose capacity changes.
 
-#[path = "../../tests/simulator/mod.rs"]
-mod simulator;
 #[path = "../../tests/truths/mod.rs"]
 mod truths;
 
 use plimsoll_model::units::SECOND;
-use simulator::{CapacityDrift, Kind, Model, Noise, Service};
+use plimsoll_simulator::{self as simulator, CapacityDrift, Kind, Model, Noise, Service};
 
 const MODELS: [(&str, Kind); 4] = [
     ("M/D/1", Kind::Queue(Service::Constant, 1)),

@@ -7,11 +7,11 @@
 //!
 //! Not here: the estimate of the load line ([`super::line_distribution`]).
 
-use super::capacity::Capacity;
 use super::search_state::SearchState;
 use super::terms::{is_void_by_generator, near_line};
-use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
+use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
+use plimsoll_statistics::{BoundEvidence, Capacity};
 
 /// Number of standard deviations by which the bad requests or the backlog of a trial may exceed
 /// their expected number, and still count as chance. At a rate that just meets the SLO, 1 % of

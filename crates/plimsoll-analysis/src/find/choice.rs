@@ -9,7 +9,6 @@ use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, fails_beyond_chance, is_at_most, is_line_supported,
     is_machine_shared, makes_upper_end_doubtful,
 };
-use super::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 use super::line_estimate::LineEstimate;
 use super::peak;
 use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
@@ -21,6 +20,7 @@ use super::terms::{Measure, StopReason, is_void_by_generator, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
+use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 
 /// The maximum number of repetitions of the first load (a single user) while no request gets a
 /// response.

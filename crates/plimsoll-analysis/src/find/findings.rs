@@ -2,13 +2,12 @@
 //! that a budget can give ([`forecast`]).
 
 use super::budget_division::Pace;
-use super::capacity::{Capacity, saturated_rates};
+use super::capacity::saturated_rates;
 use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial, fails_beyond_chance,
     is_line_supported, is_machine_shared,
 };
 use super::failing::{ConstantFailure, SloBreakKind};
-use super::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 use super::line_estimate::LineEstimate;
 use super::log_rate::LogRate;
 use super::peak::{self, Knee, Peak};
@@ -28,6 +27,8 @@ use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose};
+use plimsoll_statistics::Capacity;
+use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 
 /// Confidence with which trials must prove the success bound of the SLO.
 const SUCCESS_CONFIDENCE: f64 = 0.99;

@@ -3,12 +3,13 @@
 //!
 //! Not here: the choice of the next trial ([`super::choice`]).
 
-use super::capacity::Capacity;
-use super::line_distribution::{LINE_QUANTILE_LOW, LoadLineDistribution};
+use super::line_distribution::estimate_load_line;
 use super::plans::round_rate;
 use super::search_state::SearchState;
 use super::terms::{RATE_MIN, StopReason, is_void_by_generator};
 use crate::judge::TrialOutcome;
+use plimsoll_statistics::line_distribution::LINE_QUANTILE_LOW;
+use plimsoll_statistics::{Capacity, LoadLineDistribution};
 
 /// The highest rate that a search tries, as a share of the lowest rate that exceeded plimsoll's
 /// capacity.
@@ -31,7 +32,7 @@ impl LineEstimate {
     pub(super) fn new(known: &SearchState) -> LineEstimate {
         let history = known.history;
         let capacity = known.estimate_capacity();
-        let belief = LoadLineDistribution::new(
+        let belief = estimate_load_line(
             history,
             capacity.as_ref(),
             &known.settings.slo,

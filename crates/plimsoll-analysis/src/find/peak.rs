@@ -1,9 +1,9 @@
 //! The closed-loop climb: trials with more and more users, until the goodput no longer grows. The
 //! climb gives the server's highest goodput (the peak) and the number of users at the peak.
 
-use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
+use plimsoll_statistics::Capacity;
 
 /// Goodput counts as grown if it is more than this multiple of the previous maximum.
 const GROWTH_FACTOR_MIN: f64 = 1.03;

@@ -14,9 +14,9 @@
 use crate::doubts::DoubtKind;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
-use crate::prove::stats;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Purpose;
+use plimsoll_statistics::basics;
 
 /// The minimum relative change of the capacity. A smaller change is within the usual variation of
 /// servers.
@@ -249,13 +249,13 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
 /// their capacities.
 fn median_standard_error(side: &[TrialCapacity]) -> f64 {
     let middle = median(side, |it| it.rps);
-    let deviation = stats::DEVIATION_PER_MAD * median(side, |it| (it.rps / middle).ln().abs());
+    let deviation = basics::DEVIATION_PER_MAD * median(side, |it| (it.rps / middle).ln().abs());
     MEDIAN_ERROR * deviation / (side.len() as f64).sqrt()
 }
 
 fn median(shown: &[TrialCapacity], of: impl Fn(&TrialCapacity) -> f64) -> f64 {
     let values: Vec<f64> = shown.iter().map(of).collect();
-    stats::median(&values).unwrap_or(0.0)
+    basics::median(&values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

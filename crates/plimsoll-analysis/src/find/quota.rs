@@ -6,7 +6,6 @@
 //! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
 //! requests of an overload but serve the next low load at once.
 
-use super::normal::{normal_density, upper_tail};
 use super::plans::{Planner, cost_ns};
 use super::terms::{Measure, StopReason};
 use crate::format;
@@ -15,6 +14,7 @@ use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose, RequestFailure};
+use plimsoll_statistics::normal::{normal_density, upper_tail};
 
 /// A trial without any success shows an exhausted quota if at least this share of its responses are
 /// rejections.

@@ -3,10 +3,11 @@
 //! search, because the computation reads every trial.
 
 use super::budget_division::Pace;
-use super::capacity::Capacity;
+use super::capacity::estimate_capacity;
 use super::stalls::{NoResponsePeriods, Stalls};
 use super::terms::Settings;
 use crate::judge::TrialOutcome;
+use plimsoll_statistics::Capacity;
 
 /// The state of a search after some trials.
 pub(super) struct SearchState<'a> {
@@ -40,6 +41,6 @@ impl<'a> SearchState<'a> {
     /// Returns the throughput of the server while its queue is never empty, with the error of the
     /// throughput. Returns `None` without a saturated trial.
     pub(super) fn estimate_capacity(&self) -> Option<Capacity> {
-        Capacity::new(self.history, self.service_s())
+        estimate_capacity(self.history, self.service_s())
     }
 }

@@ -34,8 +34,8 @@
 //!
 //! Not here: which runs belong to one series (`lanes`).
 
-use crate::prove::stats::{ConfidenceInterval, DEVIATION_PER_MAD, median};
 use plimsoll_model::rng::Rng;
+use plimsoll_statistics::basics::{ConfidenceInterval, DEVIATION_PER_MAD, median};
 
 /// Largest p-value of a change point: the probability that a series of an unchanged build contains
 /// a change point.
@@ -196,7 +196,7 @@ fn mean_difference(before: &[f64], after: &[f64]) -> (f64, f64) {
 /// p < 1. The function uses the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5),
 /// exact to 1 % from four degrees on.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
-    let z = crate::prove::stats::normal_quantile(p);
+    let z = plimsoll_statistics::basics::normal_quantile(p);
     let v = freedom.max(1) as f64;
     let terms = [
         z.powi(3) + z,

@@ -18,7 +18,7 @@
 use super::change_points::{change_points, student_quantile, without_outliers};
 use super::lanes::incomparability;
 use super::run::HistoryRun;
-use crate::prove::stats::ConfidenceInterval;
+use plimsoll_statistics::basics::ConfidenceInterval;
 
 /// The minimum number of runs of the branch for a verdict on a new commit. Fewer runs do not show
 /// how much runs scatter.

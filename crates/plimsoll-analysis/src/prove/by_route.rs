@@ -15,10 +15,10 @@
 use super::compared::{JudgementTerms, MeasureComparison, compare_measure};
 use super::interim_looks::{INTERVAL_ERROR_PROBABILITY, InterimLook};
 use super::reading::{Block, RouteReading};
-use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{Quantity, Rules};
-use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
+use plimsoll_statistics::basics;
+use plimsoll_statistics::resample::{BlockAmount, ProvedEffect};
 
 /// A measure of one route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
         }
         routes.push(route_totals(&route.name, counted, number, sides.len()));
     }
-    let adjusted = stats::holm_adjusted_p(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
+    let adjusted = basics::holm_adjusted_p(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|a, b| tests[*a].p.total_cmp(&tests[*b].p));
     // The number of tests among which the error probability is divided, for each test in the order

@@ -6,9 +6,9 @@
 //! `mod` and `by_route`.
 
 use super::interim_looks::{InterimLook, Look, RANKS_ALARM_ERROR};
-use super::resample::ProvedEffect;
-use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
+use plimsoll_statistics::basics::{self, ConfidenceInterval};
+use plimsoll_statistics::resample::ProvedEffect;
 use std::fmt;
 
 /// The verdict on build B of a comparison with build A.
@@ -83,8 +83,8 @@ impl<M> MeasureComparison<M> {
 /// probability.
 fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
-    let middle = stats::median(ratios_by_block).unwrap_or(0.0);
-    let by_ranks = middle * seen.estimate > 0.0 && seen.is_resolved && stats::sign_flip_p(ratios_by_block) <= error;
+    let middle = basics::median(ratios_by_block).unwrap_or(0.0);
+    let by_ranks = middle * seen.estimate > 0.0 && seen.is_resolved && basics::sign_flip_p(ratios_by_block) <= error;
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 

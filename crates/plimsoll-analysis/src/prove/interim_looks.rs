@@ -6,8 +6,8 @@
 //! error probability, and the parts sum up to the whole. So the error probability holds over all
 //! evaluations together, however they correlate.
 
-use super::resample::ProvedEffect;
-use super::stats::ConfidenceInterval;
+use plimsoll_statistics::basics::ConfidenceInterval;
+use plimsoll_statistics::resample::ProvedEffect;
 
 /// Probability that an interval misses the true value, over all evaluations of a comparison
 /// together.

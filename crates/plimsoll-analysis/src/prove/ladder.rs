@@ -9,9 +9,9 @@
 
 use super::interim_looks::INTERVAL_ERROR_PROBABILITY;
 use super::reading::{self, Block};
-use super::resample::{BlockAmount, ProvedEffect};
-use super::stats::ConfidenceInterval;
 use crate::doubts::{DoubtKind, Doubts};
+use plimsoll_statistics::basics::ConfidenceInterval;
+use plimsoll_statistics::resample::{BlockAmount, ProvedEffect};
 
 /// The result of one rung (endpoint) of a ladder.
 #[derive(Debug, Clone, PartialEq)]

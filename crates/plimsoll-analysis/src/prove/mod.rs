@@ -18,21 +18,19 @@ pub mod ladder;
 pub mod process_age;
 pub mod reading;
 pub mod required_blocks;
-pub mod resample;
 pub mod rules;
-pub mod stats;
 pub mod verdict;
 
 pub use by_route::{RouteComparison, RouteMeasure};
 pub use compared::{MeasureComparison, ProveVerdict};
 pub use ladder::{Ladder, Rung, ladder};
 pub use plimsoll_model::Criterion;
+pub use plimsoll_statistics::basics::ConfidenceInterval;
+pub use plimsoll_statistics::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 pub use process_age::ProcessAge;
 pub use reading::{Block, Blocks, Reading, RouteReading, arm_name, blocks, order};
 pub use required_blocks::budget_enough_ns;
-pub use resample::{BlockAmount, LedgerTimes, ProvedEffect};
 pub use rules::Rules;
-pub use stats::ConfidenceInterval;
 pub use verdict::{Reason, Success};
 
 use crate::doubts::{DoubtKind, Doubts};

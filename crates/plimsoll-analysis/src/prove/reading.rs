@@ -1,8 +1,6 @@
 //! The figures of one load of a comparison ([`Reading`]), and the grouping of loads into blocks. A
 //! block has one load on each arm (side of the comparison).
 
-use super::resample::{BlockAmount, LedgerTimes};
-use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 use crate::format;
 use crate::interference::Interference;
@@ -14,6 +12,8 @@ use plimsoll_model::rng::Rng;
 use plimsoll_model::{
     ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
 };
+use plimsoll_statistics::basics;
+use plimsoll_statistics::resample::{BlockAmount, LedgerTimes};
 
 /// The figures of one load on one arm (side) of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -234,7 +234,7 @@ impl Blocks {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
             let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.value(Criterion::P50)).collect();
-            let usual_ns = stats::median(&usual_ns).unwrap_or(f64::INFINITY);
+            let usual_ns = basics::median(&usual_ns).unwrap_or(f64::INFINITY);
             for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
                 let length_ns = reading.goodput.per * 1e9;
                 reading.void = (usual_ns * 3.0 > length_ns).then(|| {

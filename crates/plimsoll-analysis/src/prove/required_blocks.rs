@@ -3,9 +3,9 @@
 
 use super::reading::Block;
 use super::rules::{EffectUnavailable, Rules, effect_of_measure, requests_needed, valid_blocks};
-use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
+use plimsoll_statistics::basics;
 
 /// Number of standard errors of the estimate that must fit into the margin: 2.51 + 0.84. At the
 /// last evaluation, the interval that must exclude 0 extends 2.51 standard errors to each side. In
@@ -37,7 +37,7 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     // is z s / sqrt(n).
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1) };
-    let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
+    let spread = interval.half_width() * (n as f64).sqrt() / basics::normal_quantile(0.975);
     // The assumed difference is the margin, or the estimate if the interval excludes 0 and the
     // estimate is larger than the margin.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };

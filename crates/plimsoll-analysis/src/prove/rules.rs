@@ -2,9 +2,9 @@
 //! selects, for each measure, the quantity from which the effect (B compared with A) is computed.
 
 use super::reading::{Block, REQUESTS_BEYOND_QUANTILE_MIN, Reading, quantile};
-use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
-use super::stats;
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
+use plimsoll_statistics::basics;
+use plimsoll_statistics::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 
 /// The rules of a comparison of two builds.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,7 +114,7 @@ impl Quantity<'_> {
     /// error probability.
     fn block_weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.ratios_by_block();
-        let middle = stats::median(&values).unwrap_or(0.0);
+        let middle = basics::median(&values).unwrap_or(0.0);
         let variance = |disturbed: bool| {
             let of = blocks.iter().zip(&values).filter(|(block, _)| block.is_disturbed() == disturbed);
             let squares: Vec<f64> = of.map(|(_, value)| (value - middle).powi(2)).collect();

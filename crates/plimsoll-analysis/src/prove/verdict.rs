@@ -8,11 +8,11 @@
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
 use super::interim_looks::{InterimLook, Look, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
-use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{EffectUnavailable, Rules, effect_of_measure, ratios_by_block, side_values};
-use super::stats::{self, ConfidenceInterval};
 use crate::format;
 use plimsoll_model::Criterion;
+use plimsoll_statistics::basics::{self, ConfidenceInterval};
+use plimsoll_statistics::resample::{BlockAmount, ProvedEffect};
 use std::collections::BTreeSet;
 
 /// The success rates of builds A and B, compared.
@@ -151,7 +151,7 @@ fn compare_secondary_measures(
         .map(|(measure, effect)| compare_measure(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
     let p: Vec<f64> = compared.iter().map(|one| (one.p / look.part()).min(1.0)).collect();
-    for (one, p) in compared.iter_mut().zip(stats::holm_adjusted_p(&p)) {
+    for (one, p) in compared.iter_mut().zip(basics::holm_adjusted_p(&p)) {
         one.p = p;
     }
     compared
@@ -246,15 +246,15 @@ fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
 /// Returns the side ('A' or 'B') that has more outlier blocks against it than chance explains, and
 /// a description. Returns `None` if chance explains the outlier blocks.
 fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
-    let middle = stats::median(ratios_by_block)?;
+    let middle = basics::median(ratios_by_block)?;
     let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();
-    let far = OUTLIER_BLOCK_DEVIATIONS * stats::DEVIATION_PER_MAD * stats::median(&sizes)?;
+    let far = OUTLIER_BLOCK_DEVIATIONS * basics::DEVIATION_PER_MAD * basics::median(&sizes)?;
     let count = |low: bool| {
         ratios_by_block.iter().filter(|value| if low { **value < middle - far } else { **value > middle + far }).count()
     };
     let (low, high) = (count(true), count(false));
     let (most, least) = (low.max(high), low.min(high));
-    if 2.0 * stats::fair_coin_tail(low + high, most) > 2.0 * OUTLIER_BLOCKS_ERROR {
+    if 2.0 * basics::fair_coin_tail(low + high, most) > 2.0 * OUTLIER_BLOCKS_ERROR {
         return None;
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
@@ -274,7 +274,7 @@ const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
 /// Describes how the difference between A and B changes during the measurement; `None` if it does
 /// not.
 fn describe_trend(counted: &[Block], measure: Criterion) -> Option<String> {
-    if stats::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
+    if basics::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
         return None;
     }
     let (first, second) = counted.split_at(counted.len() / 2);

@@ -4,7 +4,7 @@
 //! Holm's method is computed by hand. The module `resample` tests the effect that is estimated from
 //! all halves (subsets) of three blocks.
 
-use plimsoll_analysis::prove::stats::{fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p};
+use plimsoll_statistics::basics::{fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p};
 
 #[test]
 fn medians() {

@@ -8,8 +8,8 @@
 
 #![allow(dead_code)]
 
-use crate::simulator::{self, Kind, Model, Service};
 use plimsoll_model::units::SECOND;
+use plimsoll_simulator::{self as simulator, Kind, Model, Service};
 use std::fmt;
 use std::ops::Range;
 

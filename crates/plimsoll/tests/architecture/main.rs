@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The crates of this workspace, each with the crates that it may depend on.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
     ("plimsoll-engine", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
     ("plimsoll-probe", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
-    ("plimsoll-analysis", &["plimsoll-model"]),
+    ("plimsoll-statistics", &["plimsoll-model"]),
+    ("plimsoll-analysis", &["plimsoll-model", "plimsoll-statistics"]),
+    ("plimsoll-simulator", &["plimsoll-model", "plimsoll-analysis"]),
     ("plimsoll-traffic", &["plimsoll-model"]),
     ("plimsoll-script", &["plimsoll-model", "plimsoll-wire"]),
     ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-traffic"]),
@@ -81,7 +83,7 @@ fn sources(name: &str) -> &'static [File] {
         ARROWS.iter().map(|(name, _)| (*name, rust::files(&crates().join(name).join("src")))).collect()
     });
     let files = &PARSED[name];
-    assert!(files.len() > 5, "the sources of {name} were found");
+    assert!(!files.is_empty(), "the sources of {name} were found");
     files
 }
 
@@ -103,7 +105,15 @@ fn crates_depend_only_in_the_allowed_direction() {
 #[test]
 fn each_crate_uses_only_allowed_facilities() {
     let everywhere_but = |home: &'static str| ARROWS.iter().map(|(name, _)| *name).filter(move |name| *name != home);
-    let pure = ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis", "plimsoll-report", "plimsoll-traffic"];
+    let pure = [
+        "plimsoll-model",
+        "plimsoll-wire",
+        "plimsoll-statistics",
+        "plimsoll-analysis",
+        "plimsoll-simulator",
+        "plimsoll-report",
+        "plimsoll-traffic",
+    ];
     let rules: [(&str, Vec<&str>); 11] = [
         ("libc::", everywhere_but("plimsoll-sys").collect()),
         ("target_os", everywhere_but("plimsoll-sys").collect()),

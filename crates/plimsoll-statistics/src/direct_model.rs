@@ -5,10 +5,10 @@
 //! The model uses the capacity only to judge the backlog: a rate with a growing backlog is above
 //! the load line.
 //!
-//! Not here: which model is more probable ([`super::line_distribution`]).
+//! Not here: which model is more probable ([`crate::line_distribution`]).
 
-use super::capacity::Capacity;
-use super::line_models::{ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability};
+use crate::capacity::Capacity;
+use crate::line_models::{ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability};
 
 /// The grid of the direct model of the server: number of candidate load lines, and number of
 /// candidate powers (see [`POWER_RANGE`]).
@@ -25,7 +25,7 @@ const POWER_RANGE: (f64, f64) = (1.5, 400.0);
 const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
 /// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
 /// this share of the arrivals.
-pub(super) const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
+pub(crate) const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
 /// The lowest load line on the grid is the lowest known rate (of a trial, or the capacity) divided
 /// by this.
 const LINE_DIVISOR: f64 = 30.0;
@@ -94,7 +94,7 @@ struct DirectModel<'a> {
 }
 
 /// Evaluates the direct model.
-pub(super) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> ModelFit {
+pub(crate) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> ModelFit {
     let Some(whole) = whole_area(terms, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
     let bound = most_violated_bound(terms.trials);
     // The size of bunches of late requests is a property of the server, so one trial's size also

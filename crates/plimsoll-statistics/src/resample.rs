@@ -18,9 +18,9 @@
 //! tails. Disturbed blocks widen the interval. Disturbed blocks also move the interval, because the
 //! mean includes them.
 //!
-//! Not here: when to evaluate, and what to conclude (`interim_looks`, `verdict`).
+//! Not here: when to evaluate, and what to conclude.
 
-use super::stats::{ConfidenceInterval, median, normal_quantile, normal_tail};
+use crate::basics::{ConfidenceInterval, median, normal_quantile, normal_tail};
 use plimsoll_model::histogram::{BUCKET_COUNT, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;

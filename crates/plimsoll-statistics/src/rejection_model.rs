@@ -1,10 +1,10 @@
 //! The model of a server that rejects surplus requests, such as a rate limiter or a server with a
 //! bounded queue.
 //!
-//! Not here: whether a server rejects requests ([`super::capacity`]).
+//! Not here: whether a server rejects requests ([`crate::capacity`]).
 
-use super::line_models::OpenTrial;
-use super::normal::{normal_density, upper_tail};
+use crate::line_models::OpenTrial;
+use crate::normal::{normal_density, upper_tail};
 
 /// At low loads, the number of requests that may wait has less effect than near the capacity. For
 /// each unit of the headroom's logarithm, [`rejected_share`] reduces the number of requests that
@@ -30,7 +30,7 @@ fn rejected_share(headroom: f64, room: f64) -> f64 {
 }
 
 /// One assumption about the parameters of a server that rejects surplus requests.
-pub(super) struct RejectionModel {
+pub(crate) struct RejectionModel {
     /// Capacity of the server, 1/s.
     pub capacity_rps: f64,
     /// Sum of the dispersions of arrivals and completions.
@@ -49,7 +49,7 @@ impl RejectionModel {
     /// highest excess of arrivals over the capacity. The highest excess is the maximum of a
     /// Brownian motion with drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002).
     /// Later in the trial, the share of rejections is that of the steady state.
-    pub(super) fn share_and_bunch(&self, trial: &OpenTrial) -> (f64, f64) {
+    pub(crate) fn share_and_bunch(&self, trial: &OpenTrial) -> (f64, f64) {
         let requests = (trial.rate_rps * trial.duration_s).max(1.0);
         let steady = rejected_share(self.capacity_rps / trial.rate_rps, self.room);
         let drift = (trial.rate_rps - self.capacity_rps) * trial.duration_s;
@@ -83,7 +83,7 @@ fn maximum_mean(drift: f64, deviation: f64) -> f64 {
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
 /// rejects the share `share` of the requests. `room` is the number of requests that may wait, as in
 /// [`rejected_share`].
-pub(super) fn rejection_headroom(share: f64, room: f64) -> f64 {
+pub(crate) fn rejection_headroom(share: f64, room: f64) -> f64 {
     let (mut low, mut high) = (1.0, HEADROOM_MAX);
     for _ in 0..40 {
         let middle: f64 = (low * high).sqrt();

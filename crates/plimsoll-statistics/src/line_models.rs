@@ -1,10 +1,7 @@
 //! The common parts of the models of a server: the trials that the models explain, and the
-//! likelihood of a trial. [`super::line_distribution`] combines the models.
+//! likelihood of a trial. [`crate::line_distribution`] combines the models.
 //!
-//! Not here: the models ([`super::capacity_model`], [`super::direct_model`]).
-
-use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
-use plimsoll_model::Purpose;
+//! Not here: the models (`capacity_model`, `direct_model`).
 
 /// Prior probability that a trial is disturbed by something that no probe observed.
 const DISTURBED_PRIOR: f64 = 0.1;
@@ -17,13 +14,27 @@ const DISTURBED_LIKELIHOOD: f64 = 0.02;
 const EMPTY_START_RISE: f64 = 0.258;
 /// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
 /// allowed one in a million, because no test proves a share of 0.
-pub(super) const SHARE_MIN: f64 = 1e-6;
-/// With at least this number of undisturbed trials, a disturbed trial that failed is no evidence.
-const UNDISTURBED_TRIALS_MIN: usize = 3;
+pub const SHARE_MIN: f64 = 1e-6;
+/// The counts of one bound of the SLO in a trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BoundEvidence {
+    /// The latency limit, in ns: a slower response is bad. `None` if only failures are bad, or if
+    /// the bound applies to connections.
+    pub bound_ns: Option<u64>,
+    /// Share of the scheduled requests that may be bad, 0..=1.
+    pub share: f64,
+    /// Scheduled requests that the bound applies to.
+    pub scheduled: u64,
+    /// Requests that broke the bound.
+    pub bad: u64,
+    /// Mean number of bad requests that count as one independent observation, because bad requests
+    /// often occur together; at least 1.
+    pub bunch_size: f64,
+}
 
 /// The figures of an open-loop trial that the models of the server must explain.
 #[derive(Debug, Clone)]
-pub(super) struct OpenTrial {
+pub struct OpenTrial {
     /// Arrival rate, 1/s.
     pub rate_rps: f64,
     /// Length of the trial, s.
@@ -38,36 +49,8 @@ pub(super) struct OpenTrial {
     pub is_burst_used_up: bool,
 }
 
-/// Returns the open-loop trials that count as evidence. With enough undisturbed trials, a
-/// disturbed trial counts only if it met the SLO.
-pub(super) fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
-    let open = || {
-        history.iter().filter(|trial| {
-            matches!(trial.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm)
-                && trial.evidence.scheduled > 0
-                && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
-        })
-    };
-    let quiet = open().filter(|trial| !trial.interference.disturbed).count();
-    open()
-        .filter(|trial| {
-            quiet < UNDISTURBED_TRIALS_MIN || !trial.interference.disturbed || trial.verdict == Verdict::Pass
-        })
-        .filter_map(|trial| {
-            Some(OpenTrial {
-                rate_rps: trial.offered_rps().filter(|rate| *rate > 0.0)?,
-                duration_s: trial.duration_ns as f64 / 1e9,
-                backlog_growth: trial.evidence.growth_requests,
-                in_flight: trial.evidence.in_flight[1].max(0.0),
-                bounds: trial.evidence.bounds.clone(),
-                is_burst_used_up: trial.evidence.primed,
-            })
-        })
-        .collect()
-}
-
 /// The data that a model of the server needs to compute its distribution of the load line.
-pub(super) struct ModelTerms<'a> {
+pub struct ModelTerms<'a> {
     /// The open-loop trials that the model of the server must explain.
     pub trials: &'a [OpenTrial],
     /// Dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced arrivals.
@@ -86,7 +69,7 @@ impl ModelTerms<'_> {
     /// Returns the log likelihood of the observed growth of a trial's backlog. `capacity_rps` is
     /// the assumed capacity of the server, and `dispersion` the index of dispersion of its
     /// completions.
-    pub(super) fn ln_growth(&self, trial: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
+    pub(crate) fn ln_growth(&self, trial: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = trial.duration_s / 2.0;
         let dispersion_sum = (self.arrivals_dispersion + dispersion).max(0.01);
         let served_rps = trial.rate_rps.min(capacity_rps);
@@ -110,7 +93,7 @@ impl ModelTerms<'_> {
 }
 
 /// How well a model of the server explains the trials, and the load lines that it allows.
-pub(super) struct ModelFit {
+pub(crate) struct ModelFit {
     /// Logarithm of the mean likelihood of the trials, over all parameters of the model.
     pub ln_likelihood: f64,
     /// Possible rates of the load line, 1/s, with weights that sum to 1.
@@ -120,7 +103,7 @@ pub(super) struct ModelFit {
 impl ModelFit {
     /// Creates the fit from possible load lines with their log likelihoods. Before the trials, all
     /// parameters of the model are equally probable.
-    pub(super) fn new(lines: Vec<(f64, f64)>) -> ModelFit {
+    pub(crate) fn new(lines: Vec<(f64, f64)>) -> ModelFit {
         let count = lines.len() as f64;
         let best = lines.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
         let weighted: Vec<(f64, f64)> = lines.into_iter().map(|(rate, ln)| (rate, (ln - best).exp())).collect();
@@ -138,7 +121,7 @@ fn ln_t(z: f64) -> f64 {
 
 /// Returns the log likelihood of a share `q` of bad requests, minus the log likelihood of the
 /// observed share. `bunch` is the number of bad requests that make one independent observation.
-pub(super) fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
+pub(crate) fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
     let ln = |q: f64| {
         let q = q.clamp(1e-12, 1.0 - 1e-9);
@@ -148,6 +131,6 @@ pub(super) fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
 }
 
 /// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
-pub(super) fn with_disturbance_probability(ln_likelihood: f64) -> f64 {
+pub(crate) fn with_disturbance_probability(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED_PRIOR) * ln_likelihood.exp() + DISTURBED_PRIOR * DISTURBED_LIKELIHOOD).ln()
 }

@@ -13,13 +13,14 @@
 //! a single service time.
 //!
 //! Not here: the measurement of the capacity, and servers that reject surplus requests
-//! ([`super::rejection_model`]).
+//! (`rejection_model`).
 
-use super::capacity::Capacity;
-use super::line_models::{ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability};
-use super::normal::{normal_quantile, upper_tail};
-use super::rejection_model::{RejectionModel, rejection_headroom};
-use crate::judge::BoundEvidence;
+use crate::capacity::Capacity;
+use crate::line_models::{
+    BoundEvidence, ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability,
+};
+use crate::normal::{normal_quantile, upper_tail};
+use crate::rejection_model::{RejectionModel, rejection_headroom};
 
 /// Number of random draws of the parameters of a capacity model.
 const PARAMETER_DRAW_COUNT: usize = 1024;
@@ -58,7 +59,7 @@ const FORMULA_ERROR: f64 = 0.03;
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
 /// Evaluates the capacity model for a measured capacity.
-pub(super) fn capacity_model(terms: &ModelTerms, of: &Capacity) -> ModelFit {
+pub(crate) fn capacity_model(terms: &ModelTerms, of: &Capacity) -> ModelFit {
     let draws = (0..PARAMETER_DRAW_COUNT).map(|at| CapacityDraw::new(terms, of, at));
     ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
 }

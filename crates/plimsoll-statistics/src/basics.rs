@@ -1,8 +1,7 @@
 //! Basic statistics over blocks, as pure functions: intervals, medians, Holm's method, the normal
 //! distribution, sign-flip tests and a test for a trend.
 //!
-//! Not here: the effect of B compared with A and its interval (`resample`); when to evaluate and
-//! what to conclude (`interim_looks`, `verdict`).
+//! Not here: the effect of B compared with A and its interval ([`crate::resample`]).
 
 /// Largest number of values for which the distribution under the null hypothesis is computed
 /// exactly. For more values, the normal approximation is used (error below 1e-4).

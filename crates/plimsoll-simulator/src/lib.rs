@@ -1,11 +1,11 @@
 //! Servers of known capacity as queue models in virtual time. The simulated servers execute a
 //! [`Plan`] and return a [`Run`] as the real engine would. Because the simulated servers return a
-//! [`Run`], the tests use the judgement, the watch and the search unchanged. The tests and the
-//! examples share this file, and each of them uses only a part of it.
+//! [`Run`], the tests use the judgement, the watch and the search unchanged. The simulation has a
+//! crate of its own, because the compiler optimises it for speed in the tests of plimsoll-analysis.
 //!
 //! Not here: sockets, engines, threads.
 
-#![allow(dead_code)]
+#![forbid(unsafe_code)]
 
 use plimsoll_analysis::find::{SearchStep, Settings};
 use plimsoll_analysis::study::{self, History, StopRule, Study};
@@ -24,7 +24,9 @@ use std::sync::Arc;
 /// A distribution of service times with mean 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Service {
+    /// All requests take the same time (D).
     Constant,
+    /// Exponential service times (M).
     Exponential,
     /// Two exponential phases with balanced means. The value is the squared coefficient of
     /// variation.
@@ -148,8 +150,11 @@ impl CapacityDrift {
 /// normally between two stalls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StallPattern {
+    /// The shortest stall, ms.
     pub from_ms: u64,
+    /// The longest stall, ms.
     pub to_ms: u64,
+    /// The time between two stalls, ms.
     pub gap_ms: u64,
     /// Whether the time between stalls is exponentially distributed, with `gap_ms` as its mean.
     pub random: bool,
@@ -236,10 +241,13 @@ pub struct Noise {
 /// A simulated server, with the SLO and the arrivals of its search.
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
+    /// The name in messages and tables.
     pub name: &'static str,
+    /// The queue model of the server.
     pub kind: Kind,
     /// Nominal capacity, requests a second.
     pub capacity: f64,
+    /// The disturbances of the server.
     pub noise: Noise,
     /// Largest rate of the load generator, requests a second. The busy time of the generator's
     /// worker thread is proportional to the rate.
@@ -247,6 +255,7 @@ pub struct Model {
 }
 
 impl Model {
+    /// Returns one server of each older kind.
     pub fn all(noise: Noise) -> Vec<Model> {
         let model = |name, kind, capacity| Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         vec![
@@ -323,6 +332,7 @@ impl Model {
         }
     }
 
+    /// Returns the SLO of the search.
     pub fn slo(&self) -> Slo {
         match self.kind {
             Kind::Mm1 | Kind::Mdc(_) => {
@@ -334,6 +344,7 @@ impl Model {
         }
     }
 
+    /// Returns the arrivals of the search.
     pub fn arrivals(&self) -> Arrivals {
         match self.kind {
             Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) | Kind::Ages(_) | Kind::Quota(..) | Kind::Bucket(_) => {
@@ -705,7 +716,9 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
 
 /// The record of a simulated study.
 pub struct Recorded {
+    /// The loads of the study, in order of time.
     pub trials: Vec<Trial>,
+    /// The remarks of the study, in order of time.
     pub remarks: Vec<Remark>,
     /// For each step of the study: its virtual time in ns, and the number of loads and of remarks
     /// recorded by then.
@@ -750,6 +763,7 @@ pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: B
     }
 }
 
+/// Returns the settings of a search on `model`, with a budget and an upper limit of the rate.
 pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
     let mut base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
     base.load.seed = seed;

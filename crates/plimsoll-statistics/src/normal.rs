@@ -1,15 +1,15 @@
-//! The functions of the normal distribution that a search uses.
+//! The normal distribution, for likelihoods that are computed many times.
 //!
-//! Not here: any other distribution.
+//! Not here: tails that must be exact far out ([`crate::basics`]).
 
 /// Returns the density of the standard normal distribution at `z`.
-pub(super) fn normal_density(z: f64) -> f64 {
+pub fn normal_density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
 /// Returns the probability that a standard normal variable exceeds `z` (Zelen and Severo, 26.2.17
 /// of Abramowitz and Stegun; error below 1e-7).
-pub(super) fn upper_tail(z: f64) -> f64 {
+pub fn upper_tail(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - upper_tail(-z);
     }
@@ -21,7 +21,7 @@ pub(super) fn upper_tail(z: f64) -> f64 {
 
 /// Returns the `p` quantile of the standard normal distribution (Acklam's rational approximation,
 /// relative error below 1.2e-9).
-pub(super) fn normal_quantile(p: f64) -> f64 {
+pub fn normal_quantile(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     let tail = |q: f64| {
         let c = [

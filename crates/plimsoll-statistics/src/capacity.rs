@@ -1,0 +1,300 @@
+//! The capacity of a server ([`Capacity`]): its throughput while requests always wait. The capacity
+//! comes from trials in which the server's queue was never empty.
+//!
+//! Completions of a saturated server resemble a renewal process. The number of completions in time
+//! T has mean C T and variance I C T, where C is the capacity. I is the index of dispersion of the
+//! completions: 1 for exponential service times, 0 for constant service times. So N completions
+//! give the capacity C with a relative error of sqrt(I / N). If the process or machine changes, the
+//! rates of trials differ by more than the error sqrt(I / N). The variation between trials is added
+//! to the error of the capacity.
+//!
+//! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
+//! DerSimonian and Laird, 1986 (variance between trials by moments).
+//!
+//! Not here: the latency below capacity ([`crate::line_distribution`]).
+
+use crate::normal::upper_tail;
+
+/// The completions of a server in a period in which its queue was never empty.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Saturation {
+    /// Number of successful completions, in the unit of the offered load.
+    pub completed: f64,
+    /// The length of the period, in seconds.
+    pub seconds: f64,
+    /// Index of dispersion of the completions: the variance of their counts in pieces (intervals)
+    /// of equal length, divided by the mean count. The index is 1 for exponential service times,
+    /// and 0 for constant service times.
+    pub dispersion: f64,
+    /// The number of pieces (intervals) from which `dispersion` is computed.
+    pub pieces: f64,
+}
+
+/// One trial in which the server was saturated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SaturatedTrial {
+    /// The completions of the trial.
+    pub saturation: Saturation,
+    /// Whether probes observed that other processes disturbed the trial.
+    pub is_disturbed: bool,
+}
+
+/// Prior probability that a trial is disturbed although no probe observed interference. A disturbed
+/// trial may have any rate from zero to the capacity, all equally probable. If disturbed trials had
+/// a positive minimum rate, a trial below the minimum would pull the estimate of the capacity down.
+const DISTURBED_PRIOR: f64 = 0.1;
+/// Prior probability that a trial is disturbed if probes observed interference.
+const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
+/// The share of disturbed trials whose rate is above the capacity, because the server had another
+/// capacity during the trial. The speed-up factor has no upper bound (Pareto distribution, exponent
+/// 1).
+const FASTER_SHARE: f64 = 0.2;
+/// If a larger share of the trials than this is set aside as disturbed, the server itself varies.
+/// For a server that varies, the estimate of the capacity and its error come from all trials.
+const SET_ASIDE_MAX: f64 = 0.34;
+/// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
+/// deviations (one-sided 0.1 %).
+const COCHRAN_Q_DEVIATIONS: f64 = 3.1;
+/// If trials were set aside as disturbed, other trials were probably disturbed too little to be
+/// detected. The relative increase of the capacity's error is this multiple of the share of trials
+/// set aside.
+const UNDETECTED_DISTURBANCE_FACTOR: f64 = 0.5;
+/// With fewer trials of the saturated server than this, the variation of the server between trials
+/// is not known.
+const FEW_TRIALS: usize = 4;
+/// The relative variation between trials that is assumed with fewer than [`FEW_TRIALS`] trials.
+/// Usual servers vary this much (docs/explanation/how-find-searches.md).
+const USUAL_VARIATION: f64 = 0.01;
+/// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
+/// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
+const ERROR_SHARE_MIN: f64 = 0.0005;
+/// Number of grid points over possible capacities.
+const CAPACITY_GRID_POINTS: usize = 801;
+/// The grid of capacities extends beyond the trials' rates by this number of standard errors of
+/// the least exact trial.
+const GRID_ERRORS: f64 = 6.0;
+/// The minimum number of completions of a trial that gives an estimate of the dispersion.
+const COMPLETED_MIN: f64 = 8.0;
+
+/// The throughput of a server while requests always wait.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity {
+    /// The capacity, completions a second.
+    pub rps: f64,
+    /// Standard error of `rps`, 1/s.
+    pub error_rps: f64,
+    /// Index of dispersion of the completions (variance divided by mean of their counts). The index
+    /// includes the variation between trials.
+    pub dispersion: f64,
+    /// Number of time intervals from which `dispersion` is computed.
+    pub pieces: f64,
+    /// Number of trials that count as undisturbed.
+    pub trials: usize,
+    /// Number of trials that were set aside as disturbed.
+    pub set_aside: usize,
+    /// Total length of all trials in which the server was saturated, s.
+    pub seconds: f64,
+    /// Whether the server rejects surplus requests, so that some completions are failures.
+    pub rejects: bool,
+}
+
+/// The rate of a trial in which the server was saturated, the standard error of the rate (both
+/// 1/s), and the prior probability of a disturbance.
+#[derive(Clone, Copy)]
+struct SaturatedRate {
+    saturation: Saturation,
+    rps: f64,
+    error_rps: f64,
+    disturbed: f64,
+}
+
+impl SaturatedRate {
+    /// Returns two likelihoods of the trial's rate if the capacity is `rps`: for an undisturbed
+    /// trial, and for a disturbed trial. Each likelihood is multiplied by its prior probability.
+    /// `extra` is the variance between trials.
+    fn prior_weighted_likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
+        let error = (self.error_rps.powi(2) + extra).sqrt();
+        let z = |at: f64| (self.rps - at) / error;
+        let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
+        // Probability that the true rate of the trial is above the capacity, given the error.
+        let above = upper_tail(-z(rps));
+        let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
+        let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
+        let disturbed = (1.0 - FASTER_SHARE) * slower + FASTER_SHARE * faster;
+        ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
+    }
+}
+
+impl Capacity {
+    /// Computes the capacity from trials in which the server was saturated; `None` without a
+    /// completion. If probes observed interference in at least half of the trials, the result is
+    /// the capacity of the disturbed machine. `service_s` is the mean service time of a single
+    /// user, s. `rejects` says whether the server rejects surplus requests.
+    pub fn from_trials(trials: &[SaturatedTrial], service_s: f64, rejects: bool) -> Option<Capacity> {
+        let mut capacity = Capacity::without_edges(trials)?;
+        // Constant service times may synchronise all workers. With synchronised workers, the
+        // measured window contains up to one completion per worker too many or too few, equally in
+        // each trial.
+        let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
+        let each_s = capacity.seconds / trials.len() as f64;
+        let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
+        capacity.error_rps = capacity.error_rps.hypot(edge_rps).hypot(ERROR_SHARE_MIN * capacity.rps);
+        capacity.rejects = rejects;
+        Some(capacity)
+    }
+
+    /// Computes the capacity from all trials together, without the errors that are equal in all of
+    /// them.
+    fn without_edges(trials: &[SaturatedTrial]) -> Option<Capacity> {
+        let disturbed = trials.iter().filter(|trial| trial.is_disturbed).count();
+        let usual = disturbed * 2 >= trials.len();
+        let saturations = || trials.iter().map(|trial| trial.saturation);
+        let (completed, seconds) = saturations().fold((0.0, 0.0), |sum, it| (sum.0 + it.completed, sum.1 + it.seconds));
+        if seconds <= 0.0 || completed <= 0.0 {
+            return None;
+        }
+        let blocks = |dispersion: f64| -> Vec<SaturatedRate> {
+            let block = |SaturatedTrial { saturation: it, is_disturbed }: &SaturatedTrial| SaturatedRate {
+                saturation: *it,
+                rps: it.completed / it.seconds,
+                // A count of completions is a whole number, so its error is at least half a
+                // completion.
+                error_rps: (dispersion * completed / seconds * it.seconds).sqrt().max(0.5) / it.seconds,
+                disturbed: if *is_disturbed && !usual { DISTURBED_PRIOR_WITH_INTERFERENCE } else { DISTURBED_PRIOR },
+            };
+            trials.iter().map(block).collect()
+        };
+        // The first estimate of the dispersion is the median over trials, because completions in
+        // disturbed trials are slower and come in larger bunches.
+        let mut dispersions: Vec<f64> =
+            saturations().filter(|it| it.completed >= COMPLETED_MIN).map(|it| it.dispersion).collect();
+        dispersions.sort_by(f64::total_cmp);
+        let first = dispersions.get(dispersions.len() / 2).copied().unwrap_or(1.0);
+        let (rps, _) = capacity_posterior(&blocks(first), 0.0)?;
+        let quiet = |blocks: &[SaturatedRate], rps: f64| -> Vec<SaturatedRate> {
+            let is_quiet = |block: &&SaturatedRate| {
+                let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, 0.0);
+                quiet >= disturbed
+            };
+            blocks.iter().filter(is_quiet).copied().collect()
+        };
+        let kept = quiet(&blocks(first), rps);
+        let told =
+            || kept.iter().map(|block| block.saturation).filter(|it| it.completed >= COMPLETED_MIN && it.pieces >= 2.0);
+        let freedom: f64 = told().map(|it| it.pieces - 1.0).sum();
+        let (dispersion, pieces) = match freedom {
+            freedom if freedom > 0.0 => {
+                (told().map(|it| it.dispersion * (it.pieces - 1.0)).sum::<f64>() / freedom, freedom + 1.0)
+            }
+            _ => (first, 2.0),
+        };
+        let blocks = blocks(dispersion);
+        let kept = quiet(&blocks, rps);
+        let between = variance_between_trials(&kept);
+        let (mut rps, mut error_rps) = capacity_posterior(&blocks, between)?;
+        if blocks.len() > 2 && (blocks.len() - kept.len()) as f64 > SET_ASIDE_MAX * blocks.len() as f64 {
+            let n = blocks.len() as f64;
+            rps = blocks.iter().map(|block| block.rps).sum::<f64>() / n;
+            error_rps = (blocks.iter().map(|block| (block.rps - rps).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        }
+        if blocks.len() < FEW_TRIALS {
+            error_rps = error_rps.hypot(USUAL_VARIATION * rps / (blocks.len() as f64).sqrt());
+        }
+        error_rps *= 1.0 + UNDETECTED_DISTURBANCE_FACTOR * (blocks.len() - kept.len()) as f64 / blocks.len() as f64;
+        let each_s = seconds / blocks.len() as f64;
+        Some(Capacity {
+            rps,
+            error_rps,
+            // Adds the variance of the number of completions between trials, divided by the mean
+            // number of completions of a trial.
+            dispersion: dispersion + between * each_s / rps.max(1e-9),
+            pieces,
+            trials: kept.len(),
+            set_aside: blocks.len() - kept.len(),
+            seconds,
+            rejects: false,
+        })
+    }
+}
+
+/// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).
+/// Returns 0 if chance explains the differences.
+fn variance_between_trials(blocks: &[SaturatedRate]) -> f64 {
+    let freedom = blocks.len() as f64 - 1.0;
+    let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
+    let sum: f64 = weights.iter().sum();
+    let mean = blocks.iter().zip(&weights).map(|(block, weight)| weight * block.rps).sum::<f64>() / sum;
+    let q: f64 = blocks.iter().map(|block| ((block.rps - mean) / block.error_rps).powi(2)).sum();
+    if freedom < 1.0 || q <= freedom + COCHRAN_Q_DEVIATIONS * (2.0 * freedom).sqrt() {
+        return 0.0;
+    }
+    let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+    (q - freedom) / (sum - squares / sum)
+}
+
+/// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. Each trial
+/// may be disturbed. `between` is the variance between trials.
+fn capacity_posterior(blocks: &[SaturatedRate], between: f64) -> Option<(f64, f64)> {
+    let rates = || blocks.iter().map(|block| block.rps);
+    let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
+    let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
+    let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
+    let mut area = (low, high);
+    let mut found = None;
+    // The first pass covers the whole range of capacities; later passes cover the probable part.
+    for _ in 0..3 {
+        let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (CAPACITY_GRID_POINTS - 1) as f64;
+        let ln = |rps: f64| -> f64 {
+            let one = |block: &SaturatedRate| {
+                let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);
+                (quiet + disturbed).max(1e-300).ln()
+            };
+            blocks.iter().map(one).sum()
+        };
+        let logs: Vec<f64> = (0..CAPACITY_GRID_POINTS).map(|point| ln(at(point))).collect();
+        let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logs.iter().map(|ln| (ln - best).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let mean = (0..CAPACITY_GRID_POINTS).map(|point| at(point) * weights[point]).sum::<f64>() / sum;
+        let variance =
+            (0..CAPACITY_GRID_POINTS).map(|point| (at(point) - mean).powi(2) * weights[point]).sum::<f64>() / sum;
+        let step = (area.1 - area.0) / (CAPACITY_GRID_POINTS - 1) as f64;
+        found = Some((mean, variance.sqrt()));
+        let reach = (GRID_ERRORS * variance.sqrt()).max(2.0 * step);
+        area = ((mean - reach).max(1e-9), mean + reach);
+    }
+    found.filter(|it| it.0.is_finite() && it.1.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saturated_trial(rps: f64, seconds: f64, dispersion: f64) -> SaturatedTrial {
+        let saturation = Saturation { completed: rps * seconds, seconds, dispersion, pieces: 20.0 };
+        SaturatedTrial { saturation, is_disturbed: false }
+    }
+
+    #[test]
+    fn capacity_and_error_are_estimated_from_completions() {
+        let check = |rates: &[f64], dispersion: f64, expect: (f64, f64, usize)| {
+            let trials: Vec<SaturatedTrial> = rates.iter().map(|rps| saturated_trial(*rps, 2.0, dispersion)).collect();
+            let got = Capacity::without_edges(&trials).expect("some");
+            let (rps, error, set_aside) = expect;
+            assert!((got.rps / rps - 1.0).abs() < 0.005, "{rates:?}: {got:?}");
+            assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
+            assert_eq!(got.set_aside, set_aside, "{rates:?}: {got:?}");
+        };
+        // The error of the capacity C is sqrt(I C / T), with the index of dispersion I and the
+        // total length T of the trials.
+        check(&[1000.0; 4], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
+        check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
+        // One disturbed trial does not change the estimated capacity, however much the trial's rate
+        // differs.
+        for other in [700.0, 400.0, 20.0, 2000.0] {
+            let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNDETECTED_DISTURBANCE_FACTOR / 4.0);
+            check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));
+        }
+        assert_eq!(Capacity::without_edges(&[]), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! Estimates from counts, as pure arithmetic: the capacity of a server and its load line from the
+//! counts of trials, and the ratio of two builds from the counts of blocks.
+//!
+//! These functions evaluate likelihoods and resample blocks many thousand times while a study runs,
+//! so they are a crate of their own, which the compiler optimises for speed.
+//!
+//! Not here: which trials count and what to try next, verdicts, and any text (plimsoll-analysis).
+
+#![forbid(unsafe_code)]
+
+pub mod basics;
+pub mod capacity;
+mod capacity_model;
+mod direct_model;
+pub mod line_distribution;
+pub mod line_models;
+pub mod normal;
+mod rejection_model;
+pub mod resample;
+
+pub use capacity::{Capacity, SaturatedTrial, Saturation};
+pub use line_distribution::LoadLineDistribution;
+pub use line_models::{BoundEvidence, ModelTerms, OpenTrial, SHARE_MIN};

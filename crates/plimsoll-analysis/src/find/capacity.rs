@@ -21,8 +21,8 @@ pub(super) fn estimate_capacity(history: &[TrialOutcome], service_s: f64) -> Opt
     Capacity::from_trials(&trials, service_s, rejects)
 }
 
-/// Returns a trial as one in which the server was saturated. Returns `None` if the server was not saturated, or if the generator was
-/// the limit.
+/// Returns a trial as one in which the server was saturated. Returns `None` if the server was not
+/// saturated, or if the generator was the limit.
 fn saturated_trial(trial: &TrialOutcome) -> Option<SaturatedTrial> {
     let saturation = match trial.purpose {
         _ if is_rejecting_overload(trial) => {

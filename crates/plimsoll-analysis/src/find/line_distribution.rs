@@ -13,7 +13,8 @@ use plimsoll_statistics::{Capacity, LoadLineDistribution, ModelTerms, OpenTrial,
 const UNDISTURBED_TRIALS_MIN: usize = 3;
 
 /// Estimates the load line from the trials of a search. `arrivals_dispersion` is 1 for random
-/// arrivals, 0 for evenly spaced arrivals. `service_s` is the mean service time of a single user, s.
+/// arrivals, 0 for evenly spaced arrivals. `service_s` is the mean service time of a single user,
+/// s.
 pub(super) fn estimate_load_line(
     history: &[TrialOutcome],
     capacity: Option<&Capacity>,

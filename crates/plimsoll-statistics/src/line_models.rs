@@ -15,6 +15,7 @@ const EMPTY_START_RISE: f64 = 0.258;
 /// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
 /// allowed one in a million, because no test proves a share of 0.
 pub const SHARE_MIN: f64 = 1e-6;
+
 /// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {

@@ -256,7 +256,10 @@ fn a_search_continues_without_a_lost_agent() {
     let document = done.json();
     let (lower, upper) = (number(&document, "load_line_rps.lower"), load_line_upper_rps(&document));
     assert!(lower <= 402.0 && upper >= 340.0, "{lower} to {upper}: {document:#}");
-    assert!(done.stderr.contains("agent load3 was lost: the ssh connection ended"), "{}", done.stderr);
+    // On a busy machine, the agent may be silent for too long before it is killed.
+    let reasons = ["the ssh connection ended", "the agent sent nothing for"];
+    let is_named = |reason: &&str| done.stderr.contains(&format!("agent load3 was lost: {reason}"));
+    assert!(reasons.iter().any(is_named), "{}", done.stderr);
     let lost = agents(&document).iter().filter(|agent| !agent["lost"].is_null()).count();
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));

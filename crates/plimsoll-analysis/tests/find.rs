@@ -13,7 +13,7 @@ use plimsoll_model::rng::Rng;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Purpose};
-use plimsoll_simulator::{self as simulator, Kind, Model, Noise, Service};
+use plimsoll_simulator::{self as simulator, Model, Noise, ServerKind, Service};
 use proptest::prelude::*;
 
 const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
@@ -72,12 +72,12 @@ fn disturbed_trials_do_not_move_the_load_line() {
 #[test]
 fn intervals_contain_the_truth_at_their_stated_rate() {
     for (name, kind, capacity, noise) in [
-        ("M/M/1", Kind::Queue(Service::Exponential, 1), 1_000.0, QUIET),
-        ("M/M/1, disturbed", Kind::Queue(Service::Exponential, 1), 1_000.0, DISTURBED),
-        ("M/M/1 at a low rate", Kind::Queue(Service::Exponential, 1), 20.0, QUIET),
-        ("M/D/1", Kind::Queue(Service::Constant, 1), 100.0, QUIET),
-        ("H2/1", Kind::Queue(Service::Hyperexponential(4.0), 1), 1_000.0, QUIET),
-        ("M/M/8", Kind::Queue(Service::Exponential, 8), 1_000.0, QUIET),
+        ("M/M/1", ServerKind::Queue(Service::Exponential, 1), 1_000.0, QUIET),
+        ("M/M/1, disturbed", ServerKind::Queue(Service::Exponential, 1), 1_000.0, DISTURBED),
+        ("M/M/1 at a low rate", ServerKind::Queue(Service::Exponential, 1), 20.0, QUIET),
+        ("M/D/1", ServerKind::Queue(Service::Constant, 1), 100.0, QUIET),
+        ("H2/1", ServerKind::Queue(Service::Hyperexponential(4.0), 1), 1_000.0, QUIET),
+        ("M/M/8", ServerKind::Queue(Service::Exponential, 8), 1_000.0, QUIET),
     ] {
         let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         let coverage = Coverage::of(model, seed()..seed() + 30, 60);
@@ -120,7 +120,7 @@ fn intervals_contain_the_load_line_of_limiters() {
         (2_000.0, 8_000.0, 60, 4),
     ] {
         let truth = limiter_line_rps(capacity, burst);
-        let kind = Kind::Bucket(burst);
+        let kind = ServerKind::Bucket(burst);
         let model = Model { name: "limiter", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
         let mut misses = Vec::new();
         for seed in seed()..seed() + 20 {
@@ -170,12 +170,12 @@ fn a_changed_server_gets_its_current_load_line() {
     use plimsoll_simulator::CapacityDrift;
     // Each case contains a server of capacity 1 000/s, its load line at the end of the search, and
     // the expected text of a doubt. A load line of 0 means that the search may state no load line.
-    let cases: [(Kind, f64, &str); 5] = [
-        (Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
-        (Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 391.0, ""),
-        (Kind::Ages(CapacityDrift::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
-        (Kind::Quota(500.0, 10.0), 46.5, "allows 500 requests in each time window of 10.0 s"),
-        (Kind::Ages(CapacityDrift::Leaks(20_000.0)), 0.0, "fell repeatedly"),
+    let cases: [(ServerKind, f64, &str); 5] = [
+        (ServerKind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
+        (ServerKind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 391.0, ""),
+        (ServerKind::Ages(CapacityDrift::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
+        (ServerKind::Quota(500.0, 10.0), 46.5, "allows 500 requests in each time window of 10.0 s"),
+        (ServerKind::Ages(CapacityDrift::Leaks(20_000.0)), 0.0, "fell repeatedly"),
     ];
     for (kind, expect_rps, text) in cases {
         let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
@@ -244,7 +244,7 @@ fn two_regimes_give_a_wide_interval() {
 fn a_server_that_slows_down_gets_a_load_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
     for seed in seed()..seed() + 6 {
-        let model = Model { kind: Kind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
+        let model = Model { kind: ServerKind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
         let truth = 0.8 * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let tell = || format!("seed {seed}\n{}", simulator::format_search(&findings, truth));
@@ -414,7 +414,8 @@ fn forecasts_widen_with_smaller_budgets() {
 /// an SLO that this server can meet.
 fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
     let capacity = slots as f64 / answer_s as f64;
-    let model = Model { name: "slow", kind: Kind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
+    let model =
+        Model { name: "slow", kind: ServerKind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
     (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
 }
 
@@ -593,7 +594,12 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
 
 #[test]
 fn no_load_exceeds_the_highest_allowed_rate() {
-    let kinds = [(Kind::Mdc(1), 12_000.0), (Kind::Mm1, 900.0), (Kind::Slots(32), 640.0), (Kind::Slots(4), 200.0)];
+    let kinds = [
+        (ServerKind::Mdc(1), 12_000.0),
+        (ServerKind::Mm1, 900.0),
+        (ServerKind::Slots(32), 640.0),
+        (ServerKind::Slots(4), 200.0),
+    ];
     for (kind, capacity) in kinds {
         let model = Model { name: "limited", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
         for max_rate in [50.0, 500.0, 5_000.0] {

@@ -8,12 +8,12 @@ use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
 use plimsoll_analysis::{Finding, NoFinding, conclude};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
-use plimsoll_simulator::{self as simulator, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
+use plimsoll_simulator::{self as simulator, Burners, Model, NO_BURNERS, Noise, Recorded, ServerKind, StallPattern};
 
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
 fn slots(count: usize, capacity: f64) -> Model {
-    Model { name: "slots", kind: Kind::Slots(count), capacity, noise: QUIET, client_rps: f64::INFINITY }
+    Model { name: "slots", kind: ServerKind::Slots(count), capacity, noise: QUIET, client_rps: f64::INFINITY }
 }
 
 fn base() -> PlanRecord {
@@ -139,7 +139,7 @@ fn users_saturate_the_larger_side() {
 
 #[test]
 fn a_target_without_success_ends_the_comparison() {
-    let refusing = Model { kind: Kind::Limiter(0.0), ..slots(1, 1000.0) };
+    let refusing = Model { kind: ServerKind::Limiter(0.0), ..slots(1, 1000.0) };
     let recorded = simulator::run_study(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
     assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
     assert!(first_block(&recorded).is_empty());
@@ -380,7 +380,7 @@ fn the_first_load_counts_if_all_are_disturbed() {
         requested_interventions: flagged,
         setting_values: varied,
     });
-    let recorded = simulator::run_study(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
+    let recorded = simulator::run_study(&asked, &[single(ServerKind::DeepQueue)], 1, |_| 1.4);
     let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());
     let told = loads(&recorded.trials, &slo).low.expect("was made");
@@ -418,15 +418,15 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
     // Each case contains a server, the range of the time for which the server meets the SLO (s),
     // and how it breaks the SLO afterwards.
-    type SoakCase = (Kind, (f64, f64), fn(Option<Manner>) -> bool);
+    type SoakCase = (ServerKind, (f64, f64), fn(Option<Manner>) -> bool);
     let cases: [SoakCase; 3] = [
-        (Kind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
+        (ServerKind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
         // Half a minute of search and about 80 s of soak at 490/s use up the 50 000 requests of
         // burst credit.
-        (Kind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| {
+        (ServerKind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| {
             manner == Some(Manner::CompletesLess)
         }),
-        (Kind::Ages(CapacityDrift::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
+        (ServerKind::Ages(CapacityDrift::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
     ];
     for (kind, (from_s, to_s), expect) in cases {
         let recorded = simulator::run_study(&asked, &[nominal(kind)], 1, NO_BURNERS);
@@ -448,7 +448,7 @@ fn overload(line_rps: Option<f64>) -> OverloadSpec {
 }
 
 /// Creates a server that processes one request at a time, at most 1 000/s.
-fn single(kind: Kind) -> Model {
+fn single(kind: ServerKind) -> Model {
     Model { kind, ..slots(1, 1000.0) }
 }
 
@@ -459,11 +459,11 @@ fn single(kind: Kind) -> Model {
 fn overload_steps_exceed_the_load_line_and_return() {
     use plimsoll_analysis::overload::{OverloadVerdict, STEP_RATE_FACTORS};
     for (kind, line_rps, verdict, is_back) in [
-        (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
-        (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
+        (ServerKind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
+        (ServerKind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
         // The simulated server with a deep queue needs longer to work off its backlog than the last
         // load step lasts.
-        (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
+        (ServerKind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
         let asked = ExperimentSpec::Overload(overload(line_rps));
         let recorded = simulator::run_study(&asked, &[single(kind)], 1, NO_BURNERS);
@@ -482,7 +482,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
         }
         let third = &told.steps[4];
         match kind {
-            Kind::DeepQueue => assert!(third.kept_share < 0.1 && third.answered_rps > 900.0, "{third:?}"),
+            ServerKind::DeepQueue => assert!(third.kept_share < 0.1 && third.answered_rps > 900.0, "{third:?}"),
             _ => {
                 assert!(third.kept_share > 0.95 && third.accepted_p99_ns.is_some_and(|ns| ns < 5_000_000), "{third:?}")
             }
@@ -490,14 +490,14 @@ fn overload_steps_exceed_the_load_line_and_return() {
     }
     // If the time budget of the study is too short for all load steps, the study executes no load.
     let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
-    assert!(simulator::run_study(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
+    assert!(simulator::run_study(&asked, &[single(ServerKind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }
 
 #[test]
 fn overload_steps_without_a_load_line_use_peak_throughput() {
     let asked = ExperimentSpec::Overload(overload(None));
     let stalling = StallPattern { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
-    let recorded = simulator::run_study(&asked, &[single(Kind::Stalls(stalling))], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&asked, &[single(ServerKind::Stalls(stalling))], 1, NO_BURNERS);
     let experiment = self::experiment(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.doubts_and_figures() else {
@@ -515,15 +515,15 @@ fn missing_overload_results_have_a_reason() {
         recorded.elapsed_ns = recorded.trials.last().map_or(0, |last| last.start_ns + last.run.window_ns.1);
     };
     type Change<'a> = &'a dyn Fn(&mut Recorded);
-    let cases: [(Kind, Change, NoFinding); 4] = [
-        (Kind::DeepQueue, &|recorded| recorded.trials.clear(), NoFinding::NoLoad),
-        (Kind::DeepQueue, &cut_short, NoFinding::NoEnd),
+    let cases: [(ServerKind, Change, NoFinding); 4] = [
+        (ServerKind::DeepQueue, &|recorded| recorded.trials.clear(), NoFinding::NoLoad),
+        (ServerKind::DeepQueue, &cut_short, NoFinding::NoEnd),
         (
-            Kind::DeepQueue,
+            ServerKind::DeepQueue,
             &|recorded| recorded.trials.retain(|it| it.tag.purpose != Purpose::Overload),
             NoFinding::NoTime,
         ),
-        (Kind::Limiter(0.0), &|_| (), NoFinding::NoLine),
+        (ServerKind::Limiter(0.0), &|_| (), NoFinding::NoLine),
     ];
     for (kind, change, expect) in cases {
         let mut recorded = simulator::run_study(&asked, &[single(kind)], 1, NO_BURNERS);

@@ -71,7 +71,7 @@ impl Service {
 
 /// The kind of a simulated server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ServerKind {
     /// A queue with this number of servers. The search has the default SLO and Poisson arrivals.
     Queue(Service, usize),
     /// One server with exponential service times and Poisson arrivals. The latency bound is 20 mean
@@ -244,7 +244,7 @@ pub struct Model {
     /// The name in messages and tables.
     pub name: &'static str,
     /// The queue model of the server.
-    pub kind: Kind,
+    pub kind: ServerKind,
     /// Nominal capacity, requests a second.
     pub capacity: f64,
     /// The disturbances of the server.
@@ -259,13 +259,13 @@ impl Model {
     pub fn all(noise: Noise) -> Vec<Model> {
         let model = |name, kind, capacity| Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         vec![
-            model("M/M/1", Kind::Mm1, 12_000.0),
-            model("M/D/1", Kind::Mdc(1), 12_000.0),
-            model("M/D/4", Kind::Mdc(4), 14_000.0),
-            model("N slots", Kind::Slots(32), 640.0),
-            model("limiter", Kind::Limiter(1.5), 3_000.0),
-            model("deep queue", Kind::DeepQueue, 5_000.0),
-            model("two regimes", Kind::Regimes(1.25), 6_000.0),
+            model("M/M/1", ServerKind::Mm1, 12_000.0),
+            model("M/D/1", ServerKind::Mdc(1), 12_000.0),
+            model("M/D/4", ServerKind::Mdc(4), 14_000.0),
+            model("N slots", ServerKind::Slots(32), 640.0),
+            model("limiter", ServerKind::Limiter(1.5), 3_000.0),
+            model("deep queue", ServerKind::DeepQueue, 5_000.0),
+            model("two regimes", ServerKind::Regimes(1.25), 6_000.0),
         ]
     }
 
@@ -274,7 +274,7 @@ impl Model {
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,
-            kind: Kind::Stalls(StallPattern { from_ms, to_ms, gap_ms, random }),
+            kind: ServerKind::Stalls(StallPattern { from_ms, to_ms, gap_ms, random }),
             capacity: 2_000.0,
             noise,
             client_rps: f64::INFINITY,
@@ -298,7 +298,7 @@ impl Model {
         let spread = (Rng::stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
             // The service time must be a whole number of us.
-            Kind::Slots(n) => n as f64 * 1e6 / (n as f64 * 1e6 / (self.capacity * spread.exp())).round(),
+            ServerKind::Slots(n) => n as f64 * 1e6 / (n as f64 * 1e6 / (self.capacity * spread.exp())).round(),
             _ => self.capacity * spread.exp(),
         };
         Model { capacity, ..self }
@@ -306,7 +306,7 @@ impl Model {
 
     fn servers(&self) -> usize {
         match self.kind {
-            Kind::Mdc(c) | Kind::Slots(c) | Kind::Queue(_, c) => c,
+            ServerKind::Mdc(c) | ServerKind::Slots(c) | ServerKind::Queue(_, c) => c,
             _ => 1,
         }
     }
@@ -318,7 +318,7 @@ impl Model {
     /// Returns the response time of the first request to an idle server, ns.
     pub fn answer_ns(&self) -> u64 {
         match self.kind {
-            Kind::Limiter(_) | Kind::Bucket(_) | Kind::Quota(..) => MS,
+            ServerKind::Limiter(_) | ServerKind::Bucket(_) | ServerKind::Quota(..) => MS,
             _ => (self.service_s() * 1e9) as u64,
         }
     }
@@ -326,8 +326,8 @@ impl Model {
     /// Returns the size of the rate limiter's token bucket; `None` for a server without a limiter.
     fn burst(&self) -> Option<f64> {
         match self.kind {
-            Kind::Limiter(seconds) => Some(self.capacity * seconds),
-            Kind::Bucket(tokens) => Some(tokens),
+            ServerKind::Limiter(seconds) => Some(self.capacity * seconds),
+            ServerKind::Bucket(tokens) => Some(tokens),
             _ => None,
         }
     }
@@ -335,7 +335,7 @@ impl Model {
     /// Returns the SLO of the search.
     pub fn slo(&self) -> Slo {
         match self.kind {
-            Kind::Mm1 | Kind::Mdc(_) => {
+            ServerKind::Mm1 | ServerKind::Mdc(_) => {
                 let mut slo = Slo::default();
                 slo.latency[0].bound_ns = (20.0 * self.service_s() * 1e9) as u64;
                 slo
@@ -347,9 +347,12 @@ impl Model {
     /// Returns the arrivals of the search.
     pub fn arrivals(&self) -> Arrivals {
         match self.kind {
-            Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) | Kind::Ages(_) | Kind::Quota(..) | Kind::Bucket(_) => {
-                Arrivals::Poisson
-            }
+            ServerKind::Mm1
+            | ServerKind::Mdc(_)
+            | ServerKind::Queue(..)
+            | ServerKind::Ages(_)
+            | ServerKind::Quota(..)
+            | ServerKind::Bucket(_) => Arrivals::Poisson,
             _ => Arrivals::Constant,
         }
     }
@@ -360,9 +363,9 @@ impl Model {
         match self.kind {
             // In M/M/1, P(T > B) = exp(-(mu - lambda) B) for the response time T. With P = 1 % and
             // B = 20 / mu, this formula gives the load line as a share of the capacity.
-            Kind::Mm1 => 1.0 - 100f64.ln() / 20.0,
-            Kind::Mdc(c) => mdc_line_share(c),
-            Kind::Stalls(stalling) => stalled_line_share(stalling),
+            ServerKind::Mm1 => 1.0 - 100f64.ln() / 20.0,
+            ServerKind::Mdc(c) => mdc_line_share(c),
+            ServerKind::Stalls(stalling) => stalled_line_share(stalling),
             _ => 1.0,
         }
     }
@@ -422,7 +425,7 @@ impl Server {
             speed: 1.0,
             stalls: VecDeque::new(),
             own: match model.kind {
-                Kind::Stalls(stalling) => {
+                ServerKind::Stalls(stalling) => {
                     let mut clockwork = StallGenerator::new(stalling, seed);
                     let first = clockwork.next();
                     Some((clockwork, first))
@@ -437,12 +440,12 @@ impl Server {
     fn begin(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
         self.speed = 1.0 + normal * self.model.noise.jitter;
-        if let Kind::Regimes(faster) = self.model.kind
+        if let ServerKind::Regimes(faster) = self.model.kind
             && self.rng.next_f64() < 0.5
         {
             self.speed *= faster;
         }
-        if let Kind::Changes(share) = self.model.kind
+        if let ServerKind::Changes(share) = self.model.kind
             && now_ns >= 12 * SECOND
         {
             self.speed *= share;
@@ -461,7 +464,7 @@ impl Server {
         }
         // For the models `Mm1` and `Mdc` the latency bound is a few ms, so one stall of 50 ms would
         // break it. With stalls of 50 ms, the true load line of these models would be different.
-        let tight = matches!(self.model.kind, Kind::Mm1 | Kind::Mdc(_));
+        let tight = matches!(self.model.kind, ServerKind::Mm1 | ServerKind::Mdc(_));
         let stalls_per_s = if tight { 0.0 } else { self.model.noise.stalls_per_s };
         let count = self.rng.poisson(stalls_per_s * length_ns as f64 / 1e9);
         (0..count).for_each(|_| stall(&mut self.rng, 10, 100));
@@ -484,7 +487,7 @@ impl Server {
             self.tokens -= f64::from(u8::from(granted));
             return (now_ns + if granted { 1_000_000 } else { 300_000 }, granted);
         }
-        if let Kind::Quota(requests, seconds) = self.model.kind {
+        if let ServerKind::Quota(requests, seconds) = self.model.kind {
             let window = now_ns / (seconds * 1e9) as u64;
             if window != self.tokens_at_ns {
                 (self.tokens_at_ns, self.served) = (window, 0.0);
@@ -492,7 +495,7 @@ impl Server {
             self.served += 1.0;
             return (now_ns + MS, self.served <= requests);
         }
-        if let Kind::Ages(aging) = self.model.kind {
+        if let ServerKind::Ages(aging) = self.model.kind {
             self.speed = aging.speed(self.served, now_ns as f64 / 1e9);
             self.served += 1.0;
         }
@@ -517,8 +520,8 @@ impl Server {
             }
         }
         let draw = match self.model.kind {
-            Kind::Mm1 | Kind::Ages(_) => self.rng.exponential(),
-            Kind::Queue(service, _) => service.draw(&mut self.rng),
+            ServerKind::Mm1 | ServerKind::Ages(_) => self.rng.exponential(),
+            ServerKind::Queue(service, _) => service.draw(&mut self.rng),
             _ => 1.0,
         };
         let done_ns = start_ns + (self.model.service_s() * 1e9 * draw / self.speed) as u64;

@@ -16,31 +16,31 @@
 mod truths;
 
 use plimsoll_model::units::SECOND;
-use plimsoll_simulator::{self as simulator, CapacityDrift, Kind, Model, Noise, Service};
+use plimsoll_simulator::{self as simulator, CapacityDrift, Model, Noise, ServerKind, Service};
 
-const MODELS: [(&str, Kind); 4] = [
-    ("M/D/1", Kind::Queue(Service::Constant, 1)),
-    ("M/M/1", Kind::Queue(Service::Exponential, 1)),
-    ("H2/1", Kind::Queue(Service::Hyperexponential(4.0), 1)),
-    ("M/M/8", Kind::Queue(Service::Exponential, 8)),
+const MODELS: [(&str, ServerKind); 4] = [
+    ("M/D/1", ServerKind::Queue(Service::Constant, 1)),
+    ("M/M/1", ServerKind::Queue(Service::Exponential, 1)),
+    ("H2/1", ServerKind::Queue(Service::Hyperexponential(4.0), 1)),
+    ("M/M/8", ServerKind::Queue(Service::Exponential, 8)),
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
 /// Servers whose capacity changes over time. Each row contains the server's name, kind, nominal
 /// capacity in 1/s, and the rate that the server sustains for half an hour in 1/s.
-const CHANGING_SERVERS: [(&str, Kind, f64, f64); 12] = [
-    ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
-    ("500 in 10 s", Kind::Quota(500.0, 10.0), 2_000.0, 50.0),
-    ("5 000 in 5 s", Kind::Quota(5_000.0, 5.0), 5_000.0, 1_000.0),
-    ("credit 20 000, 250 to 50/s", Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 250.0, 50.0),
-    ("credit 20 000, 1 000 to 200/s", Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 1_000.0, 200.0),
-    ("credit 3 000, 1 000 to 400/s", Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 1_000.0, 400.0),
-    ("scales after 20 s, 500 to 1 000/s", Kind::Ages(CapacityDrift::Scales(20.0, 2.0)), 500.0, 1_000.0),
-    ("scales after 90 s, 500 to 1 000/s", Kind::Ages(CapacityDrift::Scales(90.0, 2.0)), 500.0, 1_000.0),
-    ("cache of 5 000, 400 to 1 000/s", Kind::Ages(CapacityDrift::Warms(5_000.0, 0.4)), 1_000.0, 1_000.0),
-    ("cache of 40 000, 400 to 1 000/s", Kind::Ages(CapacityDrift::Warms(40_000.0, 0.4)), 1_000.0, 1_000.0),
-    ("leak, half after 100 000", Kind::Ages(CapacityDrift::Leaks(100_000.0)), 1_000.0, 0.0),
-    ("leak, half after 1 000 000", Kind::Ages(CapacityDrift::Leaks(1_000_000.0)), 1_000.0, 0.0),
+const CHANGING_SERVERS: [(&str, ServerKind, f64, f64); 12] = [
+    ("3 000 a minute", ServerKind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
+    ("500 in 10 s", ServerKind::Quota(500.0, 10.0), 2_000.0, 50.0),
+    ("5 000 in 5 s", ServerKind::Quota(5_000.0, 5.0), 5_000.0, 1_000.0),
+    ("credit 20 000, 250 to 50/s", ServerKind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 250.0, 50.0),
+    ("credit 20 000, 1 000 to 200/s", ServerKind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 1_000.0, 200.0),
+    ("credit 3 000, 1 000 to 400/s", ServerKind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 1_000.0, 400.0),
+    ("scales after 20 s, 500 to 1 000/s", ServerKind::Ages(CapacityDrift::Scales(20.0, 2.0)), 500.0, 1_000.0),
+    ("scales after 90 s, 500 to 1 000/s", ServerKind::Ages(CapacityDrift::Scales(90.0, 2.0)), 500.0, 1_000.0),
+    ("cache of 5 000, 400 to 1 000/s", ServerKind::Ages(CapacityDrift::Warms(5_000.0, 0.4)), 1_000.0, 1_000.0),
+    ("cache of 40 000, 400 to 1 000/s", ServerKind::Ages(CapacityDrift::Warms(40_000.0, 0.4)), 1_000.0, 1_000.0),
+    ("leak, half after 100 000", ServerKind::Ages(CapacityDrift::Leaks(100_000.0)), 1_000.0, 0.0),
+    ("leak, half after 1 000 000", ServerKind::Ages(CapacityDrift::Leaks(1_000_000.0)), 1_000.0, 0.0),
 ];
 
 #[allow(clippy::print_stdout)]

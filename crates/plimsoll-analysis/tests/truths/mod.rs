@@ -9,7 +9,7 @@
 #![allow(dead_code)]
 
 use plimsoll_model::units::SECOND;
-use plimsoll_simulator::{self as simulator, Kind, Model, Service};
+use plimsoll_simulator::{self as simulator, Model, ServerKind, Service};
 use std::fmt;
 use std::ops::Range;
 
@@ -20,11 +20,11 @@ const BOUND_S: f64 = 0.5;
 
 /// Returns the highest rate of random arrivals at which 99 % of the response times are at most 500
 /// ms. Returns 0 if more than 1 % of the response times exceed 500 ms at every rate.
-pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
+pub fn line_rps(kind: ServerKind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
-        Kind::Queue(Service::Exponential, servers) => late_share_mmk(rate, capacity, servers),
-        Kind::Queue(Service::Constant, 1) => late_share_md1(rate, capacity),
-        Kind::Queue(Service::Hyperexponential(cv2), 1) => late_share_mh1(rate, capacity, cv2),
+        ServerKind::Queue(Service::Exponential, servers) => late_share_mmk(rate, capacity, servers),
+        ServerKind::Queue(Service::Constant, 1) => late_share_md1(rate, capacity),
+        ServerKind::Queue(Service::Hyperexponential(cv2), 1) => late_share_mh1(rate, capacity, cv2),
         other => unreachable!("no formula for {other:?}"),
     };
     let (mut low, mut high) = (0.0, capacity);
@@ -184,16 +184,16 @@ impl fmt::Display for Coverage {
 /// capacity C, the load line is C - ln(100) / 0.5 s.
 #[test]
 fn load_lines_match_queueing_formulas() {
-    let check = |kind: Kind, capacity: f64, expect: f64, within: f64| {
+    let check = |kind: ServerKind, capacity: f64, expect: f64, within: f64| {
         let line = line_rps(kind, capacity);
         assert!((line - expect).abs() <= within, "{kind:?} {capacity}: {line}, expected {expect}");
     };
-    check(Kind::Queue(Service::Exponential, 1), 1000.0, 1000.0 - 9.2103, 1e-3);
-    check(Kind::Queue(Service::Exponential, 1), 10.0, 0.7897, 1e-3);
-    check(Kind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
-    check(Kind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
-    check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
+    check(ServerKind::Queue(Service::Exponential, 1), 1000.0, 1000.0 - 9.2103, 1e-3);
+    check(ServerKind::Queue(Service::Exponential, 1), 10.0, 0.7897, 1e-3);
+    check(ServerKind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
+    check(ServerKind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
+    check(ServerKind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
     // The load line is lower than the capacity by ln(100) (1 + 4) / (2 t), where t is the latency
     // bound of the SLO.
-    check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
+    check(ServerKind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
 }

@@ -210,7 +210,8 @@ fn files_have_no_circular_uses() {
     for (name, _) in ARROWS {
         let files = sources(name);
         let uses = circles::uses(files);
-        assert!(uses.iter().map(BTreeMap::len).sum::<usize>() > files.len() / 2, "the uses of {name} were found");
+        let uses_count: usize = uses.iter().map(BTreeMap::len).sum();
+        assert!(files.len() == 1 || uses_count > files.len() / 2, "the uses of {name} were found");
         let source = crates().join(name).join("src");
         let shown = |number: usize| {
             let path = files[number].path.strip_prefix(&source).expect("a file of the crate");
